@@ -20,7 +20,7 @@ import os
 from bert_tf.errors import InputError
 from bert_tf.flags import command_line, shared
 from bert_tf.flags import sections as flag_sections
-from bert_tf.tasks import tables
+from bert_tf.tasks import table_formats
 from bert_tf.tasks.classification import glue
 from bert_tf.tasks.classification import task as classification
 
@@ -150,7 +150,7 @@ def find_table(task):
             _TEXT_B_COLUMN.value,
             has_header=_HAS_HEADER.value,
             file_format=_FILE_FORMAT.value
-            or tables.format_of(_INPUT_FILE.value),
+            or table_formats.find(_INPUT_FILE.value, _HAS_HEADER.value),
         )
     else:
         classification.check_split(task, "train")
@@ -189,7 +189,7 @@ def find_task():
 
 def check_format(table):
     """Raises InputError if the output's name promises another format."""
-    promised = tables.format_of(_OUTPUT_FILE.value)
+    promised = table_formats.of_name(_OUTPUT_FILE.value)
     if promised != table.file_format and not _FILE_FORMAT.value:
         raise InputError(
             f"The output has the format of {table.path}, {table.file_format}: "

@@ -152,7 +152,7 @@ from bert_tf.encoders import families
 from bert_tf.exporting import saved_model
 from bert_tf.setup import model_files
 from bert_tf.storage import input_files
-from bert_tf.tasks import tables
+from bert_tf.tasks import table_formats, tables
 from bert_tf.tasks.features import extraction
 from bert_tf.tasks.features import files as feature_files
 from bert_tf.tasks.features import layers as feature_layers
@@ -196,7 +196,7 @@ def check_flags():
 
 def check_is_lines(path):
     """Raises InputError for the name of a file of columns."""
-    promised = tables.format_of(path)
+    promised = table_formats.of_name(path)
     if promised in ("csv", "jsonl"):
         raise InputError(
             "Lines of text are read, two texts with ' ||| ' between, and each "

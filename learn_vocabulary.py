@@ -58,6 +58,8 @@ flags.adopt_module_key_flags(text_flags)
 # Four times as many as the largest vocabularies have: memory is taken for them
 # before they are learnt.
 _MOST_ROWS = 1 << 22
+# The share of words with rare characters in a text of alphabets.
+_FEW = 0.001
 
 # What can be learned -> how the name of its file ends, if it matters.
 _WORDS, _BYTES, _SENTENCES = "word_pieces", "byte_pairs", "sentence_pieces"
@@ -347,6 +349,28 @@ def report(title: str, pieces: Sequence[str], words: learning.Counts) -> None:
         )
 
 
+def warn_of_characters(words: Mapping[str, int]) -> bool:
+    """Warns of characters that are left out, and says if there are any."""
+    frequency = learning.count_characters(words)
+    most = _MAX_CHARACTERS.value
+    if len(frequency) <= most:
+        return False
+    kept = learning.most_frequent(frequency, most)
+    lost = sum(
+        count for word, count in words.items() if not kept.issuperset(word)
+    )
+    share = lost / sum(words.values())
+    logging.log(
+        logging.WARNING if share > _FEW else logging.INFO,
+        "The text has %s different characters, and --max_characters=%s keeps "
+        "the most frequent ones: %.2f %% of the words become [UNK].",
+        f"{len(frequency):,}",
+        most,
+        100 * share,
+    )
+    return True
+
+
 def warn_of_fewer(number: int) -> None:
     """Warns where a vocabulary has fewer pieces than were asked for."""
     if number < _VOCAB_SIZE.value:
@@ -399,7 +423,8 @@ def learn_word_pieces(path: str) -> None:
         pieces = extend(base, words, _NUM_APPENDED.value)
     else:
         pieces = learn(words, _NUM_UNUSED.value)
-        warn_of_fewer(len(pieces))
+        if not warn_of_characters(words):
+            warn_of_fewer(len(pieces))
     files.write_text(path, vocab_files.vocab_text(pieces))
     logging.info("Wrote %s pieces to %s.", f"{len(pieces):,}", path)
     report("The text", pieces, words)

@@ -24,7 +24,7 @@ from bert_tf.flags import command_line, shared
 from bert_tf.flags import model as model_flags
 from bert_tf.flags import sections as flag_sections
 from bert_tf.serving import lines as serving_lines
-from bert_tf.tasks import tables
+from bert_tf.tasks import table_formats, tables
 
 from absl import flags, logging
 from etils import epath
@@ -117,7 +117,7 @@ def find_format(input_format, path):
     """Returns the format of the input."""
     if input_format or not path:
         return input_format or "plain"
-    promised = tables.format_of(path)
+    promised = table_formats.of_name(path)
     if promised == "csv":
         raise InputError(
             "Lines are asked, of text or JSON, and in a CSV file the first has "

@@ -104,6 +104,7 @@ _VERBOSE_LOGGING = _DATA.boolean(
     False,
     "Whether warnings about the data name every question they are about.",
 )
+_STRICT = shared.strict(_DATA, "question", only_with="do_train")
 
 command_line.start(__name__, later=("version_2_with_negative",))
 
@@ -219,6 +220,7 @@ def read_files(work, version_2_with_negative):
             version_2_with_negative,
             _VERBOSE_LOGGING.value,
             run_flags.SEED.value,
+            _STRICT.value,
         )
     if work.evaluate or work.predict:
         to_answer, is_scorable = squad_questions.read_to_answer(
@@ -240,7 +242,9 @@ def write_records(folder, cutter, to_train, to_answer):
     windows: list[squad_windows.Windows] = []
     if to_train:
         path = os.path.join(folder, "train.tf_record")
-        data["train"] = squad_records.write_to_train(path, cutter, to_train)
+        data["train"] = squad_records.write_to_train(
+            path, cutter, to_train, _STRICT.value
+        )
     if to_answer:
         path = os.path.join(folder, "eval.tf_record")
         data["predict"], windows = squad_records.write_to_predict(

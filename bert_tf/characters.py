@@ -12,6 +12,12 @@ _CJK = re.compile(
     "\U0002f800-\U0002fa1f]"
 )
 
+# Scripts without spaces between words: Han, kana and Thai.
+UNSPACED = re.compile(
+    "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+    "\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f\u0e00-\u0e7f]"
+)
+
 
 def is_whitespace(char: str) -> bool:
     """Says whether the character separates words."""
@@ -48,6 +54,11 @@ class _CharacterTable(dict):
 def is_cjk(char: str) -> bool:
     """Says whether the character is a word by itself."""
     return _CJK.match(char) is not None
+
+
+def count_cjk(text: str) -> int:
+    """Counts the characters that are words by themselves."""
+    return len(_CJK.findall(text))
 
 
 def all_cjk() -> list[str]:

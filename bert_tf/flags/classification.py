@@ -39,6 +39,7 @@ DEV_FRACTION = _DATA.number(
 )
 FILE_FORMAT = shared.file_format(_DATA, only_with=_OWN_FILES)
 HAS_HEADER = shared.has_header(_DATA, only_with=_OWN_FILES)
+STRICT = shared.strict(_DATA, "row", only_with=_OWN_FILES)
 TEXT_A_COLUMN = shared.text_a_column(_DATA, only_with=_OWN_FILES)
 TEXT_B_COLUMN = shared.text_b_column(_DATA, only_with=_OWN_FILES)
 LABEL_COLUMN = _DATA.string(

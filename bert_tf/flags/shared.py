@@ -10,7 +10,7 @@ from bert_tf import options
 from bert_tf.errors import InputError
 from bert_tf.flags import sections as flag_sections
 from bert_tf.flags import unused
-from bert_tf.tasks import tables
+from bert_tf.tasks import table_formats
 from bert_tf.tasks.classification import glue
 
 from absl import flags
@@ -133,10 +133,9 @@ def file_format(
     return section.choice(
         "file_format",
         None,
-        tables.FORMATS,
+        table_formats.FORMATS,
         "Format of your own files. In tsv, quotes are plain characters. By "
-        "default the format of the file's extension (.csv, .json, .jsonl), or "
-        "tsv.",
+        "default found by the file's name and first line.",
         **how,
     )
 
@@ -149,6 +148,19 @@ def has_header(
         "has_header",
         True,
         "Whether the first row of your files contains column names.",
+        **how,
+    )
+
+
+def strict(
+    section: flag_sections.Section, noun: str, **how: Any
+) -> flag_sections.Holder:
+    """Whether bad rows of training data stop the run."""
+    return section.boolean(
+        "strict",
+        False,
+        f"Whether the first {noun} that can't be trained on stops the run. "
+        "Otherwise such are left out, counted and named in one line.",
         **how,
     )
 

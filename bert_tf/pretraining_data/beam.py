@@ -177,7 +177,7 @@ def _plan(
         if part["documents"]:
             pieces.append(piece)
     layout = output.layout(counts, job.settings)
-    stages.check(counts, job.settings, layout)
+    stages.check(counts, job.settings, layout, job.has_words)
     partners = collections.defaultdict(list)
     for piece in pieces:
         for repetition in range(job.settings.dupe_factor):

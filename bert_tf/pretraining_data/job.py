@@ -66,6 +66,11 @@ class Job:
             vocabularies.register(name, kind)
 
     @property
+    def has_words(self) -> bool:
+        """Whether there are words of several tokens."""
+        return bool(self.word_list or self.segmenter)
+
+    @property
     def words(self) -> word_lists.WordList | word_lists.Segmenter | None:
         """Words of several tokens, if there are any."""
         tokenize = self.tokenizer.tokenize

@@ -155,7 +155,7 @@ def _run(
         job = dataclasses.replace(job, units=())
         layout = output.layout(counts, job.settings)
         try:
-            stages.check(counts, job.settings, layout)
+            stages.check(counts, job.settings, layout, job.has_words)
         except ValueError:
             # Other flags are needed, for which this work is of no use.
             job.work.remove()

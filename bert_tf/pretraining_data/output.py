@@ -18,6 +18,8 @@ from etils import epath
 _LONGEST_NAME = 251
 # So many second segments in turn are not random by chance.
 _SURELY = 20
+# The share of tokens beyond --max_seq_length in a text of sentences.
+_FEW = 0.02
 
 
 @dataclasses.dataclass(frozen=True)
@@ -238,6 +240,17 @@ class Result:
             f"{padding:.1%} padding, {counts['random_next'] / instances:.1%} "
             "with a random or swapped second segment.",
         ]
+        if unused := counts["unused_tokens_once"]:
+            is_long = counts["tokens_beyond_length"] > _FEW * tokens
+            lines.append(
+                f"{unused / tokens:.1%} of the tokens are in no sequence: "
+                "segments that are too long are cut."
+                + is_long
+                * (
+                    " Many sentences are longer than a sequence. If a line has "
+                    "several, --input_format=documents splits them."
+                )
+            )
         if counts["random_next"] == instances >= _SURELY:
             lines.append(
                 "No second segment is what follows: where documents have one "

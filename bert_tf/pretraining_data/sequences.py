@@ -260,6 +260,14 @@ class Sequences:
         is_pair = self.middles < tokens
         return tokens + template.special(1) + len(template.between) * is_pair
 
+    def own_tokens(self, objective: str) -> int:
+        """Counts the tokens without second segments of other documents."""
+        if objective == "nsp":
+            is_own = self.labels == 0
+            second = np.diff(self.starts) - self.middles
+            return int(self.middles.sum() + second[is_own].sum())
+        return len(self.tokens)
+
     def take(self, indices: np.ndarray) -> "Sequences":
         """Returns some, in the order of `indices`."""
         lengths = np.diff(self.starts)[indices]

@@ -16,7 +16,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from bert_tf import vocabularies
+from bert_tf import characters, vocabularies
 from bert_tf.errors import InputError
 from bert_tf.pretraining_data import corpus, word_lists
 from bert_tf.pretraining_data import rows as pretraining_rows
@@ -24,6 +24,7 @@ from bert_tf.pretraining_data import sequences as pretraining_sequences
 from bert_tf.records import wire_format
 
 import numpy as np
+from absl import logging
 
 # What a generator is for; the first numbers of its seed.
 _FOR_PARTNER, _FOR_KEYS, _FOR_SHARD = range(3)
@@ -34,6 +35,9 @@ _SEQUENCES = 2048
 _SLICE_TOKENS = 1 << 23
 # Sequences per shard that a text must give, so that surely none is empty.
 _FEWEST = 16
+
+# The share of Chinese characters among the tokens of a Chinese text.
+_MUCH = 0.3
 
 # What counts of sequences by their lengths are named: this and a length, the
 # most tokens that they have.
@@ -102,6 +106,10 @@ def count_documents(
 ) -> dict[str, int]:
     """Counts what a piece holds, and what one repetition makes of it."""
     filled = len(tokenized.keys)
+    tokens = len(tokenized.tokens)
+    most = settings.max_tokens(vocabulary.template)
+    beyond = np.maximum(np.diff(tokenized.sentences) - most, 0)
+    masks_words = vocabulary.has_fixed_words and settings.masking != "token"
     # With itself as a partner, since there may be one document only.
     sequences = pretraining_sequences.create_sequences(
         tokenized, tokenized, settings, vocabulary.template, seed, repetition=0
@@ -110,7 +118,12 @@ def count_documents(
         "documents": filled,
         "empty_documents": len(documents) - filled,
         "sentences": len(tokenized.sentences) - 1,
-        "tokens": len(tokenized.tokens),
+        "tokens": tokens,
+        "unused_tokens_once": max(
+            0, tokens - sequences.own_tokens(settings.objective)
+        ),
+        "tokens_beyond_length": int(beyond.sum()),
+        "chinese_characters": _count_chinese(documents) if masks_words else 0,
         "unknown_tokens": int(
             np.count_nonzero(tokenized.tokens == vocabulary.special.unk.id)
         ),
@@ -121,6 +134,14 @@ def count_documents(
             sequences.lengths(vocabulary.template).sum()
         ),
     }
+
+
+def _count_chinese(documents: Sequence[corpus.Document]) -> int:
+    return sum(
+        characters.count_cjk(sentence)
+        for document in documents
+        for sentence in document.sentences
+    )
 
 
 # ---- Phase 2 ----------------------------------------------------------------
@@ -235,8 +256,12 @@ def check(
     counts: Mapping[str, int],
     settings: pretraining_sequences.Settings,
     layout: Layout,
+    has_words: bool = True,
 ) -> None:
-    """Raises InputError if phase 1 found too little text for the settings."""
+    """Raises InputError if phase 1 found too little text for the settings.
+
+    Warns of Chinese text unless `has_words`: a list of words, or a segmenter.
+    """
     if not counts["documents"]:
         raise InputError(
             "The text holds no words. Is it in --input_format? "
@@ -271,6 +296,12 @@ def check(
             "All words of the text are [UNK]: its language, or its casing, is "
             "not that of the vocabulary. Give another --vocab_file. "
             f"Received: {counts['tokens']:,} words"
+        )
+    is_chinese = counts["chinese_characters"] > _MUCH * counts["tokens"]
+    if is_chinese and not has_words:
+        logging.warning(
+            "Each Chinese character counts as a word: pass --word_list or "
+            "--segmenter (jieba:lcut) for words of several characters.",
         )
 
 

@@ -7,7 +7,7 @@ from bert_tf.exporting import saved_model, server_configs, versions, warmup
 from bert_tf.serving import examples, heads, lines
 from bert_tf.serving import model as serving_model
 from bert_tf.storage import input_files
-from bert_tf.tasks import tables
+from bert_tf.tasks import table_formats, tables
 
 
 def check(path: str) -> None:
@@ -52,7 +52,7 @@ def _read(
 ) -> list[lines.Query]:
     """Returns what the lines of a file ask; InputError if it is nothing."""
     input_files.check(path, "warmup_file")
-    is_json = tables.format_of(path) == "jsonl"
+    is_json = table_formats.of_name(path) == "jsonl"
     parser = lines.Parser(
         form,
         "text_b" in model.inputs,

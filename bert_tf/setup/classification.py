@@ -72,6 +72,7 @@ def _own_task(
         classification_flags.ID_COLUMN.value,
         classification_flags.HAS_HEADER.value,
         classification_flags.FILE_FORMAT.value,
+        classification_flags.STRICT.value,
     )
     task = own_files.custom(
         columns,

@@ -15,8 +15,17 @@ _COMPRESSED = {
     b"BZh": "bzip2",
     b"\xfd7zXZ\x00": "xz",
     b"\x28\xb5\x2f\xfd": "zstd",
-    b"PK\x03\x04": "zip, as also Excel writes it",
+    b"PK\x03\x04": "zip",
 }
+# Of .xls; names of the first file in .xlsx and .ods, which are zip files.
+_WORKBOOK = b"\xd0\xcf\x11\xe0"
+_FIRST_IN_WORKBOOK = (
+    b"[Content_Types].xml",
+    b"_rels/",
+    b"docProps/",
+    b"xl/",
+    b"mimetypeapplication/vnd.oasis.opendocument",
+)
 _WIDE = {
     b"\xff\xfe\x00\x00": "UTF-32",
     b"\x00\x00\xfe\xff": "UTF-32",
@@ -61,6 +70,11 @@ def explain_text(start: bytes) -> str:
 
     It needs the first 64 bytes, and returns "" where they say nothing.
     """
+    if start.startswith(_WORKBOOK) or (
+        start.startswith(b"PK\x03\x04")
+        and start[30:].startswith(_FIRST_IN_WORKBOOK)
+    ):
+        return "it is a workbook, such as Excel's. Save it as CSV in UTF-8"
     for magic, name in _COMPRESSED.items():
         if start.startswith(magic):
             return f"it is compressed ({name}). Unpack it"

@@ -3,7 +3,8 @@
 Errors name the file and the line, as those of `tasks.tables`.
 """
 
-from collections.abc import Collection, Mapping
+import difflib
+from collections.abc import Collection, Iterable, Mapping
 
 from bert_tf.errors import InputError
 from bert_tf.storage import input_files
@@ -71,6 +72,13 @@ def _of_one_column(header: list[str]) -> str:
     return ""
 
 
+def suggestion(name: str, names: Iterable[str]) -> str:
+    """Returns a hint at a name that is near to one that is missing."""
+    spelled = {each.strip().lower(): each for each in names}
+    near = difflib.get_close_matches(name.strip().lower(), spelled, 1)
+    return f"Did you mean {spelled[near[0]]!r}? " if near else ""
+
+
 def positions(
     path: str, header: list[str], columns: Mapping[str, str | int]
 ) -> dict[str, int]:
@@ -88,7 +96,7 @@ def positions(
             problem = "appears twice in" if count > 1 else "is missing from"
             raise InputError(
                 f"{path}, line 1: the column {column!r} {problem} the header. "
-                f"{_of_one_column(header)}"
+                f"{_of_one_column(header)}{suggestion(str(column), header)}"
                 f"Received: {labels.shortened(', '.join(header), 300)}"
             )
     return positions

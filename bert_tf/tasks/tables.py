@@ -1,30 +1,24 @@
-"""Examples, and the files that hold them: TSV as GLUE writes it, CSV, JSONL.
+"""Examples, and the files that hold them: TSV as GLUE writes it, CSV, JSON.
 
 Every error names the file and the line.
 """
 
 import csv
 import dataclasses
+import io
+import itertools
 import json
-import math
-import pathlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from bert_tf.errors import InputError
 from bert_tf.storage import input_files
-from bert_tf.tasks import labels, table_columns
+from bert_tf.tasks import labels, table_columns, table_formats, table_json
+from bert_tf.tasks import left_out as left_out_rows
 
 from absl import logging
 from etils import epath
 
-FORMATS = ("tsv", "csv", "jsonl")
-_FORMAT_OF_SUFFIX = {
-    ".csv": "csv",
-    ".json": "jsonl",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-}
 # csv's own limit of 131,072 characters refuses long documents.
 _LONGEST_CSV_FIELD = 2**31 - 1
 
@@ -60,11 +54,6 @@ class Row(NamedTuple):
     texts: dict[str, str]
 
 
-def format_of(path: str) -> str:
-    """Returns the format that a file's name promises; TSV if none."""
-    return _FORMAT_OF_SUFFIX.get(pathlib.PurePath(path).suffix.lower(), "tsv")
-
-
 def read_columns(
     path: str, columns: Mapping[str, str | int], **how: Any
 ) -> Iterator[tuple[int, dict[str, str]]]:
@@ -89,6 +78,7 @@ def read_rows(
     skip_short_rows: bool = False,
     lists: Collection[str] = (),
     optional: Collection[str] = (),
+    left_out: left_out_rows.LeftOut | None = None,
 ) -> Iterator[Row]:
     """Reads rows whole, and finds some of their columns.
 
@@ -96,25 +86,27 @@ def read_rows(
         path: The file.
         columns: What the caller calls a column -> its name in the header (or
             its JSON key), or its number from 0.
-        file_format: One of FORMATS.
+        file_format: One of `table_formats.FORMATS`.
         has_header: Whether the first row names the columns (TSV and CSV).
         skip_short_rows: Whether to skip rows that lack a column, with a
             warning.
         lists: Those of `columns` that may be lists in JSON lines.
         optional: Those that a table, or a JSON object, may lack.
+        left_out: Where bad rows are counted; without it, they are errors.
 
     Raises:
         FileNotFoundError: There is no such file.
         InputError: The file is empty or not UTF-8, a row or the header lacks a
             column, a row is longer than the first, or a JSON value is no text.
     """
+    left_out = left_out or left_out_rows.LeftOut(path, strict=True)
     if file_format == "jsonl":
-        yield from _json_rows(path, columns, lists, optional)
+        yield from _json_rows(path, columns, lists, optional, left_out)
         return
     positions: dict[str, int] | None = None
     short_lines: list[int] = []
     number_of_rows = width = 0
-    for line, row in _without_blank_end(path, _cells(path, file_format)):
+    for line, row in _text_rows(path, file_format, has_header, left_out):
         width = width or len(row)
         if positions is None:
             there = table_columns.there(columns, optional, row, has_header)
@@ -122,26 +114,73 @@ def read_rows(
                 positions = table_columns.positions(path, row, there)
                 continue
             positions = table_columns.numbers(path, there)
-        number_of_rows += 1
         least = max(positions.values()) + 1
         if not skip_short_rows:
             where = f"{path}, line {line}"
-            table_columns.check_width(where, row, least, width)
-        elif len(row) < least:
+            try:
+                table_columns.check_width(where, row, least, width)
+            except InputError as error:
+                left_out.add(error)
+                continue
+        number_of_rows += 1
+        if len(row) < least:
             short_lines.append(line)
             continue
         texts = {name: row[at] for name, at in positions.items()}
         yield Row(line, row, positions, texts)
+    left_out.check(number_of_rows)
     _check_found(path, number_of_rows, short_lines, has_header)
 
 
 def read_header(path: str, file_format: str) -> list[str]:
     """Returns the first row of a TSV or CSV."""
-    return next((row for _, row in _cells(path, file_format)), [])
+    return next((row for _, row in _cells(path, file_format, True)), [])
 
 
-def _cells(path: str, file_format: str) -> Iterator[tuple[int, list[str]]]:
-    return _csv_rows(path) if file_format == "csv" else _tsv_rows(path)
+def _cells(
+    path: str,
+    file_format: str,
+    has_header: bool,
+    undecoded: list[InputError] | None = None,
+) -> Iterator[tuple[int, list[str]]]:
+    if file_format == "csv":
+        return _csv_rows(path, has_header, undecoded)
+    return _tsv_rows(path, undecoded)
+
+
+def _text_rows(
+    path: str,
+    file_format: str,
+    has_header: bool,
+    left_out: left_out_rows.LeftOut,
+) -> Iterator[tuple[int, list[str]]]:
+    """Yields rows that are text, without empty lines at the end of the file.
+
+    Other empty lines, and rows after the first that are not UTF-8, are bad.
+    """
+    undecoded: list[InputError] | None = None if left_out.strict else []
+    blank_line = None
+    is_first = True
+    for line, row in _cells(path, file_format, has_header, undecoded):
+        if undecoded:
+            if is_first:
+                raise undecoded[0]
+            left_out.add(undecoded[0])
+            undecoded.clear()
+            continue
+        is_first = False
+        if not row:
+            blank_line = blank_line or line
+            continue
+        if blank_line is not None:
+            left_out.add(
+                InputError(
+                    f"{path}, line {blank_line}: the line is empty. Expected a "
+                    "row. Remove the line."
+                )
+            )
+            blank_line = None
+        yield line, row
 
 
 def _check_found(
@@ -162,35 +201,62 @@ def _check_found(
         )
 
 
-def lines(path: str) -> Iterator[tuple[int, str]]:
-    """Yields numbered lines, without a byte-order mark at the start.
+def lines(
+    path: str, undecoded: list[InputError] | None = None
+) -> Iterator[tuple[int, str]]:
+    """Yields numbered lines of UTF-8, or UTF-16 with a byte-order mark.
 
+    Errors of lines in other encodings are raised, or added to `undecoded`.
     Only a line feed ends a line: texts hold U+2028, U+0085 and such.
     """
     input_files.check(path)
     with epath.Path(path).open("rb") as file:
-        yield from decoded(file, path)
+        yield from decoded(file, path, undecoded)
 
 
-def decoded(file: Iterable[bytes], path: str) -> Iterator[tuple[int, str]]:
+def decoded(
+    file: Iterable[bytes],
+    path: str,
+    undecoded: list[InputError] | None = None,
+) -> Iterator[tuple[int, str]]:
     """Yields numbered lines as `lines` does, of an open file."""
     for number, line in enumerate(file, start=1):
+        if number == 1 and table_formats.is_utf_16(line):
+            yield from enumerate(_utf_16_lines(path, line, file), start=1)
+            return
         problem = input_files.explain_text(line[:64]) if number == 1 else ""
         if "git-lfs" in problem:
             raise InputError(f"{path} can't be read: {problem}.")
+        encoding = "utf-8-sig" if number == 1 else "utf-8"
         try:
-            yield (
-                number,
-                line.decode("utf-8-sig" if number == 1 else "utf-8"),
-            )
+            text = line.decode(encoding)
         except UnicodeDecodeError as error:
             if problem:
                 raise InputError(f"{path} can't be read: {problem}.") from error
-            raise InputError(
+            found = InputError(
                 f"{path}, line {number}: the text is not UTF-8 "
-                f"({error.reason} at byte {error.start} of the line). "
-                "Convert the file to UTF-8."
-            ) from error
+                f"({error.reason} at byte {error.start} of the line; convert "
+                "it by iconv -f CP1252 -t UTF-8 FILE > NEW_FILE). CP1252 is "
+                "Western European Windows; Chinese is GB18030."
+            )
+            if undecoded is None:
+                raise found from error
+            undecoded.append(found)
+            text = line.decode(encoding, errors="replace")
+        yield number, text
+
+
+def _utf_16_lines(
+    path: str, first: bytes, rest: Iterable[bytes]
+) -> Iterator[str]:
+    try:
+        text = b"".join([first, *rest]).decode("utf-16")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path} can't be read: it begins as UTF-16 and is not "
+            f"({error.reason}). Convert the file to UTF-8."
+        ) from error
+    return io.StringIO(text, newline="\n")
 
 
 def check_text(value: object, where: str) -> None:
@@ -208,17 +274,30 @@ def check_text(value: object, where: str) -> None:
         ) from error
 
 
-def _tsv_rows(path: str) -> Iterator[tuple[int, list[str]]]:
+def _tsv_rows(
+    path: str, undecoded: list[InputError] | None
+) -> Iterator[tuple[int, list[str]]]:
     """Splits at tabs; quotes are plain characters, as in GLUE's files."""
-    for number, line in lines(path):
+    for number, line in lines(path, undecoded):
         text = line.removesuffix("\n").removesuffix("\r")
         yield number, text.split("\t") if text else []
 
 
-def _csv_rows(path: str) -> Iterator[tuple[int, list[str]]]:
-    """Splits at commas; quoted fields may hold commas and line ends."""
+def _csv_rows(
+    path: str, has_header: bool, undecoded: list[InputError] | None
+) -> Iterator[tuple[int, list[str]]]:
+    """Splits at commas, or at semicolons by the header.
+
+    Quoted fields may hold them, and line ends.
+    """
     csv.field_size_limit(_LONGEST_CSV_FIELD)
-    reader = csv.reader((line for _, line in lines(path)), strict=True)
+    texts = (line for _, line in lines(path, undecoded))
+    first = next(texts, "")
+    reader = csv.reader(
+        itertools.chain([first], texts),
+        delimiter=table_formats.delimiter(first, has_header),
+        strict=True,
+    )
     while True:
         first_line = reader.line_num + 1
         try:
@@ -234,50 +313,36 @@ def _csv_rows(path: str) -> Iterator[tuple[int, list[str]]]:
         yield first_line, row
 
 
-def _without_blank_end(
-    path: str, rows: Iterable[tuple[int, list[str]]]
-) -> Iterator[tuple[int, list[str]]]:
-    """Drops empty lines at the end of a file; refuses them before it."""
-    blank_line = None
-    for line, row in rows:
-        if not row:
-            blank_line = blank_line or line
-            continue
-        if blank_line is not None:
-            raise InputError(
-                f"{path}, line {blank_line}: the line is empty. Expected a "
-                "row. Remove the line."
-            )
-        yield line, row
+def json_objects(
+    path: str, left_out: left_out_rows.LeftOut | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yields the line and the value of each object, one per line or an array.
 
-
-def json_objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yields each line's number and object; InputError if it is none.
-
-    Empty lines are left out; a missing file is a FileNotFoundError.
+    Empty lines are left out; a missing file is a FileNotFoundError, anything
+    but an object an InputError, or a line that is added to `left_out`.
     """
-    for line, text in lines(path):
+    left_out = left_out or left_out_rows.LeftOut(path, strict=True)
+    undecoded: list[InputError] = []
+    numbered = lines(path, None if left_out.strict else undecoded)
+    is_first = True
+    for line, text in numbered:
         if not text.strip():
             continue
-        where = f"{path}, line {line}"
+        if is_first and text.lstrip().startswith("["):
+            text += "".join(rest for _, rest in numbered)
+            if undecoded:
+                raise undecoded[0]
+            yield from table_json.array(path, line, text)
+            return
+        is_first = False
         try:
-            row = json.loads(text)
-        # Also a number of 5,000 digits, or lists in lists without end.
-        except (ValueError, RecursionError) as error:
-            problem = getattr(error, "msg", error)
-            if line == 1:
-                start = text[:64].encode(errors="replace")
-                problem = input_files.explain_text(start) or problem
-            raise InputError(
-                f"{where}: the line is not JSON ({problem}). "
-                "Expected one object per line."
-            ) from error
-        if not isinstance(row, dict):
-            raise InputError(
-                f"{where}: expected a JSON object, one per line. "
-                f"Received: {labels.shortened(repr(row))}"
-            )
-        yield line, row
+            if undecoded:
+                raise undecoded.pop()
+            value = table_json.of_line(f"{path}, line {line}", line, text)
+        except InputError as error:
+            left_out.add(error)
+        else:
+            yield line, value
 
 
 def _json_rows(
@@ -285,54 +350,48 @@ def _json_rows(
     columns: Mapping[str, str | int],
     lists: Collection[str],
     optional: Collection[str],
+    left_out: left_out_rows.LeftOut,
 ) -> Iterator[Row]:
     number_of_rows = 0
-    for line, row in json_objects(path):
-        number_of_rows += 1
-        where = f"{path}, line {line}"
-        there = {
-            name: str(key)
-            for name, key in columns.items()
-            if name not in optional or not _is_missing(row.get(str(key)))
-        }
-        missing = [key for key in there.values() if key not in row]
-        if missing:
-            raise InputError(
-                f"{where}: keys are missing: {', '.join(missing)}. "
-                f"Received: keys {', '.join(row) or 'none'}"
-            )
-        texts = {
-            name: _plain(where, row, key, name in lists)
-            for name, key in there.items()
-        }
-        check_text(texts, where)
-        yield Row(line, row, there, texts)
+    for line, value in json_objects(path, left_out):
+        try:
+            row = _json_row(path, line, value, columns, lists, optional)
+        except InputError as error:
+            left_out.add(error)
+        else:
+            number_of_rows += 1
+            yield row
+    left_out.check(number_of_rows)
     if not number_of_rows:
         raise InputError(
             f"{path}: the file has no rows. Expected JSON objects."
         )
 
 
-def _plain(
-    where: str, row: Mapping[str, Any], key: str, may_be_list: bool
-) -> str:
-    """A JSON value as a TSV would hold it: 1 -> "1", true -> "true"."""
-    value = row[key]
-    values = value if may_be_list and isinstance(value, list) else [value]
-    for each in values:
-        if _is_missing(each) or not isinstance(each, str | int | float):
-            raise InputError(
-                f"{where}: {key!r} is no text. Expected a text or a number"
-                f"{', or a list of them' * may_be_list}. "
-                f"Received: {key}={json.dumps(value)[:80]}. Write one, or "
-                "remove the line."
-            )
-    texts = [x if isinstance(x, str) else json.dumps(x) for x in values]
-    if values is value:
-        return json.dumps(texts, ensure_ascii=False)
-    return texts[0]
-
-
-def _is_missing(value: Any) -> bool:
-    """Whether a JSON value is null, as pandas writes it, or Python's NaN."""
-    return value is None or (isinstance(value, float) and math.isnan(value))
+def _json_row(
+    path: str,
+    line: int,
+    row: Mapping[str, Any],
+    columns: Mapping[str, str | int],
+    lists: Collection[str],
+    optional: Collection[str],
+) -> Row:
+    where = f"{path}, line {line}"
+    there = {
+        name: str(key)
+        for name, key in columns.items()
+        if name not in optional or not table_json.is_missing(row.get(str(key)))
+    }
+    missing = [key for key in there.values() if key not in row]
+    if missing:
+        raise InputError(
+            f"{where}: keys are missing: {', '.join(missing)}. "
+            f"{table_columns.suggestion(missing[0], row)}"
+            f"Received: keys {', '.join(row) or 'none'}"
+        )
+    texts = {
+        name: table_json.plain(where, row, key, name in lists)
+        for name, key in there.items()
+    }
+    check_text(texts, where)
+    return Row(line, row, there, texts)

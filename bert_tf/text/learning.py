@@ -204,15 +204,27 @@ def copies(words: Mapping[str, int]) -> Iterator[str]:
             yield f"{word} " * min(_MAX_COPIES, count - done)
 
 
-def _spelt_with(
-    words: Mapping[str, int], max_characters: int
-) -> dict[str, int]:
+def count_characters(words: Mapping[str, int]) -> collections.Counter[str]:
+    """Counts the characters of words."""
     frequency: collections.Counter[str] = collections.Counter()
     for word, count in words.items():
         for char in word:
             frequency[char] += count
+    return frequency
+
+
+def most_frequent(
+    frequency: Mapping[str, int], max_characters: int
+) -> frozenset[str]:
+    """Returns the `max_characters` characters that are kept."""
     ranked = sorted(frequency, key=lambda char: (-frequency[char], char))
-    kept = frozenset(ranked[:max_characters])
+    return frozenset(ranked[:max_characters])
+
+
+def _spelt_with(
+    words: Mapping[str, int], max_characters: int
+) -> dict[str, int]:
+    kept = most_frequent(count_characters(words), max_characters)
     return {
         word: count
         for word, count in words.items()

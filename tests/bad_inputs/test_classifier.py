@@ -64,7 +64,7 @@ def _write_tables(folder: pathlib.Path) -> None:
         "other_labels.tsv": _text(4, ("good", "so")),
         "spam": b"ham\tsome\nham\ttext\n",
         "quote.csv": b'id,text,label\n0,"the cat,good\n1,a,bad\n',
-        "array.json": json.dumps([row, row]),
+        "array.json": json.dumps([row] * 8),
         "list.jsonl": b'["the cat", "good"]\n',
         "cut.jsonl": objects()[:-20],
         "no_key.jsonl": b'{"text": "the cat"}\n',

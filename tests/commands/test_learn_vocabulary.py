@@ -279,6 +279,23 @@ class TestMain:
         assert re.search(rf"5,001 words, .* {share:.3f} % of the w", screen)
         assert not list(tmp_path.rglob("*.tmp"))
 
+    def test_names_the_flag_for_more_characters(self, tmp_path):
+        # Twelve words of one character, and three times as many of three.
+        rare, often = "一二三四五六七八九十百千", "东西南"
+        text = "".join(rare) + often * 12
+        (tmp_path / "text1").write_text(text)
+        done = self.run(tmp_path, max_characters=3)
+        screen = " ".join(" ".join(done.lines).split())
+        assert (
+            "The text has 15 different characters, and --max_characters=3 "
+            "keeps the most frequent ones: 25.00 % of the words become [UNK]."
+        ) in screen
+        assert "--vocab_size" not in screen
+        done = self.run(tmp_path, max_characters=15, overwrite="true")
+        screen = " ".join(" ".join(done.lines).split())
+        assert "--max_characters" not in screen
+        assert "--vocab_size=150 is not reached" in screen
+
     def test_overwrite(self, tmp_path, words):
         (tmp_path / "vocab.txt").write_text("mine")
         self.run(tmp_path, overwrite="true")

@@ -4,7 +4,7 @@ import collections
 import dataclasses
 
 from bert_tf import tokenization
-from bert_tf.pretraining_data import corpus, stages
+from bert_tf.pretraining_data import corpus, output, stages
 from bert_tf.pretraining_data import sequences as pretraining_sequences
 from bert_tf.vocabularies import word_pieces
 
@@ -46,12 +46,78 @@ class TestTokenizeDocuments:
             "empty_documents": 2,
             "sentences": 3,
             "tokens": 6,
+            "unused_tokens_once": 0,
+            "tokens_beyond_length": 0,
+            "chinese_characters": 0,
             "unknown_tokens": 1,
             "replaced_lines": 1,
             "bytes": 15,
             "sequences_once": 2,
             "sequence_tokens_once": 4 + 2 + 2 + 2,
         }
+
+    @pytest.mark.parametrize(
+        ("objective", "unused"),
+        # The pair of the long sentence has 5 tokens; of next sentences, 2 of
+        # them are of the other document.
+        [("nsp", 17), ("sop", 15), ("none", 0), ("full_sentences", 0)],
+    )
+    def test_counts_tokens_in_no_sequence(self, objective, unused):
+        documents = [
+            corpus.Document(7, ["a " * 20], 40),
+            corpus.Document(9, ["b c", "d e"], 6),
+        ]
+        settings = dataclasses.replace(
+            _SETTINGS, objective=objective, max_seq_length=8, short_seq_prob=0
+        )
+        got = stages.tokenize_documents(documents, _TOKENIZER, _VOCABULARY)
+        counts = stages.count_documents(
+            documents, got, _VOCABULARY, settings, seed=1
+        )
+        assert counts["tokens"] == 24
+        assert counts["unused_tokens_once"] == unused
+        most = settings.max_tokens(_VOCABULARY.template)
+        assert counts["tokens_beyond_length"] == 20 - most
+        files = ["x"]
+        written = {
+            **counts,
+            "real_tokens": 9,
+            "padding_tokens": 1,
+            "rows": 1,
+            "instances": 1,
+            "random_next": 0,
+        }
+        result = output.Result(files, [1], written)
+        said = " ".join(result.summary())
+        assert (f"{unused / 24:.1%} of the tokens are in no" in said) == (
+            unused > 0
+        )
+        assert ("--input_format=documents splits" in said) == (unused > 0)
+
+    @pytest.mark.parametrize(
+        ("text", "masking", "has_words", "is_warned"),
+        [
+            ("北京大学", "whole_word", False, True),
+            ("北京大学", "ngram", False, True),
+            ("北京大学", "whole_word", True, False),
+            ("北京大学", "token", False, False),
+            ("a b c d e 京", "whole_word", False, False),
+        ],
+    )
+    def test_warns_of_chinese_words_that_are_not_known(
+        self, text, masking, has_words, is_warned, caplog
+    ):
+        documents = [corpus.Document(key, [text, text], 9) for key in range(2)]
+        settings = dataclasses.replace(_SETTINGS, masking=masking)
+        vocabulary = word_pieces.WordPiece((*_PIECES, *"北京大"), True)
+        got = stages.tokenize_documents(
+            documents, vocabulary.bulk_tokenizer(), vocabulary
+        )
+        counts = stages.count_documents(
+            documents, got, vocabulary, settings, seed=1
+        )
+        stages.check(counts, settings, stages.Layout(1, 1), has_words)
+        assert ("pass --word_list or --segmenter" in caplog.text) == is_warned
 
     def test_a_sentence_begins_a_word(self):
         class SpaceBefore(word_pieces.WordPiece):

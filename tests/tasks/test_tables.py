@@ -1,7 +1,7 @@
 import csv
 import json
 
-from bert_tf.tasks import tables
+from bert_tf.tasks import table_formats, tables
 
 import pytest
 
@@ -187,11 +187,70 @@ def test_missing_file_wrong_encoding_and_names(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"none\.tsv"):
         _read(str(tmp_path / "none.tsv"), {"b": "b"})
     path = _write(tmp_path / "latin.tsv", "b\nok\ncafé\n", "latin-1")
-    with pytest.raises(ValueError, match=r"latin\.tsv, line 3: .* not UTF-8"):
+    with pytest.raises(ValueError, match=r"latin\.tsv, line 3: .*iconv -f CP"):
         _read(path, {"b": "b"})
     names = ["a.csv", "A.CSV", "a.jsonl", "a.json", "a.tsv", "a.txt", "a"]
     formats = ["csv", "csv", "jsonl", "jsonl", "tsv", "tsv", "tsv"]
-    assert list(map(tables.format_of, names)) == formats
+    assert list(map(table_formats.of_name, names)) == formats
+
+
+_RECORDS = [{"text": "a, b", "label": "x"}, {"text": "c\u2028;", "label": "y"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "encoding", "lines"),
+    [
+        ("a.csv", 'text;label\n"a, b";x\n"c\u2028;";y', "utf-8", [2, 3]),
+        ("a.txt", 'text;label\na, b;x\n"c\u2028;";y', "utf-8", [2, 3]),
+        ("a.csv", 'text,label\n"a, b",x\nc\u2028;,y', "utf-8", [2, 3]),
+        ("a.csv", 'text;label\r\na, b;x\r\n"c\u2028;";y', "utf-16", [2, 3]),
+        ("a.tsv", "text\tlabel\na, b\tx\nc\u2028;\ty", "utf-16-be", [2, 3]),
+        ("a.json", json.dumps(_RECORDS, indent=1), "utf-8", [2, 6]),
+        ("a.txt", json.dumps(_RECORDS, indent=1), "utf-8-sig", [2, 6]),
+        ("a.tsv", json.dumps(_RECORDS), "utf-8", [1, 1]),
+        ("a.txt", "\n".join(map(json.dumps, _RECORDS)), "utf-8", [1, 2]),
+        ("a.csv", "\n".join(map(json.dumps, _RECORDS)), "utf-16", [1, 2]),
+    ],
+)
+def test_formats_that_the_first_line_tells(
+    tmp_path, name, text, encoding, lines
+):
+    mark = "\ufeff" * (encoding == "utf-16-be")
+    path = _write(tmp_path / name, mark + text, encoding)
+    columns = {"text": "text", "label": "label"}
+    found = _read(path, columns, file_format=table_formats.find(path))
+    assert found == list(zip(lines, _RECORDS, strict=True))
+
+
+def test_semicolons_of_texts_separate_nothing(tmp_path):
+    path = _write(tmp_path / "a.csv", "I came; I saw\nand won; at last\n")
+    assert table_formats.find(path, has_header=False) == "csv"
+    how = {"file_format": "csv", "has_header": False}
+    assert _read(path, {"t": 0}, **how)[0] == (1, {"t": "I came; I saw"})
+    path = _write(tmp_path / "a.tsv", "a;b\ttext\n1\t2\n")
+    assert table_formats.find(path) == "tsv"
+
+
+def test_errors_of_arrays_name_the_line(tmp_path):
+    path = _write(tmp_path / "a.json", '[\n{"t": 1},\n{"t": }\n]')
+    message = r"a\.json, line 3: the array is not JSON \(Expecting value\)"
+    with pytest.raises(ValueError, match=message):
+        _read(path, {"t": "t"}, file_format="jsonl")
+    path = _write(tmp_path / "a.json", '[{"t": 1},\n\n"t"]')
+    with pytest.raises(ValueError, match=r"line 3: expected a JSON object"):
+        _read(path, {"t": "t"}, file_format="jsonl")
+    (tmp_path / "a.json").write_bytes(b"\xff\xfea\x00b")
+    with pytest.raises(ValueError, match="begins as UTF-16 and is not"):
+        _read(path, {"t": "t"}, file_format="jsonl")
+
+
+def test_a_column_under_another_name_is_suggested(tmp_path):
+    path = _write(tmp_path / "a.csv", "Label,Sentence\nx,y\n")
+    with pytest.raises(ValueError, match=r"Did you mean 'Sentence'\? Rec"):
+        _read(path, {"text": "sentences"}, file_format="csv")
+    path = _write(tmp_path / "a.jsonl", '{"Sentence": "x"}\n')
+    with pytest.raises(ValueError, match=r"Did you mean 'Sentence'\? Rec"):
+        _read(path, {"text": "sentence"}, file_format="jsonl")
 
 
 @pytest.mark.parametrize("there", [True, False])
@@ -202,7 +261,7 @@ def test_columns_that_a_table_may_lack(tmp_path, there):
         path = _write(
             tmp_path / name, f"{separator.join(header)}\n{separator.join(rows)}"
         )
-        how = {"file_format": tables.format_of(path), "optional": ("b",)}
+        how = {"file_format": table_formats.of_name(path), "optional": ("b",)}
         found = tables.read_columns(path, {"a": "a", "b": "b"}, **how)
         assert [row for _, row in found] == [expected]
     with pytest.raises(ValueError, match="'c' is missing from the header"):

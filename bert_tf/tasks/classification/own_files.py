@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from bert_tf.errors import InputError
 from bert_tf.tasks import labels as label_column
-from bert_tf.tasks import tables
+from bert_tf.tasks import table_formats, tables
 from bert_tf.tasks.classification import task as classification
 
 from absl import logging
@@ -25,6 +25,7 @@ class Columns:
     key: str | int | None = None
     has_header: bool = True
     file_format: str | None = None  # None: by the file's name.
+    strict: bool = False
 
     def check(self) -> None:
         """Raises InputError if one column is to be two of text and label."""
@@ -49,8 +50,10 @@ class Columns:
             self.label if with_label else None,
             self.key,
             self.has_header,
-            self.file_format or tables.format_of(file),
+            self.file_format or table_formats.find(file, self.has_header),
             gold=None if with_label else self.label,
+            # Predictions go by row.
+            strict=self.strict or not with_label,
         )
 
 

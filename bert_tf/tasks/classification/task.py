@@ -12,11 +12,14 @@ from bert_tf import extras
 from bert_tf.errors import InputError
 from bert_tf.storage import data_sets, input_files
 from bert_tf.tasks import labels as label_column
+from bert_tf.tasks import left_out as left_out_rows
 from bert_tf.tasks import tables
 
 from absl import logging
 from etils import epath
 
+# The share of bad rows in a file; more of them are another format.
+_MAX_LEFT_OUT = 0.1
 # The name of tasks in files of the user's own.
 CUSTOM = "custom"
 
@@ -33,6 +36,7 @@ class Split:
         where: A column and the value it has in the rows to keep.
         rows: Numbers from 0 of the rows to keep; None for all.
         gold: Column of labels in a test file, which nothing scores.
+        strict: Whether a bad row is an error; else a few are left out.
     """
 
     file: str
@@ -45,6 +49,7 @@ class Split:
     where: tuple[str, str] | None = None
     rows: frozenset[int] | None = None
     gold: str | int | None = None
+    strict: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,8 +143,10 @@ def read(
     empty: list[int] = []
     seen: set[label_column.Label] = set()
     skip = task.skips_short_rows and row.label is not None
+    left_out = _left_out(path, row)
+    number = -1
     for number, (line, columns) in enumerate(
-        read_columns(path, row, skip, task.is_multi_label, with_gold)
+        read_columns(path, row, skip, task.is_multi_label, with_gold, left_out)
     ):
         if row.rows is not None and number not in row.rows:
             continue
@@ -158,6 +165,9 @@ def read(
             columns.get("text_b", ""),
             label,
         )
+    # Of rows that are held out, once for both splits.
+    if row.rows is None or split == "train":
+        left_out.warn(number + 1, "rows")
     if empty:
         _warn_of_empty(path, empty)
     if split == "train" and task.labels:
@@ -165,6 +175,10 @@ def read(
     if not found:
         column, value = row.where or ("", "")
         raise InputError(f"{path} has no rows whose {column} is {value!r}.")
+
+
+def _left_out(path: str, split: Split) -> left_out_rows.LeftOut:
+    return left_out_rows.LeftOut(path, split.strict, max_share=_MAX_LEFT_OUT)
 
 
 def _warn_of_empty(path: str, lines: list[int]) -> None:
@@ -269,8 +283,13 @@ def read_columns(
     skip_short_rows: bool,
     is_multi_label: bool,
     with_gold: bool = False,
+    left_out: left_out_rows.LeftOut | None = None,
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yields the line and the columns of each row, by their names in Split."""
+    """Yields the line and the columns of each row, by their names in Split.
+
+    Bad rows are counted by `left_out`.
+    """
+    left_out = left_out or _left_out(path, split)
     input_files.check_can_be_read_again(path)
     wanted = {
         "text_a": split.text_a,
@@ -280,7 +299,8 @@ def read_columns(
         "where": split.where[0] if split.where else None,
         "gold": split.gold if with_gold else None,
     }
-    return tables.read_columns(
+    used = 0
+    for line, row in tables.read_columns(
         path,
         {name: at for name, at in wanted.items() if at is not None},
         file_format=split.file_format,
@@ -288,7 +308,20 @@ def read_columns(
         skip_short_rows=skip_short_rows,
         lists=("label", "gold") if is_multi_label else (),
         optional=("gold",),
-    )
+        left_out=left_out,
+    ):
+        can_be_empty = left_out.strict or is_multi_label
+        if not can_be_empty and not row["label"].strip():
+            left_out.add(
+                InputError(
+                    f"{path}, line {line}: the label is empty. Write it, or "
+                    "remove the row."
+                )
+            )
+            continue
+        used += 1
+        yield line, row
+    left_out.check(used)
 
 
 def _file_names(task: Task) -> str:

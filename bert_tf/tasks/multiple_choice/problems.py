@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bert_tf.errors import InputError
-from bert_tf.tasks import labels, tables
+from bert_tf.tasks import labels, table_formats, tables
 
 _ENDINGS = ("ending0", "ending1", "ending2", "ending3")
 # What stands in a question of RACE for the words that are asked for.
@@ -42,7 +42,7 @@ def read(path: str, with_labels: bool | None) -> list[Problem]:
         InputError: Its name says neither, it holds no problem, a row lacks
             something or has an unknown label.
     """
-    file_format = tables.format_of(path)
+    file_format = table_formats.find(path)
     if file_format not in _READERS:
         raise InputError(
             "The name of a file of problems must end in .csv (SWAG's), or in "

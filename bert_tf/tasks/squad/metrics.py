@@ -16,17 +16,13 @@ import sys
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 
+from bert_tf import characters
 from bert_tf.tasks.squad import questions as squad_questions
 
 Scores = dict[str, float]
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
-# Han, kana and Thai.
-_UNSPACED = re.compile(
-    "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-    "\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f\u0e00-\u0e7f]"
-)
 
 
 @functools.cache
@@ -48,9 +44,9 @@ def normalize(text: str) -> str:
         has characters of scripts without spaces.
     """
     text = text.lower()
-    if _UNSPACED.search(text):
+    if characters.UNSPACED.search(text):
         text = text.translate(_all_punctuation())
-        return " ".join(_UNSPACED.sub(r" \g<0> ", text).split())
+        return " ".join(characters.UNSPACED.sub(r" \g<0> ", text).split())
     text = text.translate(_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", text).split())
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from bert_tf.errors import InputError
 from bert_tf.storage import input_files
+from bert_tf.tasks import left_out as left_out_rows
 from bert_tf.tasks import tables
 
 from absl import logging
@@ -55,18 +56,48 @@ class Question:
 # ---- Reading ----------------------------------------------------------------
 
 
-def read(path: str) -> list[Question]:
+def read(
+    path: str, left_out: left_out_rows.LeftOut | None = None
+) -> list[Question]:
     """Reads the questions of a file, in its order.
+
+    Bad questions are added to `left_out`; without it, they are errors.
 
     Raises:
         FileNotFoundError: There is no such file.
         InputError: It is not of SQuAD's format, an id comes twice, a context is
             empty, or there is no question.
     """
+    left_out = left_out or left_out_rows.LeftOut(path, strict=True)
+    questions: dict[str, Question] = {}
+    for number, article in enumerate(_field(path, _load(path), "data", list)):
+        where = f"{path}, article {number + 1}"
+        paragraphs = _field(where, article, "paragraphs", list)
+        for index, paragraph in enumerate(paragraphs, 1):
+            place = f"{where}, paragraph {index}"
+            context = _field(place, paragraph, "context", str)
+            for qa in _field(place, paragraph, "qas", list):
+                try:
+                    question = _question(path, place, context, qa)
+                    if question.key in questions:
+                        raise InputError(
+                            f"{question.where}: the id comes twice."
+                        )
+                except InputError as error:
+                    left_out.add(error)
+                else:
+                    questions[question.key] = question
+    if not questions and not left_out.count:
+        raise InputError(f"{path} holds no question.")
+    return list(questions.values())
+
+
+def _load(path: str) -> Any:
+    """Returns the content of a JSON file."""
     input_files.check(path)
     data = epath.Path(path).read_bytes()
     try:
-        content = json.loads(data)
+        return json.loads(data)
     # Not JSON, not UTF-8, or lists in lists without end.
     except (ValueError, RecursionError) as error:
         problem = input_files.explain_text(data[:64]) or error
@@ -74,54 +105,30 @@ def read(path: str) -> list[Question]:
             f"{path} is not JSON: {problem}. Expected one object with 'data', "
             "as in SQuAD's files."
         ) from error
-    questions: dict[str, Question] = {}
-    for number, article in enumerate(_field(path, content, "data", list), 1):
-        where = f"{path}, article {number}"
-        paragraphs = _field(where, article, "paragraphs", list)
-        for index, paragraph in enumerate(paragraphs, 1):
-            place = f"{where}, paragraph {index}"
-            tables.check_text(paragraph, place)
-            for question in _questions(path, place, paragraph):
-                if question.key in questions:
-                    raise InputError(
-                        f"{path}, question {question.key}: the id comes twice."
-                    )
-                questions[question.key] = question
-    if not questions:
-        raise InputError(f"{path} holds no question.")
-    return list(questions.values())
 
 
-def _questions(path: str, place: str, paragraph: Any) -> list[Question]:
-    context = _field(place, paragraph, "context", str)
-    questions = []
-    for qa in _field(place, paragraph, "qas", list):
-        key = _field(place, qa, "id", str)
-        where = f"{path}, question {key}"
-        if not context.strip():
-            raise InputError(
-                f"{where}: the context is empty. Remove its questions."
-            )
-        text = _field(where, qa, "question", str)
-        if not text.strip():
-            raise InputError(f"{where}: the question is empty. Remove it.")
-        answers = []
-        # Questions to be predicted may come without.
-        for answer in _field(where, qa, "answers", list, []):
-            said = _field(where, answer, "text", str)
-            start = _field(where, answer, "answer_start", int, None)
-            answers.append(Answer(said, start))
-        questions.append(
-            Question(
-                key,
-                text,
-                context,
-                tuple(answers),
-                _field(where, qa, "is_impossible", bool, False),
-                path,
-            )
+def _question(path: str, place: str, context: str, qa: Any) -> Question:
+    tables.check_text([context, qa], place)
+    key = _field(place, qa, "id", str)
+    where = f"{path}, question {key}"
+    if not context.strip():
+        raise InputError(
+            f"{where}: the context is empty. Remove its questions."
         )
-    return questions
+    answers = []
+    # Questions to be predicted may come without.
+    for answer in _field(where, qa, "answers", list, []):
+        text = _field(where, answer, "text", str)
+        start = _field(where, answer, "answer_start", int, None)
+        answers.append(Answer(text, start))
+    return Question(
+        key,
+        _field(where, qa, "question", str),
+        context,
+        tuple(answers),
+        _field(where, qa, "is_impossible", bool, False),
+        path,
+    )
 
 
 _NEEDED = object()
@@ -142,13 +149,25 @@ def _field(
             f"{where}: {key!r} is missing. Received: keys "
             f"{', '.join(item) or 'none'}"
         )
+    value = _converted(item[key], kind)
     # JSON's true and false are integers to Python.
-    if type(item[key]) is not kind:
+    if type(value) is not kind:
         raise InputError(
             f"{where}: {key!r} must be of type {kind.__name__}. "
             f"Received: {repr(item[key])[:80]}"
         )
-    return item[key]
+    return value
+
+
+def _converted(value: Any, kind: type) -> Any:
+    """Converts 7 to "7", "4" to 4 and "false" to False where they are meant."""
+    if kind is str and type(value) is int:
+        return str(value)
+    if kind is int and isinstance(value, str):
+        return int(value) if re.fullmatch("-?[0-9]{1,18}", value) else value
+    if kind is bool and isinstance(value, str):
+        return {"true": True, "false": False}.get(value.lower(), value)
+    return value
 
 
 # ---- What training needs ----------------------------------------------------
@@ -159,53 +178,75 @@ def with_one_answer(
     questions: Sequence[Question],
     version_2_with_negative: bool,
     verbose: bool = False,
+    left_out: left_out_rows.LeftOut | None = None,
 ) -> list[Question]:
     """Returns the questions with the one answer that training learns.
 
     It is the file's first. Where it does not stand at its `answer_start`, as a
     few times in the published files, the nearest place where it does is taken,
-    whatever its white space there. If `verbose` warnings name all questions.
+    whatever its white space there, or else its case. If `verbose` warnings name
+    all questions. Those that can't be learned are added to `left_out`.
 
     Raises:
-        InputError: A question lacks an answer (unless
+        InputError: Without `left_out`: a question lacks an answer (unless
             `version_2_with_negative`), or the answer is not in the context.
     """
+    left_out = left_out or left_out_rows.LeftOut(path, strict=True)
     results = []
     several: list[str] = []
     moved: list[str] = []
+    recased: list[str] = []
     farthest = 0  # of the moved answers, in characters
     for question in questions:
-        where = f"{path}, question {question.key}"
-        if version_2_with_negative and question.is_impossible:
-            results.append(dataclasses.replace(question, answers=()))
-            continue
-        if not question.answers:
+        is_of_version_2 = question.is_impossible and not question.answers
+        if is_of_version_2 and not version_2_with_negative:
             raise InputError(
-                f"{where}: there is no answer to learn. If questions without "
-                "an answer are meant to be in the file, each says "
-                '"is_impossible": true, and the run '
-                "--version_2_with_negative=true."
+                f"{question.where}: there is no answer to learn. Files of "
+                "SQuAD 2.0 need --version_2_with_negative=true."
             )
+        try:
+            learned = _learned(question, version_2_with_negative)
+        except InputError as error:
+            left_out.add(error)
+            continue
+        results.append(learned)
+        if not learned.answers:
+            continue
         if len(question.answers) > 1:
             several.append(question.key)
-        answer = _located(where, question.context, question.answers[0])
-        given = question.answers[0].start
-        if answer.start != given:
+        given, answer = question.answers[0], learned.answers[0]
+        if answer.start != given.start:
             moved.append(question.key)
-            farthest = max(farthest, abs((answer.start or 0) - (given or 0)))
-        results.append(
-            dataclasses.replace(
-                question, answers=(answer,), is_impossible=False
-            )
-        )
-    learned = "have several answers; the first is learned"
-    _warn_of(path, several, learned, verbose)
+            distance = abs((answer.start or 0) - (given.start or 0))
+            farthest = max(farthest, distance)
+        if answer.text.split() != given.text.split():
+            recased.append(question.key)
+    taken = "have several answers; the first is learned"
+    _warn_of(path, several, taken, verbose)
     taken = (
         "have an answer that is not at its answer_start; the nearest "
         f"occurrence is taken, up to {farthest} characters away"
     )
     _warn_of(path, moved, taken, verbose)
+    taken = "have an answer in another case than the context, whose is taken"
+    _warn_of(path, recased, taken, verbose)
     return results
+
+
+def _learned(question: Question, version_2_with_negative: bool) -> Question:
+    """Returns a question with its one answer, or none if it is impossible."""
+    if not question.text.strip():
+        raise InputError(f"{question.where}: the question is empty. Remove it.")
+    if version_2_with_negative and question.is_impossible:
+        return dataclasses.replace(question, answers=())
+    if not question.answers:
+        raise InputError(
+            f"{question.where}: there is no answer to learn. If it is meant to "
+            'have none, it says "is_impossible": true, and the run '
+            "--version_2_with_negative=true."
+        )
+    answer = _located(question.where, question.context, question.answers[0])
+    return dataclasses.replace(question, answers=(answer,), is_impossible=False)
 
 
 def _warn_of(path: str, keys: list[str], what: str, verbose: bool) -> None:
@@ -241,15 +282,19 @@ def _located(where: str, context: str, answer: Answer) -> Answer:
             f"answer_start={answer.start}, text={answer.text[:80]!r}. "
             f"{_WAY_OUT}"
         )
-    if context[answer.start : end] == answer.text:
+    there = context[answer.start : end]
+    if there == answer.text:
         return answer
+    if there.lower() == answer.text.lower():
+        return Answer(there, answer.start)
     pattern = r"\s+".join(map(re.escape, words))
-    places = [match.span() for match in re.finditer(pattern, context)]
+    places = [match.span() for match in re.finditer(pattern, context)] or [
+        match.span() for match in re.finditer(pattern, context, re.IGNORECASE)
+    ]
     if not places:
-        found = context[answer.start : end]
         raise InputError(
             f"{where}: the answer is not in the context. Expected "
-            f"{answer.text[:80]!r}. Received: {found[:80]!r} at "
+            f"{answer.text[:80]!r}. Received: {there[:80]!r} at "
             f"answer_start={answer.start}. {_WAY_OUT}"
         )
     wanted = answer.start
@@ -283,19 +328,26 @@ def check_scorable(
 
 
 def read_to_train(
-    path: str | None, version_2_with_negative: bool, verbose: bool, seed: int
+    path: str | None,
+    version_2_with_negative: bool,
+    verbose: bool,
+    seed: int,
+    strict: bool = False,
 ) -> list[Question]:
     """Reads what to train on, in an order drawn by the seed as in the original.
 
-    A missing path is an error. If `verbose` warnings name all questions.
+    A missing path is an error. If `verbose` warnings name all questions. Those
+    that can't be learned are left out, or errors if `strict`.
     """
     if not path:
         raise InputError(
             "--do_train needs --train_file, such as SQuAD's train-v1.1.json."
         )
+    left_out = left_out_rows.LeftOut(path, strict, verbose)
     questions = with_one_answer(
-        path, read(path), version_2_with_negative, verbose
+        path, read(path, left_out), version_2_with_negative, verbose, left_out
     )
+    left_out.warn(len(questions), "questions")
     logging.info("Data: %d questions to train on.", len(questions))
     random.Random(seed).shuffle(questions)
     return questions
@@ -323,6 +375,8 @@ def read_to_answer(
             f"--do_eval needs answers, and {path} has none. Leave out "
             "--do_eval, or give another --predict_file."
         )
+    empty = [q.key for q in questions if not q.text.strip()]
+    _warn_of(path, empty, "are empty, and answered all the same", verbose)
     _warn_of_lost_answers(path, questions, verbose)
     logging.info("Data: %d questions to answer.", len(questions))
     return questions, is_scorable

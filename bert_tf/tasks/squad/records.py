@@ -4,8 +4,10 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from bert_tf import phases
+from bert_tf.errors import InputError
 from bert_tf.records import record_file, tfrecord
 from bert_tf.records import types as record_types
+from bert_tf.tasks import left_out as left_out_rows
 from bert_tf.tasks.squad import questions as squad_questions
 from bert_tf.tasks.squad import windows as squad_windows
 
@@ -24,17 +26,30 @@ def write_to_train(
     path: str,
     cutter: squad_windows.Cutter,
     questions: Sequence[squad_questions.Question],
+    strict: bool = True,
 ) -> record_file.RecordFile:
-    """Writes one file to train on; each question has one answer or none."""
+    """Writes one file to train on; each question has one answer or none.
+
+    Questions whose context or answer has no word are errors, or left out if not
+    `strict`.
+    """
+    left_out = left_out_rows.LeftOut(questions[0].file, strict)
 
     def features() -> Iterator[Columns]:
         for question in phases.tracked(
             questions, "Cutting contexts", "questions", len(questions)
         ):
-            windows = cutter.cut(question)
-            yield cutter.features(windows) | cutter.labels(windows)
+            try:
+                windows = cutter.cut(question)
+                columns = cutter.features(windows) | cutter.labels(windows)
+            except InputError as error:
+                left_out.add(error)
+            else:
+                yield columns
 
-    return _write(path, cutter, record_types.SPAN, features())
+    records = _write(path, cutter, record_types.SPAN, features())
+    left_out.warn(len(questions) - left_out.count, "questions")
+    return records
 
 
 def write_to_predict(

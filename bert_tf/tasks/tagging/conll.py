@@ -227,11 +227,22 @@ def check(
             if label not in known:
                 raise InputError(
                     f"{path}, line {line}: this label is not one of those "
-                    f"trained on ({', '.join(labels)}). Name all of them by "
-                    f"--labels before training. Received: label={label!r}"
+                    f"trained on ({', '.join(labels)}). "
+                    f"{_way_out(label, labels)}. Received: label={label!r}"
                 )
     if scheme != schemes.NO_SCHEME:
-        _check_chains(path, sentences, scheme)
+        _check_chains(path, sentences, labels, scheme)
+
+
+def _way_out(label: str, labels: Sequence[str]) -> str:
+    """Says how to train with a label that the training file lacks."""
+    has_starts = any(known.startswith("B-") for known in labels)
+    if not has_starts and label in schemes.with_starts(labels):
+        return (
+            "Train with --scheme=IOB1, in which B- only separates neighbours, "
+            "or name all labels by --labels"
+        )
+    return "Name all of them by --labels before training"
 
 
 def _count_chains(
@@ -250,13 +261,19 @@ def _count_chains(
 
 
 def _check_chains(
-    path: str, sentences: Sequence[Sentence], scheme: str
+    path: str,
+    sentences: Sequence[Sentence],
+    labels: Sequence[str],
+    scheme: str,
 ) -> None:
     """Warns of gold labels that are no entities; refuses a wrong scheme."""
     good, bad = _count_chains(sentences, scheme)
     if len(bad) > good:
         fitting = [
-            x for x in schemes.SCHEMES if not _count_chains(sentences, x)[1]
+            x
+            for x in schemes.SCHEMES
+            if all(schemes.is_spelt(label, x) for label in labels)
+            and not _count_chains(sentences, x)[1]
         ]
         raise InputError(
             f"{path}, line {bad[0]}: {len(bad)} of {good + len(bad)} entities "

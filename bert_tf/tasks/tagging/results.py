@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from bert_tf import files
+from bert_tf import characters, files
 from bert_tf.tasks import tables
 from bert_tf.tasks.tagging import conll, schemes
 
@@ -161,10 +161,11 @@ def write_columns(
     def rows() -> Iterator[str]:
         for line, text in tables.lines(source):
             text = text.rstrip("\r\n")
-            if not text.strip(" \t"):
+            is_comment = line not in labels and text.startswith("#")
+            if is_comment or not text.strip(" \t"):
                 yield text
                 continue
-            # Lines without a word are those that start a document.
+            # Other lines without a word are those that start a document.
             label = labels.get(line, schemes.OUTSIDE)
             yield f"{text}{separator}{label}"
 
@@ -179,36 +180,56 @@ def write_entities(
 ) -> None:
     """Writes a JSON object per sentence.
 
-    `text` are its words with a space between them, `line` its first line in the
-    file; `entities` have a type, their text, and the characters of `text` from
-    `start` to before `end`.
+    `text` are its words with a space between them, or none in scripts without
+    spaces, `line` its first line in the file; `entities` have a type, their
+    text, and the characters of `text` from `start` to before `end`.
     """
 
     def rows() -> Iterator[str]:
         by_each = by_sentence(sentences, predicted)
         for sentence, labels in zip(sentences, by_each, strict=True):
+            text, starts = _joined(sentence.words)
+            ends = [
+                start + len(word)
+                for start, word in zip(starts, sentence.words, strict=True)
+            ]
+            entities = [
+                {
+                    "type": entity.type,
+                    "start": starts[entity.start],
+                    "end": ends[entity.end - 1],
+                    "text": text[starts[entity.start] : ends[entity.end - 1]],
+                }
+                for entity in schemes.entities(labels, scheme)
+            ]
             row = {
                 "line": sentence.lines[0],
-                "text": " ".join(sentence.words),
-                "entities": _entities(sentence, labels, scheme),
+                "text": text,
+                "entities": entities,
             }
             yield json.dumps(row, ensure_ascii=False)
 
     files.write_lines(path, rows())
 
 
-def _entities(
-    sentence: conll.Sentence, labels: Sequence[str], scheme: str
-) -> list[dict[str, str | int]]:
-    starts = [0]
-    for word in sentence.words:
-        starts.append(starts[-1] + len(word) + 1)
-    return [
-        {
-            "type": entity.type,
-            "start": starts[entity.start],
-            "end": starts[entity.end] - 1,
-            "text": " ".join(sentence.words[entity.start : entity.end]),
-        }
-        for entity in schemes.entities(labels, scheme)
-    ]
+def _joined(words: Sequence[str]) -> tuple[str, list[int]]:
+    """Returns the text of words, and where each one starts.
+
+    In a text of a script without spaces only words of other scripts, such as
+    English ones, have a space between them; single characters have none.
+    """
+    has_spaces = not any(map(characters.UNSPACED.search, words))
+    text, starts = "", list[int]()
+    for word in words:
+        if text and (has_spaces or _is_spaced(text[starts[-1] :], word)):
+            text += " "
+        starts.append(len(text))
+        text += word
+    return text, starts
+
+
+def _is_spaced(word: str, following: str) -> bool:
+    """Whether two words of a text without spaces have one between them."""
+    sides = word[-1] + following[0]
+    are_letters = sides.isalnum() and not characters.UNSPACED.search(sides)
+    return are_letters and len(word + following) > 2

@@ -116,15 +116,25 @@ def detect_scheme(labels: Sequence[str]) -> str:
     return NO_SCHEME
 
 
+def with_starts(labels: Sequence[str]) -> set[str]:
+    """Adds B-X to labels that have I-X."""
+    inside = (label for label in labels if label.startswith("I-"))
+    return {*labels, *(f"B-{label[2:]}" for label in inside)}
+
+
+def is_spelt(label: str, scheme: str) -> bool:
+    """Whether a scheme has such labels."""
+    prefix, kind = split_label(label)
+    is_known = prefix in set(SCHEMES[scheme].prefixes) and kind != ""
+    return label == OUTSIDE or is_known
+
+
 def check_scheme(labels: Sequence[str], scheme: str) -> None:
     """Raises InputError if a label is not spelt as the scheme says."""
     if scheme == NO_SCHEME:
         return
     for label in labels:
-        prefix, kind = split_label(label)
-        if label != OUTSIDE and (
-            prefix not in set(SCHEMES[scheme].prefixes) or not kind
-        ):
+        if not is_spelt(label, scheme):
             raise InputError(
                 f"The scheme {scheme} has the label {OUTSIDE} and those that "
                 f"start with one of {', '.join(SCHEMES[scheme].prefixes)} and "

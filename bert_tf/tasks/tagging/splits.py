@@ -42,6 +42,11 @@ def find_labels(
     if "train" in splits:
         train = splits["train"]
         learned = conll.known_labels(train.sentences, known)
+        # B begins an entity only after another one of its type, which a small
+        # file may not have.
+        if scheme == "IOB1" and set(learned) != set(known or ()):
+            with_starts = schemes.with_starts(learned)
+            learned = label_column.ordered(with_starts, known)
         labels = tuple(given or learned)
         label_column.warn_of_unseen(train.path, labels, learned)
     if not labels:

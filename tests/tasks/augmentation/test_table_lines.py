@@ -2,7 +2,7 @@ import csv
 import json
 
 from bert_tf.errors import InputError
-from bert_tf.tasks import tables
+from bert_tf.tasks import table_formats, tables
 from bert_tf.tasks.augmentation import table_lines
 
 import pytest
@@ -13,7 +13,7 @@ _CELLS = ["1", 'so, "he"', "a\nb", "\u2028x\ry", ""]
 def _table(path, text, columns, **how):
     path.write_bytes(text.encode())
     return table_lines.Table(
-        str(path), columns, tables.format_of(str(path)), **how
+        str(path), columns, table_formats.of_name(str(path)), **how
     )
 
 

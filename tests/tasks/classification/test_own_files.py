@@ -1,4 +1,7 @@
+import dataclasses
+import json
 import random
+import re
 
 from bert_tf.tasks.classification import own_files
 from bert_tf.tasks.classification import task as classification
@@ -58,6 +61,87 @@ def test_custom_format_by_name_or_given(tmp_path):
     assert _read(task, "dev") == [("a, b", "", "1")]
 
 
+_BAD_ROWS = {
+    "short.tsv": (b"only one\n", "line 31: a column is missing"),
+    "long.tsv": (b"x\ty\tz\n", "line 31: more columns than the first row"),
+    "blank.tsv": (b"\n", "line 31: the line is empty"),
+    "label.tsv": (b"no label\t \n", "line 31: the label is empty"),
+    "latin.tsv": (b"caf\xe9\ta\n", "line 31: the text is not UTF-8 (invalid"),
+    "latin.csv": (b'"two\ncaf\xe9",a\n', "line 32: the text is not UTF-8"),
+    "semicolons.csv": (b"x;y;z\n", "line 31: more columns than the first"),
+    "null.jsonl": (b'{"text": null, "label": "a"}\n', "line 30: 'text' is no"),
+    "key.jsonl": (b'{"text": "x"}\n', "line 30: keys are missing: label"),
+    "cut.jsonl": (b'{"text": "x", "l\n', "line 30: the line is not JSON (I"),
+    "latin.jsonl": (b'{"text": "\xe9"}\n', "line 30: the text is not UTF-8"),
+}
+
+
+def _with_bad_row(name, bad):
+    """Returns a table of 58 good rows and a bad one after the first half."""
+    good = [(f"t{i}", "ab"[i % 2]) for i in range(58)]
+    separator = {"tsv": "\t", "csv": ","}.get(name.rpartition(".")[2], "")
+    if b";" in bad:
+        separator = ";"
+    if separator:
+        lines = [separator.join(row) for row in (("text", "label"), *good)]
+        half = 30
+    else:
+        lines = [json.dumps({"text": x, "label": y}) for x, y in good]
+        half = 29
+    encoded = [f"{line}\n".encode() for line in lines]
+    return good, b"".join([*encoded[:half], bad, *encoded[half:]])
+
+
+@pytest.mark.parametrize("name", _BAD_ROWS)
+def test_bad_rows_are_left_out_of_training(name, tmp_path, caplog):
+    bad, reason = _BAD_ROWS[name]
+    good, data = _with_bad_row(name, bad)
+    path = tmp_path / name
+    path.write_bytes(data)
+    files = dict.fromkeys(("train", "dev"), str(path))
+    task = _custom(files)
+    for split in files:
+        caplog.clear()
+        rows = _read(task, split)
+        assert rows == [(text, "", label) for text, label in good]
+        said = f"{path}: left out 1 of 59 rows: {reason}"
+        assert said in caplog.text, caplog.text
+    # The rows that are held out are counted without it.
+    held = own_files.hold_out(task, 0.5, seed=1)
+    both = _read(held, "train") + _read(held, "dev")
+    assert sorted(both) == sorted(rows)
+    strict = dataclasses.replace(_COLUMNS, strict=True)
+    if name == "label.tsv":
+        reason = "line 31: a label must not be empty"
+    with pytest.raises(ValueError, match=re.escape(f"{path}, {reason}")):
+        _custom(files, strict)
+
+
+def test_too_many_bad_rows_are_another_format(tmp_path):
+    text = "text,label\n" + "a,b\n" * 17 + "x, y,b\n" * 2
+    path = _write(tmp_path / "a.csv", text)
+    with pytest.raises(ValueError, match=r"line 19: more columns than the"):
+        _custom({"train": path})
+
+
+def test_an_empty_score(tmp_path):
+    path = _write(tmp_path / "a.tsv", "text\tlabel\n" + "x\t1\n" * 9 + "y\t\n")
+    task = _custom({"dev": path}, is_regression=True)
+    assert len(_read(task, "dev")) == 9
+    strict = dataclasses.replace(_COLUMNS, strict=True)
+    task = _custom({"dev": path}, strict, is_regression=True)
+    with pytest.raises(ValueError, match=r"line 11: the score is not a num"):
+        _read(task, "dev")
+
+
+def test_no_row_of_a_test_file_is_left_out(tmp_path):
+    path = _write(tmp_path / "a.tsv", "text\tlabel\n" + "a\tb\n" * 30 + "x\n")
+    columns = own_files.Columns("label", None, "text")
+    task = _custom({"test": path}, columns, labels=("a", "b"))
+    with pytest.raises(ValueError, match=r"line 32: a column is missing"):
+        _read(task, "test")
+
+
 def test_hold_out_is_the_documented_sample(tmp_path):
     lines = "".join(f"t{i}\t{i % 2}\n" for i in range(50))
     path = _write(tmp_path / "a.tsv", "text\tlabel\n" + lines)
@@ -111,7 +195,7 @@ def test_bad_labels_and_scores(tmp_path):
         ValueError, match=r"a\.tsv, line 3: unknown label.*one of 0, 1.*'2'"
     ):
         _read(_custom({"dev": path}, labels=("0", "1")), "dev")
-    for text in ("good", "nan", "inf", ""):
+    for text in ("good", "nan", "inf"):
         path = _write(tmp_path / "b.tsv", f"text\tlabel\nx\t1\ny\t{text}\n")
         with pytest.raises(ValueError, match=r"b\.tsv, line 3: the score"):
             _read(_custom({"dev": path}, is_regression=True), "dev")
@@ -139,11 +223,12 @@ def test_errors_are_short_however_many_or_long_the_labels(tmp_path):
 
 
 def test_labels_that_no_row_to_train_on_has(tmp_path, caplog):
+    strict = dataclasses.replace(_COLUMNS, strict=True)
     path = _write(tmp_path / "a.tsv", "text\tlabel\nx\t1,2\ny\t\n")
     for separator, labels in ((",", "0123"), (None, ("1,2", "", "3"))):
         task = classification.Task(
             *(classification.CUSTOM, tuple(labels), ("macro_f1",)),
-            {s: _COLUMNS.split(path, True) for s in ("train", "dev")},
+            {s: strict.split(path, True) for s in ("train", "dev")},
             label_separator=separator,
         )
         _read(task, "dev")

@@ -116,3 +116,16 @@ def test_labels_where_a_test_file_has_them(tmp_path):
     path = jsonl(tmp_path / "bad.jsonl", _OWN | {"choices": ["b"]})
     with pytest.raises(ValueError, match="line 1: expected two choices"):
         choice_problems.read(path, with_labels=None)
+
+
+def test_a_name_that_does_not_say_the_format(tmp_path):
+    path = tmp_path / "1.txt"  # as RACE's own files are called
+    path.write_text(json.dumps(_RACE) + "\n")
+    problems = choice_problems.read(str(path), with_labels=True)
+    path.rename(tmp_path / "1.jsonl")
+    assert problems == choice_problems.read(
+        str(tmp_path / "1.jsonl"), with_labels=True
+    )
+    path.write_text("prompt\tchoices\tlabel\n")
+    with pytest.raises(ValueError, match=r"end in .*\.jsonl .*: .*1\.txt"):
+        choice_problems.read(str(path), with_labels=True)

@@ -79,6 +79,70 @@ def test_a_misplaced_answer_is_found_nearby(tmp_path, caplog):
     assert "13 characters away: a, b." in caplog.text
 
 
+def test_questions_as_published_sets_have_them(tmp_path):
+    context = "Paris is in France . It is 65 ."
+    path = store(
+        tmp_path / "x.json",
+        question(3, [("paris", "0")], is_impossible="false"),
+        question("b", [("IN \n france", 9)]),
+        question("c", [(65, 27)]),
+        question("d", [], is_impossible="True"),
+        context=context,
+    )
+    found = squad_questions.read_to_train(path, True, False, seed=1)
+    assert {q.key: [(x.text, x.start) for x in q.answers] for q in found} == {
+        "3": [("Paris", 0)],
+        "b": [("in France", 9)],
+        "c": [("65", 27)],
+        "d": [],
+    }
+
+
+def test_bad_questions_are_left_out_of_training(tmp_path, caplog):
+    bad = (
+        question("e", question=""),
+        question("n", [("YES", -1)]),
+        question("a", question="The id comes twice?"),
+        question("l", [("Rome", 0)]),
+    )
+    path = store(tmp_path / "x.json", question("a"), *bad, question("b"))
+
+    def read(strict, verbose=False):
+        return squad_questions.read_to_train(path, False, verbose, 1, strict)
+
+    assert sorted(q.key for q in read(strict=False)) == ["a", "b"]
+    first = (
+        f"{path}: left out 4 of 6 questions: question a: the id comes twice; "
+        "question e: the question is empty; question n: the answer is out of "
+        "range; the context has 20 characters"
+    )
+    stop = ". --strict stops at the first."
+    assert f"{first}; and others{stop}" in caplog.text
+    read(strict=False, verbose=True)
+    fourth = "question l: the answer is not in the context"
+    assert f"{first}; {fourth}{stop}" in caplog.text
+    with pytest.raises(ValueError, match="question a: the id comes twice"):
+        read(strict=True)
+    # Nothing to train on, or a flag that is forgotten, is no bad question.
+    path = store(tmp_path / "x.json", *bad[:2])
+    with pytest.raises(ValueError, match="question e: the question is empty"):
+        read(strict=False)
+    path = store(
+        tmp_path / "x.json",
+        question("a"),
+        question("b", [], is_impossible=True),
+    )
+    with pytest.raises(ValueError, match=r"b: .*--version_2_with"):
+        read(strict=False)
+
+
+def test_every_question_to_predict_is_kept(tmp_path, caplog):
+    path = store(tmp_path / "x.json", question("a", question=""), question("b"))
+    found, _ = squad_questions.read_to_answer(path, False, True)
+    assert [q.key for q in found] == ["a", "b"]
+    assert "1 questions are empty, and answered all the same: a" in caplog.text
+
+
 def test_questions_without_an_answer(tmp_path):
     impossible = question("b", [], is_impossible=True)
     path = store(tmp_path / "x.json", question("a"), impossible)

@@ -71,8 +71,11 @@ _UNIVERSAL = """\
 def test_universal_dependencies(tmp_path, caplog):
     caplog.set_level("INFO", logger="absl")
     text = "".join(
-        line if line.startswith("#") else line.strip().replace(" ", "\t")
-        + "\t_" * (6 if line.strip() else 0) + "\n"
+        line
+        if line.startswith("#")
+        else line.strip().replace(" ", "\t")
+        + "\t_" * (6 if line.strip() else 0)
+        + "\n"
         for line in _UNIVERSAL.splitlines(keepends=True)
     )
     path = write(tmp_path, text)
@@ -248,6 +251,16 @@ def test_predictions_are_the_input_with_a_column_more(tmp_path):
     assert added == ["O", "A", "B", "C", "D", "E", "O", "F"]
 
 
+def test_comments_are_copied_without_a_label(tmp_path):
+    source = write(tmp_path, "# sent_id = 1\nx\tO\n\n")
+    sentences = conll.read(source, conll.Columns())
+    path = tmp_path / "out.conll"
+    tagging_results.write_columns(
+        str(path), source, conll.Columns(), sentences, ["B"]
+    )
+    assert path.read_text() == "# sent_id = 1\nx\tO\tB\n\n"
+
+
 def test_entities_have_the_characters_of_their_text(tmp_path):
     sentences = [
         conll.Sentence(("Zoë", "😀 x", "of", "Rome"), (), (4, 5, 6, 7), 0),
@@ -265,6 +278,39 @@ def test_entities_have_the_characters_of_their_text(tmp_path):
     found = [(x["type"], x["text"]) for x in first["entities"]]
     assert found == [("a", "Zoë 😀 x"), ("b", "Rome")]
     assert second == {"line": 9, "text": "no", "entities": []}
+
+
+@pytest.mark.parametrize(
+    ("words", "size", "text", "entity"),
+    [
+        ("在 北 京 大 学 。", 4, "在北京大学。", "北京大学"),
+        (
+            "用 GPT 4 做 New York 1 9 9 年",
+            2,
+            "用GPT 4做New York 199年",
+            "GPT 4",
+        ),
+        ("서울 에 간다", 2, "서울 에 간다", "에 간다"),
+    ],
+)
+def test_scripts_without_spaces_are_joined(words, size, text, entity, tmp_path):
+    words = tuple(words.split())
+    labels = ["O", "B-a", *["I-a"] * (size - 1)]
+    labels += ["O"] * (len(words) - len(labels))
+    start = text.index(entity)
+    sentence = conll.Sentence(words, (), tuple(range(len(words))), 0)
+    path = tmp_path / "entities.jsonl"
+    tagging_results.write_entities(str(path), [sentence], labels, "BIO")
+    row = json.loads(path.read_text("utf-8"))
+    assert row["text"] == text
+    assert row["entities"] == [
+        {
+            "type": "a",
+            "start": start,
+            "end": start + len(entity),
+            "text": entity,
+        }
+    ]
 
 
 @pytest.mark.parametrize(

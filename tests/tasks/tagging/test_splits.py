@@ -28,6 +28,25 @@ def test_labels_of_the_training_file_are_learned(caplog):
         )
 
 
+def test_labels_of_iob1_without_neighbours_in_training():
+    splits = _splits(train=("O", "I-x"), dev=("I-x", "B-x"))
+    with pytest.raises(ValueError, match=r"--scheme=IOB1, .*label='B-x'"):
+        tagging_splits.find_labels(None, None, splits, None)
+    labels = (("B-x", "I-x", "O"), "IOB1")
+    assert tagging_splits.find_labels(None, "IOB1", splits, None) == labels
+    # A run that was begun with fewer goes on with them.
+    known = ("O", "I-x")
+    del splits["dev"]
+    found = tagging_splits.find_labels(None, "IOB1", splits, known)
+    assert found == (known, "IOB1")
+    # Of labels with B, IO is no way out.
+    splits = _splits(train=("O", "I-x"), dev=("I-x", "B-x"))
+    with pytest.raises(
+        ValueError, match=r"such as IOB1\. Received: scheme=BIO"
+    ):
+        tagging_splits.find_labels(("O", "B-x", "I-x"), None, splits, None)
+
+
 def test_given_labels_that_the_training_file_has_not(caplog):
     given = ("O", "B-x", "I-x", "B-z")
     splits = _splits(train=("O", "B-x"), dev=("O", "B-z"))

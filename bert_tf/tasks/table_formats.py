@@ -1,0 +1,80 @@
+"""The formats of tables: TSV as GLUE writes it, CSV, and JSON."""
+
+import json
+import os
+import pathlib
+import re
+
+from bert_tf.storage import file_systems
+
+from absl import logging
+
+FORMATS = ("tsv", "csv", "jsonl")
+_FORMAT_OF_SUFFIX = {
+    ".csv": "csv",
+    ".json": "jsonl",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+}
+_MAX_FIRST_LINE = 1 << 20
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_UTF_32 = (b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")
+
+
+def of_name(path: str) -> str:
+    """Returns the format that a file's name promises; TSV by default."""
+    return _FORMAT_OF_SUFFIX.get(pathlib.PurePath(path).suffix.lower(), "tsv")
+
+
+def find(path: str, has_header: bool = True) -> str:
+    """Returns the format of a file by its name and its first line.
+
+    JSON is recognized under any name. A header with semicolons is CSV.
+    """
+    named = of_name(path)
+    first = _first_line(path)
+    if named != "jsonl" and _is_json(first):
+        logging.info("Reading %s as JSON.", path)
+        return "jsonl"
+    is_split = "\t" in first and named == "tsv"
+    if (
+        named != "jsonl"
+        and not is_split
+        and delimiter(first, has_header) == ";"
+    ):
+        logging.info("Reading %s as CSV, with semicolons.", path)
+        return "csv"
+    return named
+
+
+def delimiter(first_line: str, has_header: bool = True) -> str:
+    """Returns what separates the columns of CSV: commas or semicolons."""
+    names = re.sub('"[^"]*"', "", first_line)
+    return ";" if has_header and ";" in names and "," not in names else ","
+
+
+def is_utf_16(start: bytes) -> bool:
+    """Whether a file begins with the byte-order mark of UTF-16."""
+    return start.startswith(_UTF_16) and not start.startswith(_UTF_32)
+
+
+def _first_line(path: str) -> str:
+    system = file_systems.of(path)
+    # A pipe can be read only once.
+    is_file = file_systems.is_remote(path) or os.path.isfile(path)
+    if not is_file or not system.exists(path):
+        return ""
+    with system.open(path, "rb") as file:
+        line = file.readline(_MAX_FIRST_LINE)
+    encoding = "utf-16" if is_utf_16(line) else "utf-8-sig"
+    return line.decode(encoding, errors="ignore").strip()
+
+
+def _is_json(first_line: str) -> bool:
+    """Whether it is an object, or begins an array of objects."""
+    if re.match(r"\[\s*(\{|$)", first_line):
+        return True
+    try:
+        return isinstance(json.loads(first_line), dict)
+    except (ValueError, RecursionError):
+        return False
