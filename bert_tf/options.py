@@ -12,7 +12,7 @@ DTYPES = ("float32", "bfloat16", "float16")
 MASKING_POLICIES = ("token", "whole_word", "span", "ngram")
 
 # How weights are updated.
-OPTIMIZERS = ("adamw", "adamw_bias_corrected", "lamb")
+OPTIMIZERS = ("adamw", "adamw_bias_corrected", "lamb", "lamb_uncorrected")
 SCHEDULES = ("linear", "polynomial", "cosine", "constant")
 CLIPPING = ("global", "per_replica")
 # Of moments that are kept: nearer to 1 float32 has too few numbers.

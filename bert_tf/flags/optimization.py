@@ -18,7 +18,8 @@ OPTIMIZER = _OPTIMIZER.choice(
     options.OPTIMIZERS,
     "adamw is the original's, without bias correction. adamw_bias_corrected is "
     "the usual AdamW, whose first steps are smaller: better with few examples. "
-    "lamb is for batches of thousands.",
+    "lamb is for batches of thousands, and lamb_uncorrected what ALBERT's "
+    "program calls lamb.",
 )
 LR_SCHEDULE = _OPTIMIZER.choice(
     "lr_schedule",

@@ -129,11 +129,7 @@ class Recipe:
 
         The steps of the run are needed to prune.
         """
-        kind = {
-            "adamw": optimization.AdamWeightDecay,
-            "adamw_bias_corrected": optimization.BiasCorrectedAdamW,
-            "lamb": optimization.Lamb,
-        }[self.optimizer]
+        kind = optimization.OPTIMIZERS[self.optimizer]
         is_scaled = self.dtype == "float16"
         return kind(
             schedule,

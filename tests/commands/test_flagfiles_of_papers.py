@@ -34,7 +34,7 @@ _SHORT = (
             ("adam_m", "adam_v"),
             marks=pytest.mark.exhaustive,
         ),
-        ("albert", "sop", "ngram", True, ("lamb_m", "lamb_v")),
+        ("albert", "sop", "ngram", True, ("adam_m", "adam_v")),
     ],
 )
 def test_trains_from_text(

@@ -114,7 +114,8 @@ class TestRecipe:
         [
             (
                 {"optimizer": "sgd"},
-                "one of adamw, adamw_bias_corrected, lamb. .*optimizer='sgd'",
+                "one of adamw, adamw_bias_corrected, lamb, lamb_uncorrected. "
+                ".*optimizer='sgd'",
             ),
             ({"lr_schedule": "step"}, "one of linear, poly.*='step'"),
             ({"clipping": "none"}, "one of global, per_replica.*='none'"),
