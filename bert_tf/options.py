@@ -13,7 +13,15 @@ MASKING_POLICIES = ("token", "whole_word", "span", "ngram")
 
 # How weights are updated.
 OPTIMIZERS = ("adamw", "adamw_bias_corrected", "lamb", "lamb_uncorrected")
-SCHEDULES = ("linear", "polynomial", "cosine", "constant")
+SCHEDULES = (
+    "linear",
+    "linear_times_warmup",
+    "polynomial",
+    "cosine",
+    "constant",
+)
+# What of the learning rate the last layer has with layer decay.
+LAYER_DECAY_FORMS = ("paper", "code")
 CLIPPING = ("global", "per_replica")
 # Of moments that are kept: nearer to 1 float32 has too few numbers.
 LARGEST_BETA = 0.999999
