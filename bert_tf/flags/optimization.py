@@ -104,10 +104,10 @@ LAYER_DECAY = _OPTIMIZER.number(
 )
 LAYER_DECAY_FORM = _OPTIMIZER.choice(
     "layer_decay_form",
-    "paper",
+    None,
     options.LAYER_DECAY_FORMS,
-    "paper: the last layer has --layer_decay of the learning rate, as in the "
-    "paper of ELECTRA. code: the last layer has its square, and all below one "
+    "paper, the default: the last layer has --layer_decay of the rate, as in "
+    "ELECTRA's paper. code: the last layer has its square, and all below one "
     "more power, as in ELECTRA's code, which its published results are from.",
     rare=True,
 )

@@ -209,7 +209,7 @@ def double_unordered(
     section: flag_sections.Section, **how: Any
 ) -> flag_sections.Holder:
     """Whether pairs without an order are trained on in both orders."""
-    # None: flags.txt of runs from before the flag does not have it either.
+    # None, so that the flags of runs of GLUE from before are the same.
     return section.boolean(
         "double_unordered",
         None,
