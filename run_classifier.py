@@ -59,6 +59,9 @@ _AUXILIARY_LM_WEIGHT = _TRAINING.number(
     "GPT used 0.5.",
     above=0,
 )
+_DOUBLE_UNORDERED = shared.double_unordered(
+    _TRAINING, only_with="task_name", harmless=True
+)
 _PREDICTION = flag_sections.Section("Prediction", only_with="do_predict")
 _PREDICTIONS_WITH_TEXTS = _PREDICTION.boolean(
     "predictions_with_texts",
@@ -124,6 +127,7 @@ _IDENTITY = (
     "text_b_column",
     "label_separator",
     "class_weights",
+    "double_unordered",
     "auxiliary_lm_weight",
     "long_documents",
     "window_stride",
@@ -170,6 +174,15 @@ def splits_to_read(task, data_dir, work):
     return splits
 
 
+def read_split(task, data_dir, split):
+    """Reads one split; --double_unordered doubles the pairs to train on."""
+    examples = classification.read_split(task, data_dir, split)
+    if split == "train" and _DOUBLE_UNORDERED.value and task.is_symmetric:
+        logging.info("Training on each pair in both orders.")
+        return classification.in_both_orders(examples)
+    return examples
+
+
 def write_records(folder, task, data_dir, splits, encoder, seed):
     """Writes the records of each split: all data is checked before training.
 
@@ -183,7 +196,7 @@ def write_records(folder, task, data_dir, splits, encoder, seed):
     return {
         split: encoder.write(
             os.path.join(folder, _RECORD_FILES[split]),
-            classification.read_split(task, data_dir, split),
+            read_split(task, data_dir, split),
             task.labels,
             task.is_multi_label,
             seed if split == "train" else None,

@@ -61,6 +61,7 @@ _TASK_DIRS = _DATA.words(
 _MAX_SEQ_LENGTH = shared.max_seq_length(
     _DATA, 128, "Tokens per example.", least=4
 )
+_DOUBLE_UNORDERED = shared.double_unordered(_DATA)
 _TASKS = _CHOICES.words(
     "tasks",
     list(glue_scores.TASKS),
@@ -391,7 +392,7 @@ def main(_):
     command_line.unwind_at_signals()
     values = flagfiles.values_of(
         run_flags, optimization_flags, fine_tuning_flags, distillation_flags
-    ) | {"max_seq_length": f"{_MAX_SEQ_LENGTH.value}"}
+    ) | flagfiles.told((_MAX_SEQ_LENGTH.name, _DOUBLE_UNORDERED.name))
     folder = run_flags.OUTPUT_DIR.value
     is_check = run_flags.CHECK_ONLY.value
     experiment = glue_experiment.Experiment(

@@ -15,7 +15,10 @@ from bert_tf.storage import file_systems, input_files
 from absl import logging
 
 # What `hidden_act`, `transform_act` and `pooler_act` may be.
-ACTIVATIONS = ("gelu", "gelu_erf", "relu", "tanh", "linear")
+ACTIVATIONS = (
+    *("gelu", "gelu_erf", "gelu_10", "quick_gelu", "silu", "mish"),
+    *("relu", "tanh", "linear"),
+)
 # `pooler_act` of a model without a pooler, where there may be such.
 NO_POOLER = "none"
 

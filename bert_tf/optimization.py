@@ -217,9 +217,11 @@ class Optimizer:
 
     def decays(self, name: str) -> bool:
         """Whether the variable of this name is subject to weight decay."""
-        return self.weight_decay_rate != 0 and not any(
-            re.search(p, name) for p in self.exclude_from_weight_decay
-        )
+        return self.weight_decay_rate != 0 and not self.is_excluded(name)
+
+    def is_excluded(self, name: str) -> bool:
+        """Whether the variable of this name is excluded from weight decay."""
+        return any(re.search(p, name) for p in self.exclude_from_weight_decay)
 
     @property
     def clips_own(self) -> bool:
@@ -361,8 +363,7 @@ class Lamb(Optimizer):
         w = w - rate * |w| / |u| * u
     The ratio |w| / |u| is 1 where either norm is 0. NVIDIA's code for
     TensorFlow 2 does the same. Theirs for PyTorch sets the ratio to 1 for
-    layer norms and biases, and so does ALBERT's, which leaves out the
-    correction of m and v by 1 - beta^t as well.
+    layer norms and biases.
     """
 
     slot_names = ("lamb_m", "lamb_v")
@@ -372,16 +373,53 @@ class Lamb(Optimizer):
         m, v = (self.slots[f"{path}/{name}"] for name in self.slot_names)
         m.assign(self.beta_1 * m + (1 - self.beta_1) * gradient)
         v.assign(self.beta_2 * v + (1 - self.beta_2) * tf.square(gradient))
-        m_hat = m / _share_so_far(self.beta_1, step)
-        v_hat = v / _share_so_far(self.beta_2, step)
+        m_hat, v_hat = self._corrected(m, v, step)
         update = m_hat / (tf.sqrt(v_hat) + self.epsilon)
         if self.decays(path):
             update += self.weight_decay_rate * weights
-        norm, update_norm = tf.norm(weights), tf.norm(update)
-        ratio = tf.where(
-            (norm > 0) & (update_norm > 0), norm / update_norm, 1.0
+        weights.assign_sub(rate * self._ratio(path, weights, update) * update)
+
+    def _corrected(self, m, v, step):
+        """Returns both moments without the bias towards their start at 0."""
+        return (
+            m / _share_so_far(self.beta_1, step),
+            v / _share_so_far(self.beta_2, step),
         )
-        weights.assign_sub(rate * ratio * update)
+
+    def _ratio(self, path, weights, update):
+        """Returns the trust ratio of a variable."""
+        del path
+        norm, update_norm = tf.norm(weights), tf.norm(update)
+        return tf.where((norm > 0) & (update_norm > 0), norm / update_norm, 1.0)
+
+
+class UncorrectedLamb(Lamb):
+    """LAMB as ALBERT was trained (google-research/albert, lamb_optimizer.py).
+
+    As Lamb, but without the correction of m and v by 1 - beta^t, and with a
+    ratio of 1 for what is excluded from weight decay: layer norms and biases.
+    The moments have the names of Adam's, so its checkpoints can be resumed.
+    """
+
+    slot_names = ("adam_m", "adam_v")
+
+    def _corrected(self, m, v, step):
+        del step
+        return m, v
+
+    def _ratio(self, path, weights, update):
+        if self.is_excluded(path):
+            return 1.0
+        return super()._ratio(path, weights, update)
+
+
+# By their names in `--optimizer`.
+OPTIMIZERS: dict[str, type[Optimizer]] = {
+    "adamw": AdamWeightDecay,
+    "adamw_bias_corrected": BiasCorrectedAdamW,
+    "lamb": Lamb,
+    "lamb_uncorrected": UncorrectedLamb,
+}
 
 
 def _share_so_far(beta: float, step: tf.Tensor) -> tf.Tensor:

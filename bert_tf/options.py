@@ -12,8 +12,16 @@ DTYPES = ("float32", "bfloat16", "float16")
 MASKING_POLICIES = ("token", "whole_word", "span", "ngram")
 
 # How weights are updated.
-OPTIMIZERS = ("adamw", "adamw_bias_corrected", "lamb")
-SCHEDULES = ("linear", "polynomial", "cosine", "constant")
+OPTIMIZERS = ("adamw", "adamw_bias_corrected", "lamb", "lamb_uncorrected")
+SCHEDULES = (
+    "linear",
+    "linear_times_warmup",
+    "polynomial",
+    "cosine",
+    "constant",
+)
+# What of the learning rate the last layer has with layer decay.
+LAYER_DECAY_FORMS = ("paper", "code")
 CLIPPING = ("global", "per_replica")
 # Of moments that are kept: nearer to 1 float32 has too few numbers.
 LARGEST_BETA = 0.999999

@@ -53,11 +53,12 @@ def _train(
     weight_decay=0.01,
     corrected=False,
     betas=(0.9, 0.999),
-    trusts=False,
+    trusts=(),
 ):
     """The original's formula (Kingma & Ba, 2015, without bias correction
     unless `corrected`; Loshchilov & Hutter, 2017), float64; or algorithm 2 of
-    You et al., 2019, which trusts in the ratio of two norms."""
+    You et al., 2019, which `trusts`, for some names, in the ratio of two
+    norms."""
     weights = {k: np.float64(w) for k, w in weights.items()}
     m = {k: np.zeros_like(w) for k, w in weights.items()}
     v = {k: np.zeros_like(w) for k, w in weights.items()}
@@ -74,7 +75,7 @@ def _train(
             if decays[k]:
                 update += weight_decay * weights[k]
             ratio: Any = 1.0
-            if trusts and np.any(weights[k]) and np.any(update):
+            if k in trusts and np.any(weights[k]) and np.any(update):
                 ratio = np.linalg.norm(weights[k]) / np.linalg.norm(update)
             weights[k] = weights[k] - rate * ratio * update
     return weights, m, v
@@ -205,17 +206,22 @@ class TestBiasCorrectedAdamW(TestAdamWeightDecay):
     corrected = True
 
 class TestLamb:
+    kind: type[Any] = optimization.Lamb
+    slots = ("lamb_m", "lamb_v")
+    corrected = True
+    trusts = tuple(_DECAYS)
+
     def test_equals_the_formula(self):
         problem = TestAdamWeightDecay()
-        problem.kind = optimization.Lamb
+        problem.kind = self.kind
         weights, gradients = problem._problem()
         zero = "cls/predictions/output_bias"  # its norm is 0 at the start
         weights[zero] = np.zeros_like(weights[zero])
         optimizer, _ = problem._run(weights, gradients)
-        expected, m, v = _train(
+        expected, *moments = _train(
             *(weights, gradients, problem._rates(), _DECAYS),
-            corrected=True,
-            trusts=True,
+            corrected=self.corrected,
+            trusts=self.trusts,
         )
         for variable in optimizer.variables:
             path = variable.path
@@ -225,11 +231,31 @@ class TestLamb:
             # What starts at 0 moves by a step of ratio 1, then by its norm.
             least = 1e-4 if path == zero else 0.01
             assert np.abs(expected[path] - weights[path]).mean() > least
-            for slot, values in (("lamb_m", m), ("lamb_v", v)):
+            for slot, values in zip(self.slots, moments, strict=True):
                 found = optimizer.slots[f"{path}/{slot}"]
                 np.testing.assert_allclose(
                     found, values[path], rtol=1e-4, atol=1e-9
                 )
+
+
+class TestUncorrectedLamb(TestLamb):
+    kind = optimization.UncorrectedLamb
+    slots = ("adam_m", "adam_v")
+    corrected = False
+    trusts = tuple(path for path, decays in _DECAYS.items() if decays)
+
+    def test_layer_norms_and_biases_move_as_by_adam_without_decay_too(self):
+        optimizer = self.kind(
+            lambda step: tf.constant(1.0), weight_decay_rate=0.0
+        )
+        variables = [make_variable(n, [3.0]) for n in ("kernel", "bias")]
+        optimizer.build(variables)
+        gradients = [tf.constant([0.5])] * 2
+        optimizer.apply(gradients, tf.constant(0, tf.int64))
+        np.testing.assert_allclose(variables[0], [0.0], atol=1e-6)
+        moved = 0.05 / (0.5 * 0.001**0.5 + 1e-6)
+        np.testing.assert_allclose(variables[1], [3.0 - moved], rtol=1e-5)
+
 
 def test_layers_learn_at_their_own_rates():
     names = ["bert/encoder/layer_0/kernel", "output_weights"]

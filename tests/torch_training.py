@@ -3,7 +3,8 @@
 Clipping and optimizers are written here by their papers: Adam with decoupled
 weight decay and without bias correction, which is the original's
 AdamWeightDecayOptimizer, and LAMB (You et al., 2019,
-https://arxiv.org/abs/1904.00962, algorithm 2).
+https://arxiv.org/abs/1904.00962, algorithm 2), also in the form of
+google-research/albert.
 
 Shapes: B batch, S sequence length, P predictions per sequence.
 """
@@ -108,6 +109,14 @@ def _lamb(m, v, t, w, decay, rate):
     return rate * ratio * u
 
 
+def _lamb_uncorrected(m, v, t, w, decay, rate):
+    del t
+    u = m / (v.sqrt() + 1e-6) + decay * w
+    # What does not decay is not adapted either.
+    is_adapted = decay > 0 and w.norm() > 0 and u.norm() > 0
+    return rate * (w.norm() / u.norm() if is_adapted else 1.0) * u
+
+
 def _adamw(m, v, t, w, decay, rate):
     del t
     return rate * (m / (v.sqrt() + 1e-6) + decay * w)
@@ -117,6 +126,7 @@ def _adamw(m, v, t, w, decay, rate):
 # -> what is subtracted.
 _UPDATES: dict[str, Callable[..., torch.Tensor]] = {
     "lamb": _lamb,
+    "lamb_uncorrected": _lamb_uncorrected,
     "adamw": _adamw,
 }
 
@@ -171,7 +181,7 @@ def train(
         losses: Name -> loss, of what stands in `batches`.
         batches: The arguments of `losses`.
         rates: Of learning.
-        optimizer: `adamw` or `lamb`.
+        optimizer: A name in `_UPDATES`.
         factors: Of losses in what is minimized, where they are not 1.
     """
     # Tensors are tiny: threads would but wait for one another.

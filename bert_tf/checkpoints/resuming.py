@@ -64,9 +64,15 @@ def _moments(wanted: Set[str], stored: Set[str]) -> str:
             "--strip_optimizer writes and the checkpoint in best/."
         )
     if kinds[0] != kinds[1]:
+        fitting = [
+            name
+            for name, kind in optimization.OPTIMIZERS.items()
+            if {*kind.slot_names} == kinds[1]
+        ]
         return (
             f"Its optimizer's moments are {there}, and this run's {here}: "
-            "give the --optimizer that it was trained with."
+            "pass the --optimizer that it was trained with"
+            f"{': one of ' if fitting else ''}{', '.join(fitting)}."
         )
     only_here, only_there = owners[0] - owners[1], owners[1] - owners[0]
     if not only_here and not only_there:

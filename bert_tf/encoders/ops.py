@@ -37,10 +37,18 @@ def gelu(x: tf.Tensor) -> tf.Tensor:
     return tf.cast(y, x.dtype), lambda dy: dy * narrow
 
 
+def _gelu_erf(x: tf.Tensor) -> tf.Tensor:
+    return tf.nn.gelu(x, approximate=False)
+
+
 # By the names that configs have for them: configuration.ACTIVATIONS.
 ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
     "gelu": gelu,
-    "gelu_erf": lambda x: tf.nn.gelu(x, approximate=False),
+    "gelu_erf": _gelu_erf,
+    "gelu_10": lambda x: tf.clip_by_value(_gelu_erf(x), -10, 10),
+    "quick_gelu": lambda x: tf.nn.silu(x, beta=1.702),
+    "silu": tf.nn.silu,
+    "mish": lambda x: x * tf.tanh(tf.math.softplus(x)),
     "relu": tf.nn.relu,
     "tanh": tf.tanh,
     "linear": tf.identity,

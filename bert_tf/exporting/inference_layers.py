@@ -9,19 +9,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bert_tf import modeling
+from bert_tf.encoders import ops
 from bert_tf.exporting import kept_weights
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-# What training's `encoders.ops` has by these names, as TensorFlow writes it.
-_ACTIVATIONS: Mapping[str, Callable[[tf.Tensor], tf.Tensor]] = {
-    "gelu": lambda x: tf.nn.gelu(x, approximate=True),
-    "gelu_erf": lambda x: tf.nn.gelu(x, approximate=False),
-    "relu": tf.nn.relu,
-    "tanh": tf.tanh,
-    "linear": tf.identity,
+# With the GELU of `ops`, an export would hold its own gradient, too.
+_ACTIVATIONS = ops.ACTIVATIONS | {
+    "gelu": lambda x: tf.nn.gelu(x, approximate=True)
 }
 
 

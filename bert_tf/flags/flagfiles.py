@@ -67,6 +67,8 @@ def check_same_run(
 def changes(before: Mapping[str, str]) -> dict[str, str]:
     """Says of each flag that is not what it was, what it was and is.
 
+    A flag that the run did not have yet, and that is as by default, is not new.
+
     Args:
         before: the flags of a run, from `read_flagfile`.
     """
@@ -75,7 +77,14 @@ def changes(before: Mapping[str, str]) -> dict[str, str]:
         name: f"{name} was {before.get(name)} and is {now.get(name)}"
         for name in sorted(before.keys() | now.keys())
         if before.get(name) != now.get(name)
+        and (name in before or not _is_default(flags.FLAGS[name]))
     }
+
+
+def _is_default(flag: flags.Flag) -> bool:
+    """Whether a flag is as by default, where None is false of booleans."""
+    is_false = flag.boolean and not flag.value
+    return bool(is_false or flag.value == flag.default)
 
 
 def told(names: Iterable[str]) -> dict[str, str]:

@@ -18,14 +18,16 @@ OPTIMIZER = _OPTIMIZER.choice(
     options.OPTIMIZERS,
     "adamw is the original's, without bias correction. adamw_bias_corrected is "
     "the usual AdamW, whose first steps are smaller: better with few examples. "
-    "lamb is for batches of thousands.",
+    "lamb is for batches of thousands, and lamb_uncorrected what ALBERT's "
+    "program calls lamb.",
 )
 LR_SCHEDULE = _OPTIMIZER.choice(
     "lr_schedule",
     "linear",
     options.SCHEDULES,
     "Learning rate after the warm-up. linear is the original's decay, a line "
-    "from step 0; polynomial and cosine decay from the peak; constant stays at "
+    "from step 0; linear_times_warmup, as in ELECTRA, multiplies this line by "
+    "the warm-up; polynomial and cosine decay from the peak; constant stays at "
     "the peak until the cooldown.",
 )
 END_LEARNING_RATE = _OPTIMIZER.number(
@@ -99,6 +101,15 @@ LAYER_DECAY = _OPTIMIZER.number(
     "one. 1 is off.",
     above=0,
     most=1,
+)
+LAYER_DECAY_FORM = _OPTIMIZER.choice(
+    "layer_decay_form",
+    None,
+    options.LAYER_DECAY_FORMS,
+    "paper, the default: the last layer has --layer_decay of the rate, as in "
+    "ELECTRA's paper. code: the last layer has its square, and all below one "
+    "more power, as in ELECTRA's code, which its published results are from.",
+    rare=True,
 )
 PRUNE_TO = _OPTIMIZER.number(
     "prune_to",

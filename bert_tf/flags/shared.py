@@ -217,6 +217,20 @@ def max_seq_length(
 # ---- Training ---------------------------------------------------------------
 
 
+def double_unordered(
+    section: flag_sections.Section, **how: Any
+) -> flag_sections.Holder:
+    """Whether pairs without an order are trained on in both orders."""
+    # None, so that the flags of runs of GLUE from before are the same.
+    return section.boolean(
+        "double_unordered",
+        None,
+        "Whether to train on the pairs of MRPC and STS-B, whose order means "
+        "nothing, in both orders, as ELECTRA.",
+        **how,
+    )
+
+
 def do_train(section: flag_sections.Section) -> flag_sections.Holder:
     """Whether to train."""
     return section.boolean("do_train", False, "Whether to train.")

@@ -119,6 +119,8 @@ def recipe() -> recipes.Recipe:
         clip_norm=optimization_flags.CLIP_NORM.value,
         clipping=optimization_flags.CLIPPING.value,
         layer_decay=optimization_flags.LAYER_DECAY.value,
+        layer_decay_form=optimization_flags.LAYER_DECAY_FORM.value
+        or recipes.Recipe.layer_decay_form,
         prune_to=optimization_flags.PRUNE_TO.value,
         prune_until=optimization_flags.PRUNE_UNTIL.value,
         prune_every=optimization_flags.PRUNE_EVERY.value,

@@ -136,6 +136,7 @@ _NOT_OF_READING = frozenset(
         "scheme",
         "regression",
         "class_weights",
+        "double_unordered",
         "auxiliary_lm_weight",
         "train_batch_size",
         "group_by_length",

@@ -28,6 +28,7 @@ class Recipe:
         adam_epsilon: Added to the root of the second moment; LAMB's too.
         clipping: One of optimization.CLIPPING.
         layer_decay: Each layer's rate is so much of that of the layer above.
+        layer_decay_form: Of options.LAYER_DECAY_FORMS: see `layer_rates`.
         prune_to: The share of the encoder's kernels that is zero at last.
         prune_until: The share of the steps after which that is so.
         prune_every: Steps from one choice of weights to the next.
@@ -46,6 +47,7 @@ class Recipe:
     clip_norm: float = 1.0
     clipping: str = "global"
     layer_decay: float = 1.0
+    layer_decay_form: str = "paper"
     prune_to: float = 0.0
     prune_until: float = 0.5
     prune_every: int = 10
@@ -56,6 +58,7 @@ class Recipe:
             ("optimizer", OPTIMIZERS),
             ("lr_schedule", SCHEDULES),
             ("clipping", optimization.CLIPPING),
+            ("layer_decay_form", options.LAYER_DECAY_FORMS),
         ):
             value = getattr(self, name)
             if value not in allowed:
@@ -112,6 +115,8 @@ class Recipe:
         end = self.end_learning_rate
         if self.lr_schedule == "polynomial":
             return schedules.polynomial_decay(*steps, self.lr_power, end)
+        if self.lr_schedule == "linear_times_warmup":
+            return schedules.linear_warmup_times_decay(*steps, end)
         if self.lr_schedule == "cosine":
             return schedules.cosine_decay(*steps, end)
         if self.lr_schedule == "constant":
@@ -129,11 +134,7 @@ class Recipe:
 
         The steps of the run are needed to prune.
         """
-        kind = {
-            "adamw": optimization.AdamWeightDecay,
-            "adamw_bias_corrected": optimization.BiasCorrectedAdamW,
-            "lamb": optimization.Lamb,
-        }[self.optimizer]
+        kind = optimization.OPTIMIZERS[self.optimizer]
         is_scaled = self.dtype == "float16"
         return kind(
             schedule,
@@ -143,7 +144,9 @@ class Recipe:
             epsilon=self.adam_epsilon,
             clip_norm=self.clip_norm,
             clipping=self.clipping,
-            rate_of=layer_rates(self.layer_decay, config),
+            rate_of=layer_rates(
+                self.layer_decay, config, self.layer_decay_form
+            ),
             loss_scale=optimization.LossScale() if is_scaled else None,
             pruning=self.pruning(config, num_train_steps or 1),
         )
@@ -177,24 +180,26 @@ def _is_kernel(name: str) -> bool:
 
 
 def layer_rates(
-    decay: float, config: configuration.BertConfig
+    decay: float, config: configuration.BertConfig, form: str = "paper"
 ) -> Callable[[str], float]:
     """Returns the factor of the learning rate by a variable's name.
 
     Heads and the pooler learn at the full rate, the last layer at `decay` of
     it, each layer below at `decay` of the next, the embeddings at the least
-    (Clark et al., 2020, https://arxiv.org/abs/2003.10555, whose code has one
-    more power everywhere but in the heads). A generator's layers count from
-    its own last one.
+    (Clark et al., 2020, https://arxiv.org/abs/2003.10555). In the form `code`,
+    that of the authors' code, everything below the heads has one more power.
+    A generator's layers count from its own last one.
     """
     family = families.of(config)
+    more = 1 if form == "code" else 0
 
     def rate_of(name: str) -> float:
+        depth = family.depth(name, config)
         if family.generator and not family.has(name, config):
             alone = family.generator.alone(name)
             if alone is not None:
                 other = family.generator.config(config)
-                return decay ** families.of(other).depth(alone, other)
-        return decay ** family.depth(name, config)
+                depth = families.of(other).depth(alone, other)
+        return decay ** (depth + more) if depth else 1.0
 
     return rate_of

@@ -31,6 +31,30 @@ def linear_warmup_decay(
     return _warmed_up(learning_rate, num_warmup_steps, decay)
 
 
+def linear_warmup_times_decay(
+    learning_rate: float,
+    num_warmup_steps: int,
+    num_train_steps: int,
+    end_learning_rate: float = 0.0,
+) -> Schedule:
+    """Multiplies the warm-up by the line of `linear_warmup_decay`.
+
+    The rate has no jump after the warm-up, and the peak is below
+    `learning_rate`. ELECTRA was trained so (google-research/electra,
+    model/optimization.py).
+    """
+    line = linear_warmup_decay(
+        learning_rate, 0, num_train_steps, end_learning_rate
+    )
+    _check_steps(num_warmup_steps, num_train_steps)
+
+    def schedule(step):
+        warmup = tf.cast(step, tf.float32) / num_warmup_steps
+        return line(step) * tf.minimum(warmup, 1)
+
+    return schedule if num_warmup_steps else line
+
+
 def polynomial_decay(
     learning_rate: float,
     num_warmup_steps: int,

@@ -11,7 +11,12 @@ from tests.checkpoints.test_tf1_files import EXTRA
 import pytest
 import tensorflow as tf
 
-OPTIMIZERS = {"adam": optimization.AdamWeightDecay, "lamb": optimization.Lamb}
+# And what the names of moments begin with.
+OPTIMIZERS = {
+    "adamw": (optimization.AdamWeightDecay, "adam"),
+    "lamb": (optimization.Lamb, "lamb"),
+    "lamb_uncorrected": (optimization.UncorrectedLamb, "adam"),
+}
 # Groups of layers, blocks of a group.
 COUNTS = [(1, 1), (2, 1), (1, 2), (2, 2)]
 
@@ -25,7 +30,7 @@ def stored(folder, optimizer, groups, inner, embedding_size=16):
         inner_group_num=inner,
     )
     model = heads.BertPretrainer(families.make(config))
-    made = OPTIMIZERS[optimizer](lambda step: 0.1)
+    made = OPTIMIZERS[optimizer][0](lambda step: 0.1)
     made.build(model.trainable_variables)
     state = training_state.TrainState(model, made, 12345)
     state.step = 3
@@ -86,7 +91,7 @@ def test_names_and_moments_are_the_originals(
     """Each weight has its moments once: NAME/adam_m, or NAME/lamb_m."""
     weights = originals(groups, inner)
     slots = {
-        f"{name}/{optimizer}_{moment}": shape
+        f"{name}/{OPTIMIZERS[optimizer][1]}_{moment}": shape
         for name, shape in weights.items()
         for moment in "mv"
     }
@@ -96,7 +101,7 @@ def test_names_and_moments_are_the_originals(
 
 
 def test_names_without_a_mapping_of_embeddings(tmp_path):
-    found = dict(stored(tmp_path, "adam", 2, 2, embedding_size=32))
+    found = dict(stored(tmp_path, "adamw", 2, 2, embedding_size=32))
     weights = {x: y for x, y in found.items() if tf1_files.is_weight(x)}
     assert weights == originals(2, 2, E=32)
 

@@ -64,7 +64,11 @@ class TestReading:
         assert model.config.hidden_act == {"gelu": "gelu_erf"}.get(act, "gelu")
 
     @pytest.mark.parametrize(
-        "act", ["gelu_pytorch_tanh", "gelu_fast", "gelu_python", "relu"]
+        "act",
+        [
+            *("gelu_pytorch_tanh", "gelu_fast", "gelu_python", "relu"),
+            *("gelu_10", "quick_gelu", "silu", "swish", "mish"),
+        ],
     )
     def test_activations(self, tmp_path, act):
         self._check(hf.make("BertForMaskedLM", hidden_act=act), tmp_path)

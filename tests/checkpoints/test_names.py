@@ -167,7 +167,7 @@ def test_defaults_of_huggingface():
             {"position_embedding_type": "relative_key"},
             "must be 'absolute'. Received: position_embedding_type='relat",
         ),
-        ({"hidden_act": "quick_gelu"}, "hidden_act='quick_gelu'"),
+        ({"hidden_act": "laplace"}, "hidden_act='laplace'"),
     ],
 )
 def test_what_is_no_bert_of_ours(values, message):

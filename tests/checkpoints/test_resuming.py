@@ -164,11 +164,20 @@ class TestTheOriginalsRuns:
         model = _classifier(modeling.Bert(CONFIG))
         write_originals(str(tmp_path / "model.ckpt-7"), 7, model)
         message = (
-            "moments are adam_m, adam_v, and this run's lamb_m, lamb_v: give "
-            "the --optimizer that it was trained with. Choose another"
+            "moments are adam_m, adam_v, and this run's lamb_m, lamb_v: pass "
+            "the --optimizer that it was trained with: one of adamw, "
+            "adamw_bias_corrected, lamb_uncorrected. Choose another"
         )
         with pytest.raises(ValueError, match=message):
             make_tuned(model, optimization.Lamb).resume(str(tmp_path))
+
+    def test_moments_of_alberts_lamb(self, tmp_path):
+        model = _classifier(modeling.Bert(CONFIG))
+        expected = write_originals(str(tmp_path / "model.ckpt-7"), 7, model)
+        state = make_tuned(model, optimization.UncorrectedLamb)
+        assert state.resume(str(tmp_path))
+        assert state.step == 7
+        assert_equal(values(state), expected)
 
 
 def test_corrected_moments_go_on_bit_for_bit(tmp_path):
@@ -236,7 +245,7 @@ class TestAnOptimizerOfTheUsers:
 
     def test_a_run_with_another_says_which_it_was(self, ours, tmp_path):
         ours.save(str(tmp_path))
-        message = "moments are velocity, and this run's adam_m, adam_v: give"
+        message = "moments are velocity, and this run's adam_m, adam_v: pass"
         with pytest.raises(ValueError, match=message):
             make_tuned(ours.model).resume(str(tmp_path))
 

@@ -3,6 +3,7 @@
 import json
 import pathlib
 
+from bert_tf import tokenization
 from bert_tf.checkpoints import formats, names
 from bert_tf.records import manifests
 from tests import family_runs, scripts, tiny_files
@@ -160,6 +161,39 @@ def test_a_classifier_from_it(folder, tmp_path):
     )
     wanted = family_runs.json_lines(output / "predictions.jsonl")
     family_runs.assert_same_answers(found, wanted)
+
+
+def test_paraphrases_are_trained_on_in_both_orders(folder, tmp_path):
+    rows = [("the " + word, "sat") for word in tiny_files.WORDS[:9]]
+    lines = [f"{i % 2}\t{a}\t{b}" for i, (a, b) in enumerate(rows)]
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.tsv").write_text(
+            "\n".join(["Quality\t#1 String\t#2 String", *lines]) + "\n"
+        )
+    run(
+        *("run_classifier", f"--flagfile={_CONFIGS}/glue_electra.flags"),
+        *("--task_name=MRPC", f"--data_dir={tmp_path}", "--do_predict=false"),
+        *(f"--init_checkpoint={folder}/run", "--num_train_epochs=1"),
+        *("--max_seq_length=16", "--train_batch_size=6"),
+        f"--output_dir={tmp_path}/output",
+    )
+    tokenizer = tokenization.FullTokenizer(f"{folder}/vocab.txt")
+    wanted = []
+    for label, (first, second) in enumerate(rows):
+        for a, b in ((first, second), (second, first)):
+            tokens = ["[CLS]", *tokenizer.tokenize(a), "[SEP]"]
+            tokens += [*tokenizer.tokenize(b), "[SEP]"]
+            ids = tokenizer.convert_tokens_to_ids(tokens)
+            wanted.append((ids + [0] * (16 - len(ids)), [label % 2]))
+    found = []
+    path = f"{tmp_path}/output/train.tf_record"
+    for record in tf.data.TFRecordDataset(path).as_numpy_iterator():
+        row = tf.train.Example.FromString(record).features.feature
+        columns = ("input_ids", "label_ids")
+        found.append(tuple(list(row[x].int64_list.value) for x in columns))
+    assert sorted(found) == sorted(wanted)
+    # 18 examples in batches of 6.
+    assert results(tmp_path / "output")["global_step"] == 3
 
 
 _ANSWER = {"text": "cat", "answer_start": 4}

@@ -4,6 +4,7 @@ import json
 import pathlib
 
 from bert_tf.records import manifests
+from bert_tf.tasks.glue import scores
 from tests import scripts, tiny_files
 
 import pytest
@@ -25,6 +26,34 @@ _SHORT = (
 )
 
 
+# google-research/albert, run_glue.sh: warm-up, rate, steps, batch of each task.
+_RUN_GLUE = {
+    "SST-2": (1256, 1e-5, 20935, 32),
+    "MNLI": (1000, 3e-5, 10000, 128),
+    "CoLA": (320, 1e-5, 5336, 16),
+    "QNLI": (1986, 1e-5, 33112, 32),
+    "QQP": (1000, 5e-5, 14000, 128),
+    "RTE": (200, 3e-5, 800, 32),
+    "STS-B": (214, 2e-5, 3598, 16),
+    "MRPC": (200, 2e-5, 800, 32),
+}
+
+
+def test_epochs_of_the_table_are_alberts_steps():
+    text = (_CONFIGS / "glue_albert.flags").read_text()
+    rows = [line.split()[1:] for line in text.splitlines()]
+    found = {}
+    for row in rows:
+        if row and row[0] in _RUN_GLUE and len(row) == 7:
+            batch, rate, epochs, share = map(float, row[1:5])
+            examples = scores.TRAIN_ROWS[row[0]]
+            # As training.fine_tuning.Plan counts them.
+            steps = int(examples / batch * epochs)
+            found[row[0]] = (int(steps * share), rate, steps, int(batch))
+            assert row[5:] == [str(steps), str(int(steps * share))]
+    assert found == _RUN_GLUE
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name, objective, policy, sentences, moments",
@@ -34,7 +63,7 @@ _SHORT = (
             ("adam_m", "adam_v"),
             marks=pytest.mark.exhaustive,
         ),
-        ("albert", "sop", "ngram", True, ("lamb_m", "lamb_v")),
+        ("albert", "sop", "ngram", True, ("adam_m", "adam_v")),
     ],
 )
 def test_trains_from_text(

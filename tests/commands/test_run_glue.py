@@ -50,6 +50,7 @@ def _made(flags, tmp_path_factory):
     given = [
         *(*flags, "--tasks=WNLI", "--seeds=3", "--learning_rates=0.1"),
         *("--do_predict=true", f"--output_dir={output}"),
+        "--double_unordered",
     ]
     return given, output, _run(folder, *given)
 
@@ -60,6 +61,7 @@ def test_runs_table_and_predictions(made, tmp_path):
     text = (output / "results.jsonl").read_text()
     (row,) = classifier_runs.rows(output / "results.jsonl")
     assert row["setting"]["learning_rate"] == 0.1
+    assert row["others"]["double_unordered"] == "true"
     lines = (output / row["folder"] / "eval_results.txt").read_text()
     assert f"eval_accuracy = {row['results']['accuracy']}\n" in lines
     assert "global_step = 2" in lines

@@ -75,11 +75,15 @@ class TestGelu:
 
 class TestActivation:
     def test_names(self):
-        x = np.linspace(-4, 4, 81)
+        x = np.linspace(-12, 12, 241)
         erf = np.array([math.erf(value / math.sqrt(2)) for value in x])
         expected = {
             "gelu": reference.gelu(x),
             "gelu_erf": x * (1 + erf) / 2,
+            "gelu_10": np.clip(x * (1 + erf) / 2, -10, 10),
+            "quick_gelu": x / (1 + np.exp(-1.702 * x)),
+            "silu": x / (1 + np.exp(-x)),
+            "mish": x * np.tanh(np.log1p(np.exp(x))),
             "relu": np.maximum(x, 0),
             "tanh": np.tanh(x),
             "linear": x,

@@ -1,5 +1,6 @@
 """Flag files: they repeat a run, and tell one run from another."""
 
+import pathlib
 import sys
 from typing import Any
 
@@ -115,6 +116,19 @@ class TestCheckSameRun:
         use("--do_train=true", "--max_seq_length=64")
         flagfiles.check_same_run(path, ["max_seq_length", "do_train"])
         assert not caplog.messages
+
+    @pytest.mark.parametrize("value", [[], ["--nonormalize"]])
+    def test_flags_that_the_run_did_not_have(self, value, path, use, caplog):
+        lines = pathlib.Path(path).read_text().splitlines()
+        names = ("--normalize", "--dtype", "--labels")
+        kept = [line for line in lines if not line.startswith(names)]
+        pathlib.Path(path).write_text("\n".join(kept) + "\n")
+        use("--max_seq_length=64", "--do_train", *value)
+        flagfiles.check_same_run(path, ["normalize", "dtype", "labels"])
+        assert not caplog.messages
+        use("--max_seq_length=64", "--do_train", "--normalize")
+        with pytest.raises(ValueError, match="normalize was None and is true"):
+            flagfiles.check_same_run(path, ["normalize"])
 
     def test_no_file(self, tmp_path, use):
         use()

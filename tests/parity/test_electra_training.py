@@ -156,7 +156,7 @@ def test_fifty_steps(tmp_path, monkeypatch):
     dataset = pipeline.train(files, counts, B, SEED)
     strategy = tf.distribute.get_strategy()
     optimizer = optimization.AdamWeightDecay(
-        schedules.linear_warmup_decay(PEAK, WARMUP, STEPS)
+        schedules.linear_warmup_times_decay(PEAK, WARMUP, STEPS)
     )
     optimizer.build(model.trained_variables)
     lengths = {"S": S, "P": P}
@@ -184,10 +184,16 @@ def test_fifty_steps(tmp_path, monkeypatch):
         theirs.parameters,
         theirs.losses,
         zip(seen, samples, strict=True),
-        torch_training.rates(STEPS, WARMUP, PEAK),
+        # As the original's `create_optimizer` multiplies them.
+        [
+            PEAK * (1 - step / STEPS) * min(1, step / WARMUP)
+            for step in range(STEPS)
+        ],
         factors={"disc_loss": 50},
     )
     parity_run.assert_same_steps(found, wanted)
+    losses = [[line["loss"] for line in lines] for lines in (found, wanted)]
+    np.testing.assert_allclose(*losses, rtol=1e-5)
     parity_run.assert_same_weights(
         {v.path: v.numpy() for v in model.variables},
         torch_training.values_of(theirs.parameters),

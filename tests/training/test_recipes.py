@@ -3,6 +3,7 @@
 import math
 
 from bert_tf import modeling, optimization
+from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.encoders import families
 from bert_tf.training import recipes, schedules
 
@@ -37,6 +38,19 @@ def constant(step):
 
 
 class TestSchedules:
+    @pytest.mark.parametrize("warmup", [0, WARMUP, STEPS])
+    def test_line_times_warmup_at_every_step(self, warmup):
+        recipe = recipes.Recipe(
+            lr_schedule="linear_times_warmup", end_learning_rate=END
+        )
+        schedule = tf.function(recipe.schedule(PEAK, warmup, STEPS))
+        for step in range(STEPS + 10):
+            rate = schedule(tf.constant(step, tf.int64))
+            assert rate.dtype == tf.float32
+            share = min(1, step / warmup) if warmup else 1
+            expected = linear(min(step, STEPS)) * share
+            assert float(rate) == pytest.approx(expected, rel=1e-5), step
+
     @pytest.mark.parametrize(
         "name, options, after",
         [
@@ -114,10 +128,12 @@ class TestRecipe:
         [
             (
                 {"optimizer": "sgd"},
-                "one of adamw, adamw_bias_corrected, lamb. .*optimizer='sgd'",
+                "one of adamw, adamw_bias_corrected, lamb, lamb_uncorrected. "
+                ".*optimizer='sgd'",
             ),
-            ({"lr_schedule": "step"}, "one of linear, poly.*='step'"),
+            ({"lr_schedule": "step"}, "one of linear, linear_t.*='step'"),
             ({"clipping": "none"}, "one of global, per_replica.*='none'"),
+            ({"layer_decay_form": "x"}, "one of paper, code.*form='x'"),
             ({"layer_decay": 0}, "above 0.*layer_decay=0"),
             ({"layer_decay": 1.5}, "at most 1.*layer_decay=1.5"),
             ({"clip_norm": 0}, "clip_norm=0"),
@@ -241,6 +257,34 @@ def test_layer_rates(values, powers):
     rates, plain = (recipes.layer_rates(x, config) for x in (0.5, 1.0))
     for name, power in powers.items():
         assert (rates(name), plain(name)) == (0.5**power, 1), name
+
+
+def _rate_of_the_code(name, decay, num_layers):
+    """google-research/electra, model/optimization.py, `_get_layer_lrs`."""
+    depths = {"/embeddings/": 0, "/embeddings_project/": 0}
+    for layer in range(num_layers):
+        depths[f"encoder/layer_{layer}/"] = layer + 1
+    # Those of heads, whose names begin with task_specific/ there.
+    found = [x for key, x in depths.items() if key in name] or [num_layers + 2]
+    (depth,) = found
+    return decay ** (num_layers + 2 - depth)
+
+
+@pytest.mark.parametrize("head", ["classification", "span"])
+def test_layer_rates_in_the_form_of_the_code(head):
+    values = {"vocab_size": 9, "model_type": "electra"}
+    config = families.from_values(values | {"embedding_size": 128})
+    assert config.num_hidden_layers == 12
+    rates = recipes.layer_rates(0.8, config, "code")
+    all_names = checkpoint_names.shapes(config, head, 2)
+    found = {name: rates(name) for name in all_names}
+    wanted = {name: _rate_of_the_code(name, 0.8, 12) for name in all_names}
+    assert found == pytest.approx(wanted, rel=1e-12)
+    last = "electra/encoder/layer_11/output/dense/kernel"
+    assert found[last] == pytest.approx(0.64)
+    for name in ("embeddings/word_embeddings", "embeddings_project/kernel"):
+        assert found[f"electra/{name}"] == 0.8**14
+    assert {found[x] for x in found if not x.startswith("electra/")} == {1}
 
 
 def test_both_kernels_of_an_lstm_are_pruned():

@@ -63,6 +63,7 @@ _TASKS = (
         tfds=classification.Tfds(
             "glue/mrpc", "sentence1", "sentence2", ("0", "1"), _TFDS_SPLITS
         ),
+        is_symmetric=True,
     ),
     classification.Task(
         name="STS-B",
@@ -73,6 +74,7 @@ _TASKS = (
         tfds=classification.Tfds(
             "glue/stsb", "sentence1", "sentence2", (), _TFDS_SPLITS
         ),
+        is_symmetric=True,
     ),
     classification.Task(
         name="QQP",

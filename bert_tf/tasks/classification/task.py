@@ -6,7 +6,7 @@ of them. glue.py has the published tasks, own_files.py a user's own.
 
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from bert_tf import extras
 from bert_tf.errors import InputError
@@ -83,6 +83,7 @@ class Task:
         skips_short_rows: Whether broken rows of labelled files are skipped. A
             test file must be whole: predictions go by place.
         label_separator: Between labels, where a text may have several.
+        is_symmetric: Whether a label does not depend on which text is first.
     """
 
     name: str
@@ -94,6 +95,7 @@ class Task:
     aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
     skips_short_rows: bool = False
     label_separator: str | None = None
+    is_symmetric: bool = False
 
     @property
     def is_multi_label(self) -> bool:
@@ -199,6 +201,17 @@ def _label_of_row(
     if "gold" in columns:
         return _as_it_stands(task, columns["gold"])
     return None
+
+
+def in_both_orders(
+    examples: Iterable[tables.Example],
+) -> Iterator[tables.Example]:
+    """Yields each pair twice, the second time with its texts exchanged."""
+    for example in examples:
+        yield example
+        yield dataclasses.replace(
+            example, text_a=example.text_b, text_b=example.text_a
+        )
 
 
 def read_tfds(

@@ -1,5 +1,6 @@
 import dataclasses
 
+from bert_tf.tasks import tables
 from bert_tf.tasks.classification import glue
 from bert_tf.tasks.classification import task as classification
 
@@ -22,6 +23,21 @@ def test_ids_and_empty_texts(tmp_path, caplog):
     task = dataclasses.replace(task, splits={"test": row})
     found = list(classification.read(task, str(tmp_path), "test"))
     assert [example.guid for example in found] == ["a1", "a2", "a3", "a4"]
+
+
+def test_pairs_in_both_orders():
+    pair = tables.Example("train-2", "a", "b", 2.5)
+    other = tables.Example("train-3", "c", "d", 0.0)
+    found = list(classification.in_both_orders([pair, other]))
+    texts = [("a", "b"), ("b", "a"), ("c", "d"), ("d", "c")]
+    assert [(x.text_a, x.text_b) for x in found] == texts
+    assert [x.label for x in found] == [2.5, 2.5, 0.0, 0.0]
+
+
+def test_the_order_means_nothing_in_paraphrases():
+    """As ELECTRA's classification_tasks.py doubles: not QQP."""
+    names = [x for x in glue.NAMES if glue.find(x).is_symmetric]
+    assert names == ["MRPC", "STS-B"]
 
 
 def test_short_rows_are_skipped_only_where_there_are_labels(tmp_path, caplog):
