@@ -25,7 +25,7 @@ from typing import Any
 from tools.accelerators import cases, chips, hlo
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
-_EXPECTED = pathlib.Path(__file__).with_name("expected.json")
+EXPECTED = pathlib.Path(__file__).with_name("expected.json")
 _TOLERANCE = 1.03
 _GATED = ("operations", "bytes", "moved", "memory")
 # Operations that a case may have: the loop over micro-batches.
@@ -63,7 +63,7 @@ def _run(python: pathlib.Path | str, module: str, *arguments: str) -> None:
         raise _Error(f"{module} failed: {' '.join(last)}")
 
 
-class _Check:
+class Check:
     """Lowers and compiles cases for chips, and collects rows of numbers."""
 
     def __init__(self, folder: pathlib.Path, xla_python: pathlib.Path):
@@ -140,7 +140,7 @@ class _Check:
 
 
 def _expected() -> dict[str, dict[str, dict[str, int]]]:
-    return json.loads(_EXPECTED.read_text()) if _EXPECTED.exists() else {}
+    return json.loads(EXPECTED.read_text()) if EXPECTED.exists() else {}
 
 
 def _numbers(rows: Mapping[str, Any]) -> list[tuple[str, str, str, int]]:
@@ -159,7 +159,7 @@ def _write(rows: Mapping[str, Any]) -> None:
     for place, name, number, value in _numbers(rows):
         expected.setdefault(place, {}).setdefault(name, {})[number] = value
     text = json.dumps(expected, indent=2, sort_keys=True)
-    _EXPECTED.write_text(text + "\n")
+    EXPECTED.write_text(text + "\n")
 
 
 # ---- Output ------------------------------------------------------------------
@@ -199,7 +199,7 @@ def main() -> int:
     )
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    check = _Check(options.folder.absolute(), options.xla_python.absolute())
+    check = Check(options.folder.absolute(), options.xla_python.absolute())
     wanted = [chips.CHIPS[x] for x in _names(options.chips)]
     lowered, compiled = _names(options.lower), _names(options.compile)
     try:

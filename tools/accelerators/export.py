@@ -81,7 +81,7 @@ class Step:
         from tools.accelerators import arguments
 
         replica_step = loop._replica_step(
-            *(self.model, self.optimizer, self.objective, _passes()),
+            *(self.model, self.optimizer, self.objective, passes()),
             *(1, self.case.accumulate),
         )
         slots = self.optimizer.slots
@@ -110,7 +110,8 @@ class Step:
         )
 
 
-def _passes() -> Callable[..., Any]:
+def passes() -> Callable[..., Any]:
+    """Returns what computes gradients, as it is compiled."""
     from bert_tf.training import loop
 
     return loop.gradients_and_sums
