@@ -75,12 +75,12 @@ platform_name: "CUDA"
 dnn_version_info { major: 9 minor: 10 }
 device_description_str: "NVIDIA H100 80GB HBM3"
 """
-# Two cores of a TPU v4 or v5p are one device.
+# The two cores of a TPU v4 are two devices to PJRT; those of a v5p are one.
 CHIPS = {
     chip.name: chip
     for chip in (
         Chip("h100", "h100", 989e12, 3350e9, 80e9),
-        Chip("v4", "v4:2x2x1", 275e12, 1228e9, 32e9),
+        Chip("v4", "v4:2x2x1", 137.5e12, 614e9, 16e9),
         Chip("v5e", "v5e:2x2", 197e12, 819e9, 16e9),
         Chip("v5p", "v5p:2x2x1", 459e12, 2765e9, 95e9),
         Chip("v6e", "v6e:2x2", 918e12, 1640e9, 32e9),

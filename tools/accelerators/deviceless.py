@@ -185,18 +185,20 @@ def _stop_early(
     chip: chips.Chip,
 ) -> None:
     """Ends a compiler for TPUs once it has written the optimized program."""
-    ending = "-memory-usage-report.txt"
+    program = report = pathlib.Path()
     while child.poll() is None:
         time.sleep(_POLL_SECONDS)
-        for report in dump.glob(f"*after_optimizations{ending}"):
-            if "Total bytes" in report.read_text():
+        for report in dump.glob("*after_optimizations-memory-usage-report.txt"):
+            name = report.name.replace("-memory-usage-report", "")
+            program = dump / name
+            if program.exists() and program.read_bytes().endswith(b"\n}\n\n"):
                 child.kill()
-    for report in dump.glob(f"*after_optimizations{ending}"):
-        name = report.name.replace(ending, ".txt")
-        shutil.copy(dump / name, path.with_suffix(f".{chip.name}.hlo"))
-        space = report.read_text().partition("Memory Space: default")[2]
-        found = re.search(r"Total bytes: (\d+)", space)
-        _write_memory(path, chip, int(found[1]) if found else 0)
+    if not program.is_file():
+        return
+    shutil.copy(program, path.with_suffix(f".{chip.name}.hlo"))
+    space = report.read_text().partition("Memory Space: default")[2]
+    found = re.search(r"Total bytes: (\d+)", space)
+    _write_memory(path, chip, int(found[1]) if found else 0)
 
 
 def main() -> None:
