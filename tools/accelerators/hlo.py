@@ -1,9 +1,10 @@
 """Counts what an optimized HLO program computes and moves, without running it.
 
 Each instruction of the entry computation is taken as one kernel, which reads
-its operands and writes its result once. Its time is at least that of its
-products at peak and that of its bytes at the bandwidth of the memory; the sum
-over all kernels is the roofline of the program.
+its operands and writes its result once. Its time is at least that of its products
+at peak and that of its bytes at the bandwidth of the memory. The roofline of the
+program is the sum over all kernels, or the time of all bytes if that is longer:
+TPUs load the operands of a kernel during the kernels before it.
 """
 
 import collections
@@ -26,10 +27,12 @@ _INSTRUCTION = re.compile(
 # Costs nothing, or is part of another kernel.
 _FREE = {
     *("parameter", "constant", "tuple", "get-tuple-element", "bitcast"),
-    *("after-all", "iota", "copy-done", "async-done", "slice-done"),
+    *("after-all", "iota", "copy-start", "async-start", "slice-start"),
     *("async-update", "opt-barrier", "partition-id", "replica-id"),
 }
-_PREFETCHES = {"copy-start", "slice-start", "async-start"}
+# The ends of copies between a chip's memory and a core's own, which run beside
+# kernels. The beginnings have the whole array, of which a part may be copied.
+_LOADS = {"copy-done", "slice-done", "async-done"}
 # Changes no number.
 _MOVES = {
     *("copy", "transpose", "reshape", "bitcast", "slice", "concatenate", "pad"),
@@ -106,7 +109,7 @@ class Costs:
     """What a program computes and moves in one run.
 
     Attributes:
-        bytes: Those that kernels move and those loaded ahead of them.
+        bytes: Those that kernels move, and those of copies beside them.
         moved: Bytes of kernels that only copy and rearrange.
         seconds: The roofline.
     """
@@ -136,7 +139,7 @@ class Program:
     def costs(self, peak_flops: float, bandwidth: float) -> Costs:
         """Returns the program's costs on a chip."""
         kernels = list(self.kernels())
-        loaded = self._prefetched(self.entry)
+        loaded = self._loaded(self.entry)
         moved = sum(x.bytes for x in kernels)
         seconds = sum(
             max(x.flops / peak_flops, x.bytes / bandwidth) for x in kernels
@@ -157,7 +160,7 @@ class Program:
                 for _ in range(line.times):
                     for name in line.called:
                         yield from self.kernels(name)
-            elif line.opcode not in _FREE | _PREFETCHES:
+            elif line.opcode not in _FREE | _LOADS:
                 yield self._kernel(line, lines)
 
     def _kernel(
@@ -174,14 +177,14 @@ class Program:
             self._only_moves(line),
         )
 
-    def _prefetched(self, computation: str) -> int:
-        """Bytes that are loaded into a core's memory ahead of their use."""
+    def _loaded(self, computation: str) -> int:
+        """Returns the bytes of copies that run beside kernels."""
         total = 0
         for line in self.computations[computation].values():
-            if line.opcode in _PREFETCHES and line.result:
-                total += line.result[0].bytes
+            if line.opcode in _LOADS:
+                total += sum(x.bytes for x in line.result[:1])
             elif line.opcode in ("while", "call"):
-                inner = sum(map(self._prefetched, line.called))
+                inner = sum(map(self._loaded, line.called))
                 total += line.times * inner
         return total
 
