@@ -66,9 +66,12 @@ def _run(python: pathlib.Path | str, module: str, *arguments: str) -> None:
 class Check:
     """Lowers and compiles cases for chips, and collects rows of numbers."""
 
-    def __init__(self, folder: pathlib.Path, xla_python: pathlib.Path):
+    def __init__(
+        self, folder: pathlib.Path, xla_python: pathlib.Path, longest: int = 0
+    ):
         self._folder = folder
         self._python = xla_python
+        self._longest = longest
         self.rows: dict[str, dict[str, dict[str, Any]]] = {}
         self.problems: list[str] = []
 
@@ -108,6 +111,10 @@ class Check:
                 path.with_suffix(f".{chip.name}.hlo").read_text()
             )
             costs = program.costs(chip.flops, chip.bandwidth)
+            for seconds, number, kernel in program.longest(
+                self._longest, chip.flops, chip.bandwidth
+            ):
+                print(f"{name}: {1e3 * seconds:.2f} ms, {number} x {kernel}")
             row = self.rows[chip.platform][name]
             self.rows.setdefault(chip.name, {})[name] = {
                 **row,
@@ -197,9 +204,19 @@ def main() -> int:
         type=pathlib.Path,
         default=_ROOT / ".venv-xla" / "bin" / "python",
     )
+    parser.add_argument(
+        *("--longest", "-n"),
+        type=int,
+        default=0,
+        help="how many of the longest kernels to print",
+    )
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    check = Check(options.folder.absolute(), options.xla_python.absolute())
+    check = Check(
+        options.folder.absolute(),
+        options.xla_python.absolute(),
+        options.longest,
+    )
     wanted = [chips.CHIPS[x] for x in _names(options.chips)]
     lowered, compiled = _names(options.lower), _names(options.compile)
     try:

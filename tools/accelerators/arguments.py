@@ -85,7 +85,20 @@ class _Adam:
     def __init__(self, arguments: Sequence[Argument]):
         self._arguments = arguments
 
-    def apply(self, var, m, v, lr, beta1, beta2, epsilon, grad, **others: Any):
+    def apply(
+        self,
+        *,
+        var: tf.Tensor,
+        m: tf.Tensor,
+        v: tf.Tensor,
+        lr: tf.Tensor,
+        beta1: float,
+        beta2: float,
+        epsilon: Any,
+        grad: tf.Tensor,
+        **others: Any,
+    ) -> None:
+        """Takes the arguments of tf.raw_ops.ResourceApplyAdam."""
         if any(others.pop(f"beta{i}_power") for i in (1, 2)) or others:
             raise NotImplementedError(f"Adam with {others} is not exported.")
         weight, first, second = map(self._find, (var, m, v))

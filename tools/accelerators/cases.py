@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+from typing import Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +77,7 @@ def find(name: str) -> Case:
         if field not in fields:
             raise KeyError(field)
         is_text = isinstance(getattr(case, field), str)
-        value = text if is_text else ast.literal_eval(text)
+        value: Any = text if is_text else ast.literal_eval(text)
         case = dataclasses.replace(case, **{field: value})
     return case
 

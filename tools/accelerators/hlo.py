@@ -1,10 +1,10 @@
 """Counts what an optimized HLO program computes and moves, without running it.
 
 Each instruction of the entry computation is taken as one kernel, which reads
-its operands and writes its result once. Its time is at least that of its products
-at peak and that of its bytes at the bandwidth of the memory. The roofline of the
-program is the sum over all kernels, or the time of all bytes if that is longer:
-TPUs load the operands of a kernel during the kernels before it.
+its operands and writes its result once. Its time is at least that of its
+products at peak and that of its bytes at the bandwidth of the memory. The
+roofline of the program is the sum over all kernels, or the time of all bytes if
+that is longer: TPUs load the operands of a kernel during the ones before it.
 """
 
 import collections
@@ -77,6 +77,11 @@ class Instruction:
         return found[1] if found else ""
 
     @property
+    def origin(self) -> str:
+        found = re.search(r'op_name="([^"]*)"', self.rest)
+        return re.sub(r"_\d+", "", found[1]) if found else ""
+
+    @property
     def called(self) -> list[str]:
         pattern = r"(?:calls|to_apply|body)=%?([\w.\-]+)"
         return re.findall(pattern, self.rest)
@@ -94,11 +99,13 @@ class Kernel:
 
     Attributes:
         kind: Its opcode, or the library function that it calls.
+        origin: The operation of TensorFlow that it computes, of any layer.
         bytes: Read from and written to the chip's memory.
         only_moves: Whether it only copies and rearranges numbers.
     """
 
     kind: str
+    origin: str
     flops: float
     bytes: int
     only_moves: bool
@@ -163,6 +170,19 @@ class Program:
             elif line.opcode not in _FREE | _LOADS:
                 yield self._kernel(line, lines)
 
+    def longest(
+        self, count: int, peak_flops: float, bandwidth: float
+    ) -> list[tuple[float, int, str]]:
+        """Returns (seconds, kernels, kind and origin) of what takes longest."""
+        seconds: dict[str, float] = collections.defaultdict(float)
+        numbers: collections.Counter[str] = collections.Counter()
+        for x in self.kernels():
+            name = f"{'moves' if x.only_moves else x.kind} {x.origin}"
+            seconds[name] += max(x.flops / peak_flops, x.bytes / bandwidth)
+            numbers[name] += 1
+        names = sorted(seconds, key=lambda x: -seconds[x])[:count]
+        return [(seconds[x], numbers[x], x) for x in names]
+
     def _kernel(
         self, line: Instruction, lines: dict[str, Instruction]
     ) -> Kernel:
@@ -172,6 +192,7 @@ class Program:
             arrays = [x for x in arrays if x.dtype != _WORKSPACE]
         return Kernel(
             line.target or line.opcode,
+            line.origin,
             self._flops(line, lines),
             sum(x.bytes for x in arrays if x.in_memory),
             self._only_moves(line),
