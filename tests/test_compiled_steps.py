@@ -60,7 +60,7 @@ def test_an_exported_step_is_a_step_of_training(changes):
     trained = tf.function(
         loop._replica_step(
             *(step.model, step.optimizer, step.objective),
-            *(export.passes(), 1, step.case.accumulate),
+            *(export.passes("CPU"), 1, step.case.accumulate),
         ),
         autograph=False,
     )

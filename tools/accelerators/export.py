@@ -8,6 +8,7 @@ tensorflow-tpu, this is TensorFlow's own lowering for TPUs.
 
 import argparse
 import contextlib
+import functools
 import importlib
 import json
 import multiprocessing
@@ -44,7 +45,7 @@ class Step:
         flops: Multiplications and additions of a step.
     """
 
-    def __init__(self, case: Case):
+    def __init__(self, case: Case, platform: str = "CPU"):
         from bert_tf import optimization
         from bert_tf.encoders import families
         from bert_tf.training import distribution, schedules
@@ -53,6 +54,7 @@ class Step:
 
         distribution.set_up("default", dtype=case.dtype)
         self.case = case
+        self._platform = platform
         values = pretraining_step.config_of(case.model, case.family)
         values["num_hidden_layers"] = case.layers
         values["vocab_size"] = case.vocab_size or values["vocab_size"]
@@ -82,8 +84,8 @@ class Step:
         from tools.accelerators import arguments
 
         replica_step = loop._replica_step(
-            *(self.model, self.optimizer, self.objective, passes()),
-            *(1, self.case.accumulate),
+            *(self.model, self.optimizer, self.objective),
+            *(passes(self._platform), 1, self.case.accumulate),
         )
         slots = self.optimizer.slots
         with arguments.replaced(self.weights, slots, state) as made:
@@ -111,10 +113,12 @@ class Step:
         )
 
 
-def passes() -> Callable[..., Any]:
-    """Returns what computes gradients, as it is compiled."""
+def passes(platform: str) -> Callable[..., Any]:
+    """Returns what computes gradients, as it is compiled for a platform."""
     with contextlib.suppress(ImportError):
-        return importlib.import_module("bert_tf.compiled").marked
+        marked = importlib.import_module("bert_tf.compiled").marked
+        dialect = "TPU" if platform == "TPU" else "XLA"
+        return functools.partial(marked, dialect=dialect)
     from bert_tf.training import loop
 
     return loop.gradients_and_sums
@@ -196,7 +200,7 @@ def lower(case: Case, platform: str) -> tuple[bytes, dict[str, Any]]:
     began = time.process_time()
     normal = keras.initializers.TruncatedNormal
     with mock.patch.object(normal, "__call__", zeros):
-        step = Step(case)
+        step = Step(case, platform)
     devices = {"CPU", platform}
     with mock.patch.object(ops, "_devices", lambda: devices):
         specs = tf.nest.flatten(step.specs)
