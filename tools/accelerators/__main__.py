@@ -4,13 +4,14 @@ r"""Checks how the training step compiles for GPUs and TPUs, without either.
     python -m tools.accelerators --chips=v5e,v6e --compile=large/rows=32 \
         --lower=
 
-Lowers the small cases with the TensorFlow that runs this: tensorflow-tpu for
-TPUs. Compiles others with JAX, whose environment --xla_python names. Prints a
-table, and ends with exit code 1 if an operation is refused, or if a number is
-more than 3% above that of expected.json. --write replaces these numbers.
+Lowers the cases of --lower with the TensorFlow of this environment, which for
+TPUs is tensorflow-tpu. Compiles those of --compile with JAX, in the environment
+of --xla_python. Prints tables. The exit code is 1 if an operation is refused or
+if a number exceeds that of expected.json by more than 3%. --write replaces the
+expected numbers.
 
-Milliseconds are a roofline: what products at peak and the memory's bandwidth
-allow for each kernel. The share of peak that follows is a ceiling.
+Milliseconds are a roofline: for each kernel, the time of its products at peak or
+of its bytes at the bandwidth of the memory. So the share of peak is a ceiling.
 """
 
 import argparse
@@ -28,7 +29,7 @@ _ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXPECTED = pathlib.Path(__file__).with_name("expected.json")
 _TOLERANCE = 1.03
 _GATED = ("operations", "bytes", "moved", "memory")
-# Operations that a case may have: the loop over micro-batches.
+# Expected in a case: the loop over micro-batches.
 _ALLOWED = {"accumulate": ("while", "dynamic_slice")}
 
 # Title -> the text of a row. The others need a compiled program.

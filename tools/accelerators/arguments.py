@@ -1,8 +1,8 @@
 """Variables as arguments: the training step as a function without state.
 
-XLA's compilers for other devices take no variables, because variables live on
-a device. So the step is traced with arguments in their place, which an
-assignment replaces, and the values at the end are results.
+A variable is on a device, so steps for devices that are not there can't have
+variables. Here, the step is traced with arguments in their place. Assignments
+replace an argument, and its last value is a result.
 """
 
 import contextlib
@@ -80,7 +80,7 @@ def replaced(
 
 
 class _Adam:
-    """The update of TensorFlow's kernel by XLA, without bias correction."""
+    """The formula of XLA's kernel for Adam, without bias correction."""
 
     def __init__(self, arguments: Sequence[Argument]):
         self._arguments = arguments

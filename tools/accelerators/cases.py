@@ -1,4 +1,4 @@
-"""What is compiled: models, batches, and what is done with them."""
+"""The training steps to compile: models, batches and options."""
 
 import ast
 import dataclasses
@@ -35,7 +35,7 @@ class Case:
     vocab_size: int | None = None
 
 
-# Small, for every check. Each lowers other parts of the step.
+# Small steps for every check. Each covers other parts of the code.
 SMALL = {
     "bert": Case(),
     "roberta": Case(family="roberta"),
@@ -52,7 +52,7 @@ SMALL = {
     "multiple_choice": Case(head="run_multiple_choice"),
     "span": Case(head="run_squad", length=384),
 }
-# Of the size that is trained, for the tables of the documentation.
+# Steps of common sizes, for the tables of the documentation.
 LARGE = {
     "base2": Case("base", layers=2, rows=32),
     "base": Case("base", layers=12, rows=256),
@@ -64,7 +64,7 @@ CASES = SMALL | LARGE
 
 
 def find(name: str) -> Case:
-    """Returns a case; `large/rows=32/remat=True` is one with other fields.
+    """Returns a case by name; `large/rows=32/remat=True` replaces fields.
 
     Raises:
         KeyError: If there is no case or no field of that name.

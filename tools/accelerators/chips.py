@@ -1,4 +1,4 @@
-"""The chips that steps are compiled for."""
+"""The chips to compile for, and the environment that libtpu needs."""
 
 import dataclasses
 from typing import Any
@@ -6,13 +6,13 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class Chip:
-    """A chip, by its maker's data sheet.
+    """A device as PJRT counts devices, with the numbers of its data sheet.
 
     Attributes:
-        topology: The name that PJRT has for one host of it.
-        flops: Peak of bfloat16 products, in FLOP/s, of one core.
-        bandwidth: Of its memory, in bytes/s, of one core.
-        memory: Bytes of one core.
+        topology: The name of one host in PJRT.
+        flops: Peak of bfloat16 matrix products, in FLOP/s.
+        bandwidth: Memory bandwidth, in bytes/s.
+        memory: Bytes of memory.
     """
 
     name: str
@@ -28,12 +28,12 @@ class Chip:
 
     @property
     def platform(self) -> str:
-        """TensorFlow's name of what the step is lowered for."""
+        """TensorFlow's name of the platform to lower the step for."""
         return "GPU" if self.is_gpu else "TPU"
 
     @property
     def topology_options(self) -> dict[str, Any]:
-        """What PJRT has to be given of a GPU that is not there."""
+        """The description of a GPU that PJRT needs if there is none."""
         if not self.is_gpu:
             return {}
         return {"target_config": _H100, "topology": "1x1x1"}
@@ -75,6 +75,15 @@ platform_name: "CUDA"
 dnn_version_info { major: 9 minor: 10 }
 device_description_str: "NVIDIA H100 80GB HBM3"
 """
+# A TPU host asks Google's servers for its description. Without these variables,
+# libtpu waits for minutes on other machines.
+TPU_ENVIRONMENT = {
+    "TPU_SKIP_MDS_QUERY": "1",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_WORKER_ID": "0",
+    "TPU_ACCELERATOR_TYPE": "v5litepod-4",
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+}
 # The two cores of a TPU v4 are two devices to PJRT; those of a v5p are one.
 CHIPS = {
     chip.name: chip

@@ -1,12 +1,13 @@
-"""Compiles exported steps for a chip that this machine does not have.
+"""Compiles exported steps for chips that this machine does not have.
 
     python -m tools.accelerators.deviceless --chip=h100 /tmp/x/bert.bc
     python -m tools.accelerators.deviceless /tmp/x/bert.bc /tmp/x/span.bc
 
-Runs in an environment of its own, as JAX and TensorFlow do not share a process.
-Writes NAME.CHIP.hlo, the optimized program, and NAME.CHIP.json about it; or
-without a chip the number of operations into NAME.json. For TPUs compiling stops
-at the optimized program: generating code takes several times as long.
+Runs in its own environment, because JAX and TensorFlow do not share a process.
+Writes the optimized program to NAME.CHIP.hlo and facts about it to
+NAME.CHIP.json. Without --chip, adds the number of operations to NAME.json. For
+TPUs, compiling stops at the optimized program: generating code takes several
+times as long.
 """
 
 import argparse
@@ -27,21 +28,14 @@ from typing import Any
 
 from tools.accelerators import chips
 
-_TPU_ENVIRONMENT = {
-    "TPU_SKIP_MDS_QUERY": "1",
-    "TPU_WORKER_HOSTNAMES": "localhost",
-    "TPU_WORKER_ID": "0",
-    "TPU_ACCELERATOR_TYPE": "v5litepod-4",
-    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
-}
 _POLL_SECONDS = 0.5
 
 
 def _set_environment(chip: chips.Chip, dump: str) -> None:
-    """Sets what XLA and libtpu read when they are loaded."""
+    """Sets the variables that XLA and libtpu read when they are loaded."""
     flags = []
     if chip.is_gpu:
-        # Autotuning needs a GPU, and Triton's products are chosen by it.
+        # Autotuning, which also chooses Triton's products, needs a GPU.
         flags += ["--xla_gpu_autotune_level=0"]
         flags += ["--xla_gpu_enable_triton_gemm=false"]
         pattern = f"{sys.prefix}/lib/python*/site-packages/nvidia/**/bin/ptxas"
@@ -51,7 +45,7 @@ def _set_environment(chip: chips.Chip, dump: str) -> None:
         os.environ["PATH"] = f"{folder}:{os.environ['PATH']}"
         os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
     else:
-        os.environ.update(_TPU_ENVIRONMENT)
+        os.environ.update(chips.TPU_ENVIRONMENT)
         flags += [f"--xla_dump_to={dump}", "--xla_dump_hlo_as_text"]
         flags.append("--xla_dump_hlo_pass_re=^NONE$")
     os.environ["XLA_FLAGS"] = " ".join(flags)
@@ -59,7 +53,7 @@ def _set_environment(chip: chips.Chip, dump: str) -> None:
 
 
 def _read(path: pathlib.Path, ir: Any) -> Any:
-    """Returns an artifact's module, whose results replace the arguments."""
+    """Returns the module of an artifact, with the state updated in place."""
     from jax._src.lib import _jax
 
     module = _jax.mlir.deserialize_portable_artifact(path.read_bytes())
@@ -85,7 +79,7 @@ def _read(path: pathlib.Path, ir: Any) -> Any:
 
 
 def count(paths: Sequence[pathlib.Path]) -> None:
-    """Adds the number of each operation to what is known of artifacts."""
+    """Adds the number of each operation to the JSON files of artifacts."""
     from jax._src.interpreters import mlir
     from jaxlib.mlir import ir
 
@@ -153,7 +147,7 @@ def _write_memory(path: pathlib.Path, chip: chips.Chip, size: int) -> None:
 
 
 def compile_for(path: pathlib.Path, chip: chips.Chip) -> None:
-    """Compiles an artifact in a process of its own, and notes its seconds.
+    """Compiles an artifact in its own process, and writes its CPU seconds.
 
     Raises:
         SystemExit: If the compiler refuses it.

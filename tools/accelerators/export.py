@@ -20,18 +20,10 @@ from typing import Any
 from unittest import mock
 
 from benchmarks import pretraining_step
-from tools.accelerators import cases
+from tools.accelerators import cases, chips
 from tools.accelerators.cases import Case
 
 PLATFORMS = ("CPU", "GPU", "TPU")
-# A TPU host asks Google's servers what it is. Others would wait for minutes.
-TPU_ENVIRONMENT = {
-    "TPU_SKIP_MDS_QUERY": "1",
-    "TPU_WORKER_HOSTNAMES": "localhost",
-    "TPU_WORKER_ID": "0",
-    "TPU_ACCELERATOR_TYPE": "v5litepod-4",
-    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
-}
 _CHOICES = 4
 
 
@@ -40,9 +32,9 @@ class Step:
 
     Attributes:
         function: (weights and slots, step, batch) -> (the same, sums, report).
-        state: Specifications of weights and slots.
-        batch: Those of a replica's batch.
-        flops: Multiplications and additions of a step.
+        state: Specifications of the weights and slots.
+        batch: Specifications of a replica's batch.
+        flops: Multiplications and additions that a step needs.
     """
 
     def __init__(self, case: Case, platform: str = "CPU"):
@@ -114,7 +106,7 @@ class Step:
 
 
 def passes(platform: str) -> Callable[..., Any]:
-    """Returns what computes gradients, as it is compiled for a platform."""
+    """Returns the loop's argument that compiles for a platform."""
     with contextlib.suppress(ImportError):
         marked = importlib.import_module("bert_tf.compiled").marked
         dialect = "TPU" if platform == "TPU" else "XLA"
@@ -125,7 +117,7 @@ def passes(platform: str) -> Callable[..., Any]:
 
 
 def _model(case: Case, config: Any) -> tuple[Any, Any, Any]:
-    """Returns a model, its objective and what that trains."""
+    """Returns a model, its objective and the variables that it trains."""
     if case.head == "pretraining":
         return pretraining_step.model_of(config)
     from bert_tf import heads
@@ -183,7 +175,7 @@ def _batch(case: Case) -> dict[str, Any]:
 
 
 def lower(case: Case, platform: str) -> tuple[bytes, dict[str, Any]]:
-    """Returns a portable StableHLO artifact and what a compiler needs to know.
+    """Returns a portable StableHLO artifact and facts about the step.
 
     Raises:
         tf.errors.OpError: If an operation can't be lowered.
@@ -235,15 +227,15 @@ def _write(name: str, platform: str, folder: pathlib.Path) -> None:
 
 
 def main() -> None:
-    """Writes the artifacts of all cases, each in a process of its own."""
+    """Writes the artifacts of all cases, each in its own process."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--platform", choices=PLATFORMS, required=True)
     parser.add_argument("--folder", type=pathlib.Path, required=True)
     parser.add_argument("cases", nargs="+")
     options = parser.parse_args()
-    os.environ |= TPU_ENVIRONMENT | {"TF_CPP_MIN_LOG_LEVEL": "2"}
+    os.environ |= chips.TPU_ENVIRONMENT | {"TF_CPP_MIN_LOG_LEVEL": "2"}
     options.folder.mkdir(parents=True, exist_ok=True)
-    # Imported once; started by none but the children.
+    # Imported once. Only the children start TensorFlow.
     importlib.import_module("bert_tf.training.session")
     processes = multiprocessing.get_context("fork")
     for name in options.cases:

@@ -1,4 +1,4 @@
-"""Counts what an optimized HLO program computes and moves, without running it.
+"""Computes the costs of an optimized HLO program without running it.
 
 Each instruction of the entry computation is taken as one kernel, which reads
 its operands and writes its result once. Its time is at least that of its
@@ -24,7 +24,7 @@ _COMPUTATION = re.compile(r"(ENTRY )?%?([\w.\-]+) \(.*\) -> .*\{")
 _INSTRUCTION = re.compile(
     r"\s*(?:ROOT )?%?([\w.\-]+) = (\(.*?\)|\S+) ([\w\-]+)\((.*)$"
 )
-# Costs nothing, or is part of another kernel.
+# Operations without costs.
 _FREE = {
     *("parameter", "constant", "tuple", "get-tuple-element", "bitcast"),
     *("after-all", "iota", "copy-start", "async-start", "slice-start"),
@@ -33,12 +33,12 @@ _FREE = {
 # The ends of copies between a chip's memory and a core's own, which run beside
 # kernels. The beginnings have the whole array, of which a part may be copied.
 _LOADS = {"copy-done", "slice-done", "async-done"}
-# Changes no number.
+# Operations that only rearrange numbers.
 _MOVES = {
     *("copy", "transpose", "reshape", "bitcast", "slice", "concatenate", "pad"),
     *("broadcast", "parameter", "constant", "tuple", "get-tuple-element"),
 }
-# What libraries compute in, allocated with a call.
+# Workspaces of library calls.
 _WORKSPACES = {"s8", "u8"}
 
 
@@ -96,11 +96,11 @@ class Instruction:
 
 @dataclasses.dataclass(frozen=True)
 class Kernel:
-    """What one instruction computes and moves.
+    """The costs of one instruction.
 
     Attributes:
         kind: Its opcode, or the library function that it calls.
-        origin: The operation of TensorFlow that it computes, of any layer.
+        origin: The name of the TensorFlow operation, without numbers.
         bytes: Read from and written to the chip's memory.
         only_moves: Whether it only copies and rearranges numbers.
     """
@@ -114,10 +114,10 @@ class Kernel:
 
 @dataclasses.dataclass(frozen=True)
 class Costs:
-    """What a program computes and moves in one run.
+    """The costs of one run of a program.
 
     Attributes:
-        bytes: Those that kernels move, and those of copies beside them.
+        bytes: Moved by kernels, and by copies that run next to them.
         moved: Bytes of kernels that only copy and rearrange.
         seconds: The roofline.
     """
@@ -174,7 +174,7 @@ class Program:
     def longest(
         self, count: int, peak_flops: float, bandwidth: float
     ) -> list[tuple[float, int, str]]:
-        """Returns (seconds, kernels, kind and origin) of what takes longest."""
+        """Returns seconds, number, and kind and origin of the longest."""
         seconds: dict[str, float] = collections.defaultdict(float)
         numbers: collections.Counter[str] = collections.Counter()
         for x in self.kernels():
@@ -258,10 +258,10 @@ def _product_flops(line: Instruction, left: Array) -> float:
 
 
 def _convolution_flops(line: Instruction, operands: Sequence[Array]) -> float:
-    """Those of a matrix product, as which TPUs know only convolutions.
+    """Returns the FLOPs of a matrix product, which is a convolution on TPUs.
 
-    Of [M, K] x [K, N] the sizes of both sides and of the result are multiplied,
-    (M K N)^2. Axes that all three have, a batch, count once.
+    The sizes of [M, K], [K, N] and [M, N] multiplied are (M K N)^2. Batch axes,
+    which all three have, count once.
     """
     left, right = operands[:2]
     result = line.result[0]
@@ -282,9 +282,9 @@ def _convolution_flops(line: Instruction, operands: Sequence[Array]) -> float:
 
 
 def _attention_flops(line: Instruction, operands: Sequence[Array]) -> float:
-    """Those of cuDNN's attention of q [B, R, N, H] and k [B, S, N, H].
+    """Returns the FLOPs of cuDNN's attention of q [B, R, N, H], k [B, S, N, H].
 
-    Two products forward; five backward, which computes the scores again.
+    Forward are two products, backward five, because scores are recomputed.
     """
     products = 5 if "Backward" in line.target else 2
     q, k = operands[:2]
@@ -294,7 +294,7 @@ def _attention_flops(line: Instruction, operands: Sequence[Array]) -> float:
 def unexpected(
     operations: dict[str, int], allowed: Sequence[str] = ()
 ) -> dict[str, int]:
-    """Returns the operations that TPUs or fusion handle badly, and how many."""
+    """Returns the number of operations that TPUs or fusion handle badly."""
     pattern = re.compile(
         r"custom_call (?!__cudnn\$fmha)|while|dynamic_|real_dynamic|sort|infeed"
     )
