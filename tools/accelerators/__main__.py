@@ -10,8 +10,9 @@ of --xla_python. Prints tables. The exit code is 1 if an operation is refused or
 if a number exceeds that of expected.json by more than 3%. --write replaces the
 expected numbers.
 
-Milliseconds are a roofline: for each kernel, the time of its products at peak or
-of its bytes at the bandwidth of the memory. So the share of peak is a ceiling.
+Milliseconds are a roofline: for each kernel, the time of its products at peak,
+or of its bytes at the bandwidth of the memory. So the share of peak is a
+ceiling.
 """
 
 import argparse
