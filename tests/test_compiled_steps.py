@@ -35,12 +35,13 @@ def _batch(step):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [
         {"remat": True, "accumulate": 2},
-        pytest.param({"family": "electra"}, marks=pytest.mark.slow),
-        pytest.param({"family": "left_to_right"}, marks=pytest.mark.slow),
+        {"family": "electra"},
+        {"family": "left_to_right"},
     ],
     ids=str,
 )
@@ -190,6 +191,20 @@ def test_costs_of_attention_by_a_library():
     assert kernel.flops == 2 * 2 * 2 * 12 * 128 * 128 * 64
     arrays = 4 * 2 * math.prod((2, 128, 12, 64))
     assert kernel.bytes == arrays + 4 * 2 * 12 * 128
+
+
+def test_operations_that_are_not_expected():
+    counts = {
+        "add": 9,
+        "while": 1,
+        "dynamic_slice": 2,
+        "custom_call Sharding": 3,
+        "custom_call __cudnn$fmhaSoftmaxDropout": 4,
+    }
+    assert hlo.unexpected(counts, ["while"]) == {
+        "dynamic_slice": 2,
+        "custom_call Sharding": 3,
+    }
 
 
 # ---- The command -------------------------------------------------------------
