@@ -11,6 +11,9 @@
 #   make kills        kills runs of seven kinds 100 times, and compares
 #   make mutants      how many small faults in the code the tests detect
 #                     (MUTANTS_FLAGS=--only=losses for one module)
+#   make gpu-check    how the training step compiles for an H100, without one:
+#                     operations, bytes, memory and their limits
+#   make tpu-check    the same for TPUs (needs Python 3.11: PYTHON=python3.11)
 #   make lint         ruff, imports between folders, names, documents, mypy
 #   make docs         docs/ as a site, into site/; in .venv-docs, of its own
 #   make docs-serve   the site at http://127.0.0.1:8000, built again when a
@@ -18,6 +21,7 @@
 #   make venv         .venv only, with the pinned versions
 #                     (EXTRAS=all,test,dev,viz,parity for the tests against
 #                     PyTorch and transformers: 1 GB more)
+#   make tpu-venv     .venv-tpu, the environment of a TPU host (2.5 GB)
 #   make clean        removes caches and runs/, keeps .venv
 
 SHELL := /bin/bash
@@ -30,10 +34,12 @@ DEMO := configs/pretrain_demo.flags
 VENV := .venv
 BIN := $(VENV)/bin
 DOCS := .venv-docs
+TPU := .venv-tpu
+XLA := .venv-xla
 INSTALLED := $(VENV)/.installed-$(EXTRAS)
 
 .PHONY: help quickstart demo-files pretrain-demo test test-all bad-inputs kills \
-	mutants lint docs docs-serve venv clean
+	mutants gpu-check tpu-check lint docs docs-serve venv tpu-venv xla-venv clean
 
 help:
 	@sed '/^$$/Q; s/^# \?//' Makefile
@@ -75,6 +81,15 @@ mutants: venv
 	@echo "== Running the tests on mutants of the code"
 	@$(BIN)/python -m tools.mutants $(MUTANTS_FLAGS)
 
+gpu-check: venv xla-venv
+	@echo "== Compiling the training step for an H100"
+	@$(BIN)/python -m tools.accelerators --chips=h100 $(CHECK_FLAGS)
+
+tpu-check: tpu-venv xla-venv
+	@echo "== Compiling the training step for TPUs"
+	@$(TPU)/bin/python -m tools.accelerators --chips=v5e,v5p,v6e,v4 \
+		$(CHECK_FLAGS)
+
 lint: venv
 	@failed=; \
 	echo "== Checking with ruff"; \
@@ -101,6 +116,24 @@ $(DOCS)/.installed: setup.cfg constraints.txt
 	@test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
 	@$(DOCS)/bin/python -m pip install --disable-pip-version-check --quiet \
 	  -c constraints.txt mkdocs-material 'mkdocstrings[python]' ruff
+	@touch $@
+
+# Without dependencies: constraints-tpu.txt has all of them, and says why.
+tpu-venv: $(TPU)/.installed
+
+$(TPU)/.installed: constraints-tpu.txt
+	@test -x $(TPU)/bin/python || $(PYTHON) -m venv $(TPU)
+	@$(TPU)/bin/python -m pip install --disable-pip-version-check --no-deps \
+	  -r constraints-tpu.txt -e .
+	@touch $@
+
+# JAX and TensorFlow do not share a process.
+xla-venv: $(XLA)/.installed
+
+$(XLA)/.installed: tools/accelerators/requirements.txt
+	@test -x $(XLA)/bin/python || $(PYTHON) -m venv $(XLA)
+	@$(XLA)/bin/python -m pip install --disable-pip-version-check --no-deps \
+	  -r $<
 	@touch $@
 
 venv: $(INSTALLED)

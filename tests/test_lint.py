@@ -13,6 +13,7 @@ _FILES = {
         "[options.extras_require]\nall =\n    bert-tf[onnx]\nonnx =\n    onnx\n"
     ),
     "constraints.txt": "numpy==2.1\nonnx==1.0\n",
+    "constraints-tpu.txt": "numpy==2.1\n",
     "bert_tf/__init__.py": "",
     "bert_tf/encoders/albert.py": (
         'class Config:\n    model_type: ClassVar[str] = "albert"\n'

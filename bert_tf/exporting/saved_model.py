@@ -25,7 +25,6 @@ from bert_tf import files, heads, modeling, phases, vocabularies
 from bert_tf.errors import InputError
 from bert_tf.exporting import inference, serving_examples, serving_inputs
 from bert_tf.storage import written_files
-from bert_tf.text import graph as text_graph
 from bert_tf.text import graph_rows, graph_windows, long_documents
 
 import keras
@@ -188,6 +187,9 @@ def classifier(
     _check_labels(labels, model.num_labels)
     documents = documents or long_documents.LongDocuments()
     documents.check(max_seq_length - vocabulary.template.special(1))
+    # Here, so that pre-training starts without tensorflow-text.
+    from bert_tf.text import graph as text_graph
+
     tokenizer = text_graph.of(vocabulary)
     describe = _describe(labels, is_multi_label)
     module = PairModule(

@@ -381,8 +381,9 @@ def _tpu_strategy(
         tf.tpu.experimental.initialize_tpu_system(resolver)
     except Exception as error:  # Google's clients have many of their own.
         raise InputError(
-            "No TPU was found. On a TPU host leave --tpu_name out and install "
-            "tensorflow-tpu; from elsewhere give its name or grpc address. "
+            "No TPU was found. On a TPU host, leave --tpu_name out and use the "
+            "environment of `make tpu-venv`; on other hosts, give the name or "
+            "grpc address of the TPU. "
             f"Received: tpu_name={name!r}. TensorFlow says: "
             f"{textwrap.shorten(str(error), 160, placeholder=' ...')}"
         ) from error

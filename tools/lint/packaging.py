@@ -61,20 +61,30 @@ def every_package_is_listed(repository: Repository) -> Iterator[Problem]:
 
 
 def every_dependency_is_pinned(repository: Repository) -> Iterator[Problem]:
-    """`make venv` installs the same versions everywhere."""
+    """`make venv` and `make tpu-venv` install the same versions everywhere."""
     setup = _Setup(repository)
-    lines = setup.names("options", "install_requires")
+    required = setup.names("options", "install_requires")
+    lines = list(required)
     for name, extra in setup.extras.items():
         if name not in _NOT_PINNED:
             lines += extra
-    pins = File(repository.root, "constraints.txt").text.splitlines()
+    yield from _unpinned(setup, repository, "constraints.txt", lines)
+    on_tpus = [x for x in required if not re.match(r"tensorflow\b(?!-)", x)]
+    yield from _unpinned(setup, repository, "constraints-tpu.txt", on_tpus)
+
+
+def _unpinned(
+    setup: _Setup, repository: Repository, path: str, lines: list[str]
+) -> Iterator[Problem]:
+    """Yields a problem for each requirement without a version in a file."""
+    pins = File(repository.root, path).text.splitlines()
     pinned = {line.partition("==")[0].lower() for line in pins}
     for line in sorted(set(lines)):
         name = re.split(r"[<>=!\[]", line)[0]
         if name.lower() not in pinned | {"bert-tf"}:
             yield setup.problem(
                 line,
-                f"{name} has no version in constraints.txt. Add {name}==... "
+                f"{name} has no version in {path}. Add {name}==... "
                 "and the versions of what it installs.",
             )
 

@@ -1,0 +1,113 @@
+"""Variables as arguments: the training step as a function without state.
+
+A variable is on a device, so steps for devices that are not there can't have
+variables. Here, the step is traced with arguments in their place. Assignments
+replace an argument, and its last value is a result.
+"""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+from unittest import mock
+
+import keras
+import tensorflow as tf
+from tensorflow.python.eager import tape
+from tensorflow.python.ops import resource_variable_ops
+
+
+class Argument(resource_variable_ops.BaseResourceVariable):
+    """A variable whose handle is its value, a tensor.
+
+    Gradient tapes watch handles, so gradients are those of the tensor.
+    """
+
+    def __init__(self, variable: tf.Variable, value: tf.Tensor):
+        super().__init__(
+            trainable=variable.trainable,
+            shape=variable.shape,
+            dtype=variable.dtype,
+            handle=value,
+            unique_id=variable.name,
+            handle_name=variable.name,
+            in_graph_mode=False,
+        )
+
+    def _read_variable_op(self, no_copy=False):
+        del no_copy
+        if self.trainable:
+            tape.variable_accessed(self)
+        return tf.identity(self.handle)
+
+    def assign(self, value, use_locking=None, name=None, read_value=True):
+        del use_locking, name, read_value
+        self._handle = tf.convert_to_tensor(value, self.dtype)
+        return self
+
+    def assign_add(self, delta, use_locking=None, name=None, read_value=True):
+        return self.assign(self.handle + delta)
+
+    def assign_sub(self, delta, use_locking=None, name=None, read_value=True):
+        return self.assign(self.handle - delta)
+
+
+@contextlib.contextmanager
+def replaced(
+    weights: Sequence[keras.Variable],
+    slots: dict[str, tf.Variable],
+    values: Sequence[tf.Tensor],
+) -> Iterator[list[Argument]]:
+    """Puts arguments in the places of weights and of an optimizer's slots.
+
+    The values are of the weights, then of the slots, in order.
+    """
+    variables = [weight._value for weight in weights]
+    everything = [*variables, *slots.values()]
+    made = [Argument(*x) for x in zip(everything, values, strict=True)]
+    before = dict(slots)
+    try:
+        for weight, argument in zip(weights, made, strict=False):
+            weight._value = argument
+        slots.update(zip(slots, made[len(variables) :], strict=True))
+        with mock.patch.object(
+            tf.raw_ops, "ResourceApplyAdam", _Adam(made).apply
+        ):
+            yield made
+    finally:
+        slots.update(before)
+        for weight, variable in zip(weights, variables, strict=True):
+            weight._value = variable
+
+
+class _Adam:
+    """The formula of XLA's kernel for Adam, without bias correction."""
+
+    def __init__(self, arguments: Sequence[Argument]):
+        self._arguments = arguments
+
+    def apply(
+        self,
+        *,
+        var: tf.Tensor,
+        m: tf.Tensor,
+        v: tf.Tensor,
+        lr: tf.Tensor,
+        beta1: float,
+        beta2: float,
+        epsilon: Any,
+        grad: tf.Tensor,
+        **others: Any,
+    ) -> None:
+        """Takes the arguments of tf.raw_ops.ResourceApplyAdam."""
+        if any(others.pop(f"beta{i}_power") for i in (1, 2)) or others:
+            raise NotImplementedError(f"Adam with {others} is not exported.")
+        weight, first, second = map(self._find, (var, m, v))
+        # As XLA's kernel rounds: 1 - beta is taken in float32.
+        rest = [1 - tf.constant(beta, grad.dtype) for beta in (beta1, beta2)]
+        first.assign_add((grad - m) * rest[0])
+        second.assign_add((tf.square(grad) - v) * rest[1])
+        step = first.handle * lr / (tf.sqrt(second.handle) + epsilon)
+        weight.assign_sub(step)
+
+    def _find(self, handle: tf.Tensor) -> Argument:
+        return next(x for x in self._arguments if x.handle is handle)
