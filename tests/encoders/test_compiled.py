@@ -5,6 +5,7 @@ The dialect is a choice of operations, so most of it runs here uncompiled.
 
 import itertools
 import math
+from typing import Any
 
 from benchmarks import pretraining_step
 from bert_tf import compiled, heads, losses, modeling
@@ -18,7 +19,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-_SIZES = {"hidden_size": 16, "num_attention_heads": 2, "vocab_size": 150}
+_SIZES: dict[str, Any] = {"hidden_size": 16, "num_attention_heads": 2, "vocab_size": 150}
 
 
 @pytest.fixture(name="dialect")
@@ -47,7 +48,8 @@ def _step(family):
     batch["input_mask"] = tf.constant(np.arange(16) < [[16], [9], [12], [5]], 1)
     batch["masked_lm_weights"] *= tf.constant([1.0, 1.0, 0.0])
     totals = objective.weights(batch)
-    arguments = model, _Optimizer(trained), objective, batch, totals
+    optimizer: Any = _Optimizer(trained)
+    arguments = model, optimizer, objective, batch, totals
     return lambda: loop.gradients_and_sums(*arguments, None)
 
 

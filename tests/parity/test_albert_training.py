@@ -114,7 +114,7 @@ def test_every_step_is_that_of_pytorch(
     )
     assert [line["step"] for line in found] == list(range(1, STEPS + 1))
     parity_run.assert_same_steps(found, expected)
-    losses = [[line["loss"] for line in lines] for lines in (found, expected)]
-    np.testing.assert_allclose(*losses, rtol=1e-5)
+    ours, theirs = ([x["loss"] for x in lines] for lines in (found, expected))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5)
     last = samples.values(tmp_path / f"out/model.ckpt-{STEPS}")
     parity_run.assert_same_weights(last, weights)

@@ -192,8 +192,8 @@ def test_fifty_steps(tmp_path, monkeypatch):
         factors={"disc_loss": 50},
     )
     parity_run.assert_same_steps(found, wanted)
-    losses = [[line["loss"] for line in lines] for lines in (found, wanted)]
-    np.testing.assert_allclose(*losses, rtol=1e-5)
+    ours, others = ([x["loss"] for x in lines] for lines in (found, wanted))
+    np.testing.assert_allclose(ours, others, rtol=1e-5)
     parity_run.assert_same_weights(
         {v.path: v.numpy() for v in model.variables},
         torch_training.values_of(theirs.parameters),

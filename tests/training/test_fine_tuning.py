@@ -122,8 +122,7 @@ def _tag(folder, epochs, config=_CONFIG, lengths=(8,) * 8, **plan):
     def restore(state):
         state.resume(str(folder))
 
-    plan = _plan(4, epochs, **plan)
-    fine_tuning.train(run, plan, _OBJECTIVE, restore)
+    fine_tuning.train(run, _plan(4, epochs, **plan), _OBJECTIVE, restore)
     return before, tf1_files.latest(str(folder))
 
 

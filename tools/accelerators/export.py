@@ -7,7 +7,6 @@ tensorflow-tpu, this is TensorFlow's own lowering for TPUs.
 """
 
 import argparse
-import contextlib
 import functools
 import importlib
 import json
@@ -107,13 +106,10 @@ class Step:
 
 def passes(platform: str) -> Callable[..., Any]:
     """Returns the loop's argument that compiles for a platform."""
-    with contextlib.suppress(ImportError):
-        marked = importlib.import_module("bert_tf.compiled").marked
-        dialect = "TPU" if platform == "TPU" else "XLA"
-        return functools.partial(marked, dialect=dialect)
-    from bert_tf.training import loop
+    from bert_tf import compiled
 
-    return loop.gradients_and_sums
+    dialect = "TPU" if platform == "TPU" else "XLA"
+    return functools.partial(compiled.marked, dialect=dialect)
 
 
 def _model(case: Case, config: Any) -> tuple[Any, Any, Any]:
