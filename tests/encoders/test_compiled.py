@@ -19,7 +19,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-_SIZES: dict[str, Any] = {"hidden_size": 16, "num_attention_heads": 2, "vocab_size": 150}
+_SIZES: dict[str, Any] = {
+    "hidden_size": 16,
+    "num_attention_heads": 2,
+    "vocab_size": 150,
+}
 
 
 @pytest.fixture(name="dialect")
