@@ -215,10 +215,13 @@ def write_entities(
 def _joined(words: Sequence[str]) -> tuple[str, list[int]]:
     """Returns the text of words, and where each one starts.
 
-    In a text of a script without spaces only words of other scripts, such as
-    English ones, have a space between them; single characters have none.
+    Unless most words are of scripts with spaces, as a name in an English
+    sentence, only words of these have a space between them; single characters
+    have none.
     """
-    has_spaces = not any(map(characters.UNSPACED.search, words))
+    written = [word for word in words if word.isalpha()]
+    unspaced = list(filter(characters.UNSPACED.search, words))
+    has_spaces = 2 * len(unspaced) < len(written) or not unspaced
     text, starts = "", list[int]()
     for word in words:
         if text and (has_spaces or _is_spaced(text[starts[-1] :], word)):

@@ -291,6 +291,7 @@ def test_entities_have_the_characters_of_their_text(tmp_path):
             "GPT 4",
         ),
         ("서울 에 간다", 2, "서울 에 간다", "에 간다"),
+        ("I saw 東京 in May", 2, "I saw 東京 in May", "saw 東京"),
     ],
 )
 def test_scripts_without_spaces_are_joined(words, size, text, entity, tmp_path):
