@@ -233,7 +233,13 @@ def distribute(
         numbered = tf.data.Dataset.zip(tf.data.Dataset.counter(), dataset)
         numbered = numbered.batch(together)
         parsed = numbered.map(parse, num_parallel_calls=tf.data.AUTOTUNE)
-        return parsed.unbatch().prefetch(tf.data.AUTOTUNE)
+        parsed = parsed.unbatch().prefetch(tf.data.AUTOTUNE)
+        # The tuner sleeps for up to a minute, and the end of an iterator, as
+        # after each evaluation, may wait for it. Without it, parsing takes all
+        # cores, and prefetching still finds its own buffer.
+        options = tf.data.Options()
+        options.autotune.enabled = False
+        return parsed.with_options(options)
 
     return strategy.distribute_datasets_from_function(pipeline)
 
