@@ -205,20 +205,19 @@ def describe(found, layers, units, examples):
 
 def report(found, layers, units):
     """Logs the importance of each layer, and what is kept of its units."""
+    blocks = [
+        f"{len(kept)} of {len(values)} units: "
+        f"{values[list(kept)].sum() / max(values.sum(), 1e-30):.1%} of their "
+        "importance."
+        for values, kept in zip(found.units, units, strict=True)
+    ]
+    are_own = len(blocks) == len(found.layers)
     for number, value in enumerate(found.layers):
-        if number not in layers:
-            logging.info("Layer %d: importance %.4g, removed.", number, value)
-            continue
-        values, kept = found.units[number], units[number]
-        logging.info(
-            "Layer %d: importance %.4g, kept, with %d of %d units: %.1f%% of "
-            "their importance.",
-            number,
-            value,
-            len(kept),
-            len(values),
-            100 * values[list(kept)].sum() / max(values.sum(), 1e-30),
-        )
+        what = f", with {blocks[number]}" if are_own else "."
+        what = f"kept{what}" if number in layers else "removed."
+        logging.info("Layer %d: importance %.4g, %s", number, value, what)
+    for block in () if are_own else blocks:
+        logging.info("Shared by layers: %s", block)
 
 
 # ---- Data -------------------------------------------------------------------

@@ -88,7 +88,6 @@ def _write_problems(folder: pathlib.Path) -> None:
         "prompt_null.jsonl": _lines(_GOOD | {"prompt": None}),
         "cut.jsonl": good[:-9],
         "indented.jsonl": json.dumps(_GOOD, indent=1),
-        "list.jsonl": json.dumps([_GOOD] * 12),
         "deep.jsonl": "[" * 100_000,
         "no_header.csv": _ROW * 12,
         "header.csv": _HEADER,
