@@ -57,7 +57,7 @@ def is_cjk(char: str) -> bool:
 
 
 def count_cjk(text: str) -> int:
-    """Counts the characters that are words by themselves."""
+    """Counts the Chinese characters, each of which is one token."""
     return len(_CJK.findall(text))
 
 

@@ -40,7 +40,7 @@ class Found:
 
 
 def as_text(path: Any) -> str:
-    """Returns a path as text, of a name on the Hub that of its folder.
+    """Returns a path as text; a name on the Hub becomes its local folder.
 
     Raises InputError for other values, and as `hub.locate`.
     """

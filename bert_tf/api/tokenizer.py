@@ -62,7 +62,7 @@ class Tokenizer(keras.layers.Layer):
             vocabulary: The path of a vocab.txt, a vocab.json beside its
                 merges.txt, a *.model, a symbols.txt or a tokenizer.json; of a
                 checkpoint or of a run; the name of a model on the Hub; or
-                word pieces themselves.
+                a list of WordPiece tokens.
             do_lower_case: As in training; by default as the checkpoint says,
                 else true.
             max_seq_length: What is longer is cut.

@@ -127,8 +127,8 @@ def split_seed(seed: tf.Tensor | None, count: int) -> list[Any]:
         return tf.unstack(tf.random.split(seed, count))
     if count > _LONGEST_SPLIT:
         raise InputError(
-            f"A compiled step has at most {_LONGEST_SPLIT} layers. "
-            f"Received: {count}"
+            f"A compiled step has at most {_LONGEST_SPLIT} layers. On a GPU, "
+            f"pass --use_xla=false. Received: {count} layers"
         )
     step, path = tf.unstack(seed)
     path *= _LONGEST_SPLIT + 1

@@ -73,6 +73,8 @@ def set_up_distribution(*inputs: flags.FlagHolder) -> tf.distribute.Strategy:
     )
     output_paths.check_remote(flags.FLAGS, of_runs=True)
     distribution.check_cores(strategy, run_flags.NUM_TPU_CORES.value)
+    # Refused before anything is written.
+    distribution.compiles(strategy, run_flags.USE_XLA.value)
     return strategy
 
 

@@ -54,8 +54,8 @@ class _NextPieceModule(tf.Module):
             x = encoder(batch, None, places[:, tf.newaxis]).sequence
             words = encoder.embeddings.word_embeddings
             logits = tf.cast(served.next_piece(x, words)[:, 0], tf.float32)
-            found = inference.without_padding(logits, len(pieces))
-            values, found = tf.math.top_k(found, top_k)
+            own = inference.without_padding(logits, len(pieces))
+            values, found = tf.math.top_k(own, top_k)
             total = tf.reduce_logsumexp(logits, axis=-1, keepdims=True)
             return tf.exp(values - total), found
 

@@ -48,7 +48,7 @@ def find(path: str, has_header: bool = True) -> str:
 
 
 def delimiter(first_line: str, has_header: bool = True) -> str:
-    """Returns what separates the columns of CSV: commas or semicolons."""
+    """Returns the delimiter of a CSV file: a comma or a semicolon."""
     names = re.sub('"[^"]*"', "", first_line)
     return ";" if has_header and ";" in names and "," not in names else ","
 

@@ -109,8 +109,9 @@ class Run:
         return not distribution.is_tpu(self.strategy)
 
     def trim(self, compiles: bool, length: int) -> int:
-        """Returns what batches are trimmed to multiples of; 0: they are not.
+        """Returns the multiple that batch lengths are rounded up to.
 
+        0 disables trimming: every batch has the full length.
         A compiled step is compiled for each length, so there are at most four.
         """
         if not self.has_free_shapes:

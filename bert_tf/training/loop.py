@@ -363,7 +363,7 @@ def gradients_and_sums(
 
 
 def compiler_of(strategy: tf.distribute.Strategy, use_xla: bool) -> Compiler:
-    """Returns what compiles a function of tensors that a replica calls."""
+    """Returns a function that compiles functions of tensors for a replica."""
     if distribution.is_tpu(strategy):
         # The strategy compiles whatever a replica does.
         return functools.partial(compiled.marked, dialect="TPU")

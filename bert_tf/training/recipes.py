@@ -186,9 +186,9 @@ def layer_rates(
 
     Heads and the pooler learn at the full rate, the last layer at `decay` of
     it, each layer below at `decay` of the next, the embeddings at the least
-    (Clark et al., 2020, https://arxiv.org/abs/2003.10555). In the form `code`,
-    that of the authors' code, everything below the heads has one more power.
-    A generator's layers count from its own last one.
+    (Clark et al., 2020, https://arxiv.org/abs/2003.10555). The form `code`
+    follows the authors' code: the exponent of everything below the heads is
+    larger by one. A generator's layers count from its own last one.
     """
     family = families.of(config)
     more = 1 if form == "code" else 0

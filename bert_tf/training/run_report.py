@@ -3,6 +3,7 @@
 import math
 
 from bert_tf import phases
+from bert_tf.training import distribution
 
 import keras
 import tensorflow as tf
@@ -21,11 +22,9 @@ def log_model(
     """
     parameters = sum(math.prod(v.shape) for v in model.trainable_variables)
     logging.info("Model: %s.", _count(parameters, "parameter"))
-    if strategy.__class__.__name__.startswith("TPU"):
+    kind = "CPU" if distribution.is_cpu(strategy) else "GPU"
+    if distribution.is_tpu(strategy):
         kind = "TPU"
-    else:
-        has_gpu = tf.config.list_physical_devices("GPU")
-        kind = "GPU" if has_gpu else "CPU"
     logging.info(
         "Devices: %s, %s at a time on each, %s.",
         _count(strategy.num_replicas_in_sync, f"{kind} replica"),

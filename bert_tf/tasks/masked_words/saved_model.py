@@ -215,8 +215,8 @@ def _best_of(model: inference.Model, tokens: int, top_k: int) -> _Best:
     # A function: a module with the model would save its layers, too.
     def best(inputs):
         logits = model(inputs)  # [rows, P, V]
-        found = inference.without_padding(logits, tokens)
-        values, found = tf.math.top_k(found, top_k)
+        own = inference.without_padding(logits, tokens)
+        values, found = tf.math.top_k(own, top_k)
         total = tf.reduce_logsumexp(logits, axis=-1, keepdims=True)
         return tf.exp(values - total), found
 
