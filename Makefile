@@ -39,7 +39,8 @@ XLA := .venv-xla
 INSTALLED := $(VENV)/.installed-$(EXTRAS)
 
 .PHONY: help quickstart demo-files pretrain-demo test test-all bad-inputs kills \
-	mutants gpu-check tpu-check lint docs docs-serve venv tpu-venv xla-venv clean
+	mutants gpu-check tpu-check lint lint-types lint-style lint-imports \
+	lint-house docs docs-serve venv tpu-venv xla-venv clean
 
 help:
 	@sed '/^$$/Q; s/^# \?//' Makefile
@@ -90,17 +91,26 @@ tpu-check: tpu-venv xla-venv
 	@$(TPU)/bin/python -m tools.accelerators --chips=v5e,v5p,v6e,v4 \
 		$(CHECK_FLAGS)
 
+# All four, whatever the first of them says.
 lint: venv
-	@failed=; \
-	echo "== Checking with ruff"; \
-	$(BIN)/ruff check . || failed=1; \
-	echo "== Checking which folders import which"; \
-	$(BIN)/lint-imports --no-cache --no-logo || failed=1; \
-	echo "== Checking names, documents and commands"; \
-	$(BIN)/python -m tools.lint || failed=1; \
-	echo "== Checking with mypy"; \
-	$(BIN)/mypy || failed=1; \
-	test -z "$$failed"
+	@$(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync \
+		lint-types lint-style lint-imports lint-house
+
+lint-types:
+	@echo "== Checking with mypy"
+	@$(BIN)/mypy
+
+lint-style:
+	@echo "== Checking with ruff"
+	@$(BIN)/ruff check .
+
+lint-imports:
+	@echo "== Checking which folders import which"
+	@$(BIN)/lint-imports --no-cache --no-logo
+
+lint-house:
+	@echo "== Checking names, documents and commands"
+	@$(BIN)/python -m tools.lint
 
 # An environment of its own: the pages are made without importing anything.
 # The packages are those of the extra `docs`.
