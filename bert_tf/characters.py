@@ -1,5 +1,6 @@
 """The original's rules for characters, for `tokenization` and `text.graph`."""
 
+import functools
 import re
 import unicodedata
 from collections.abc import Callable
@@ -64,6 +65,16 @@ def count_cjk(text: str) -> int:
 def all_cjk() -> list[str]:
     """Returns the characters that are words by themselves."""
     return _CJK.findall("".join(map(chr, range(0x110000))))
+
+
+@functools.cache
+def assigned() -> tuple[str, ...]:
+    """Returns the characters that Unicode gives a meaning, in their order."""
+    return tuple(
+        char
+        for char in map(chr, range(0x110000))
+        if unicodedata.category(char) not in ("Cn", "Co", "Cs")
+    )
 
 
 def clean(char: str) -> str:

@@ -14,6 +14,7 @@ from bert_tf.vocabularies import byte_pairs, sentence_pieces
 import keras
 import numpy as np
 import tensorflow as tf
+from absl import logging
 
 CONFIG = "config.json"
 WEIGHTS = "model.weights.h5"
@@ -217,6 +218,13 @@ def write(
 
 def _tokenizer(kind: Any, vocabulary: vocabularies.Vocabulary) -> Any:
     """Makes the tokenizer of a class of KerasHub."""
+    if vocabulary.added:
+        logging.warning(
+            "KerasHub's tokenizers have no added tokens: they split %s and "
+            "%d others in texts.",
+            vocabulary.added[0].content,
+            len(vocabulary.added) - 1,
+        )
     if isinstance(vocabulary, byte_pairs.BytePairs):
         merges = [" ".join(pair) for pair in vocabulary.merges]
         return kind(dict(vocabulary.ids), merges)

@@ -26,6 +26,7 @@ from bert_tf.checkpoints import opened
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import (
     Vocabulary,
+    added_tokens,
     byte_pairs,
     sentence_models,
     sentence_pieces,
@@ -79,19 +80,40 @@ def write(
     """
     writer = WRITERS.get(vocabulary.kind)
     made = writer(vocabulary, max_length) if writer else None
-    for name, data in vocabulary.files.items():
+    # Of a kind without a writer, only these files name the added tokens.
+    own = vocabulary.own_files if made else vocabulary.files
+    for name, data in own.items():
         files.write_bytes(os.path.join(folder, name), data)
     if made is None:
         return False
-    files.write_text(os.path.join(folder, _TOKENIZER), made.tokenizer)
+    text = _with_added(made.tokenizer, vocabulary)
+    files.write_text(os.path.join(folder, _TOKENIZER), text)
     files.write_json(os.path.join(folder, _SPECIAL), made.special)
     config = {
         **made.special,
         **made.config,
         "tokenizer_class": tokenizer_class or made.tokenizer_class,
     }
+    if vocabulary.added:
+        found = json.loads(vocabulary.files[added_tokens.FILE])
+        config["added_tokens_decoder"] = found
     files.write_json(os.path.join(folder, _CONFIG), config)
     return True
+
+
+def _with_added(tokenizer: str, vocabulary: Vocabulary) -> str:
+    """Returns the text of a tokenizer.json with the added tokens."""
+    if not vocabulary.added:
+        return tokenizer
+    made = _library()
+    found = made.Tokenizer.from_str(tokenizer)
+    for token in vocabulary.added:
+        flags = dataclasses.asdict(token)
+        del flags["id"]
+        entry = made.AddedToken(flags.pop("content"), **flags)
+        add = found.add_special_tokens if token.special else found.add_tokens
+        add([entry])
+    return found.to_str(pretty=True)
 
 
 def _library() -> Any:

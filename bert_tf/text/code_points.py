@@ -4,7 +4,6 @@ A million calls would take seconds of each start. So characters that mean
 nothing are left out, and functions of texts are applied to all at once.
 """
 
-import unicodedata
 from collections.abc import Callable, Sequence
 
 COUNT = 0x110000
@@ -14,15 +13,6 @@ OTHER, CASED, IGNORED = 0, 1, 2
 
 # No character, for ever: to the rules of Unicode texts end here.
 _BETWEEN = "\uffff"
-
-
-def assigned() -> list[str]:
-    """Returns the characters that Unicode gives a meaning, in their order."""
-    return [
-        char
-        for char in map(chr, range(COUNT))
-        if unicodedata.category(char) not in ("Cn", "Co", "Cs")
-    ]
 
 
 def of_each(function: Callable[[str], str], texts: Sequence[str]) -> list[str]:

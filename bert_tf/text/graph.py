@@ -17,8 +17,8 @@ from typing import Any
 
 from bert_tf import characters, tokenization, vocabularies
 from bert_tf.errors import InputError
+from bert_tf.text import added_tokens, code_points, graph_rows
 from bert_tf.text import byte_pairs as graph_byte_pairs
-from bert_tf.text import code_points, graph_rows
 from bert_tf.text import sentence_pieces as graph_sentence_pieces
 from bert_tf.text import symbols as graph_symbols
 from bert_tf.vocabularies import (
@@ -66,7 +66,7 @@ def _table(do_lower_case: bool) -> _Table:
     rules[(_ITSELF,), code_points.OTHER, False] = 0
     rule = np.zeros(code_points.COUNT, np.uint16)
     # Blocks of CJK characters have room for more, which the rule is for, too.
-    chars = sorted({*code_points.assigned(), *characters.all_cjk()})
+    chars = sorted({*characters.assigned(), *characters.all_cjk()})
     combining = frozenset(ord(x) for x in chars if unicodedata.combining(x))
     marks: set[int] = set()
     cleaned = list(map(characters.clean, chars))
@@ -328,4 +328,7 @@ def register(kind: str, make: Callable[[Any], graph_rows.Tokenizer]) -> None:
 
 def of(vocabulary: vocabularies.Vocabulary) -> graph_rows.Tokenizer:
     """Makes the tokenizer of a vocabulary."""
-    return TOKENIZERS[vocabulary.kind](vocabulary)
+    plain = TOKENIZERS[vocabulary.kind](vocabulary)
+    if not vocabulary.added:
+        return plain
+    return added_tokens.AddedTokenizer(plain, vocabulary)

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 from bert_tf import vocabularies
 from bert_tf.errors import InputError
+from bert_tf.text import added_tokens, graph_rows, sentence_piece_offsets
 from bert_tf.text import byte_pairs as graph_byte_pairs
 from bert_tf.text import graph as text_graph
-from bert_tf.text import graph_rows, sentence_piece_offsets
 from bert_tf.text import symbols as graph_symbols
 from bert_tf.vocabularies import (
     byte_pairs,
@@ -140,4 +140,7 @@ def register(kind: str, make: Callable[[Any], Tokenizer]) -> None:
 
 def of(vocabulary: vocabularies.Vocabulary) -> Tokenizer:
     """Makes the tokenizer of a vocabulary that knows where pieces come from."""
-    return TOKENIZERS[vocabulary.kind](vocabulary)
+    plain = TOKENIZERS[vocabulary.kind](vocabulary)
+    if not vocabulary.added:
+        return plain
+    return added_tokens.AddedTokenizer(plain, vocabulary)

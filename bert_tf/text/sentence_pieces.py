@@ -13,6 +13,7 @@ texts, P pieces of all texts.
 import dataclasses
 import functools
 
+from bert_tf import characters
 from bert_tf.text import code_points, graph_rows
 from bert_tf.vocabularies import sentence_models, sentence_pieces
 
@@ -47,7 +48,7 @@ def _table(do_lower_case: bool) -> _Table:
     rules: dict[str | None, int] = {None: 0}
     rule = np.zeros(code_points.COUNT, np.uint16)
     sigma_kind = np.zeros(code_points.COUNT, np.uint8)
-    chars = code_points.assigned()  # the others stay as they are
+    chars = characters.assigned()  # the others stay as they are
     if do_lower_case:
         sigma_kind[list(map(ord, chars))] = code_points.sigma_kinds(chars)
     for char in chars:

@@ -13,12 +13,14 @@ elsewhere joins by three calls, before any file is read:
     graph_offsets.register(Letters.kind, Tokenizer)
 """
 
+import dataclasses
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
 
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import (
+    added_tokens,
     byte_pairs,
     sentence_pieces,
     symbols,
@@ -74,6 +76,7 @@ KINDS: dict[str, Kind] = {
         read=word_pieces.WordPiece.of_contents,
         tokenizer="WordPiece",
         difference=word_pieces.difference,
+        append=word_pieces.append,
     ),
     byte_pairs.BytePairs.kind: Kind(
         files=byte_pairs.FILES,
@@ -82,6 +85,7 @@ KINDS: dict[str, Kind] = {
         read=byte_pairs.BytePairs.of_contents,
         tokenizer="BPE",
         difference=byte_pairs.difference,
+        append=byte_pairs.append,
     ),
     sentence_pieces.SentencePieces.kind: Kind(
         files=(sentence_pieces.FILE,),
@@ -90,6 +94,7 @@ KINDS: dict[str, Kind] = {
         read=sentence_pieces.SentencePieces.parse,
         tokenizer="Unigram",
         difference=sentence_pieces.difference,
+        append=sentence_pieces.append,
     ),
     symbols.Symbols.kind: Kind(
         files=(symbols.FILE,),
@@ -98,6 +103,7 @@ KINDS: dict[str, Kind] = {
         read=symbols.Symbols.of_contents,
         tokenizer="WordLevel",
         difference=symbols.difference,
+        append=symbols.append,
     ),
 }
 
@@ -138,10 +144,26 @@ def open(
 def open_files(path: epath.PathLike, say: bool = True) -> Files:
     """Reads the files of a vocabulary; arguments are those of `open`.
 
-    Of several files in one folder any may be named, or a tokenizer.json.
+    Of several files in one folder any may be named, or a tokenizer.json. The
+    tokens that files beside it add belong to it.
     """
     kind = _kind(path)
-    return Files(kind, KINDS[kind].open(path, say))
+    row = KINDS[kind]
+    contents = row.open(path, say)
+    is_named = pathlib.PurePath(path).name in row.files
+    tokens = added_tokens.beside(path, is_named)
+    if not tokens:
+        return Files(kind, contents)
+    if row.append is None:
+        raise InputError(
+            f"{path}: a vocabulary of the kind {kind} takes no added tokens. "
+            f"Received: {tokens[0].content!r} beside it"
+        )
+    known = row.read(contents, False, str(path)).pieces
+    return Files(
+        kind,
+        added_tokens.join(contents, tokens, known, row.append, str(path)),
+    )
 
 
 def _kind(path: epath.PathLike) -> str:
@@ -187,14 +209,19 @@ def difference(given: Files, brought: Files) -> str:
     if given.kind != brought.kind:
         kinds = [x.kind.replace("_", " ") for x in (given, brought)]
         return f"it is of {kinds[0]}, and the checkpoint's of {kinds[1]}"
-    return KINDS[given.kind].difference(given.contents, brought.contents)
+    ours, theirs = (added_tokens.split(x.contents) for x in (given, brought))
+    found = KINDS[given.kind].difference(ours[0], theirs[0])
+    if not found and ours[1] != theirs[1]:
+        return "other tokens are added to it"
+    return found
 
 
 def among(contents: Mapping[str, bytes]) -> Files | None:
     """Picks the vocabulary out of files, name -> content; None of none."""
     for name, kind in KINDS.items():
         if all(file in contents for file in kind.files):
-            return Files(name, {file: contents[file] for file in kind.files})
+            names = [*kind.files, added_tokens.FILE]
+            return Files(name, {x: contents[x] for x in names if x in contents})
     return None
 
 
@@ -208,7 +235,19 @@ def read(files: Files, do_lower_case: bool, name: str) -> Vocabulary:
             f"{name} is of a kind of vocabulary that is not known. Give one of "
             f"{', '.join(KINDS)}. Received: kind={files.kind}"
         )
-    return KINDS[files.kind].read(files.contents, do_lower_case, name)
+    own, added = added_tokens.split(files.contents)
+    vocabulary = KINDS[files.kind].read(own, do_lower_case, name)
+    if added is None:
+        return vocabulary
+    tokens = added_tokens.parse(added, f"{name}, {added_tokens.FILE}")
+    wrong = [x for x in tokens if vocabulary.ids.get(x.content) != x.id]
+    if wrong:
+        raise InputError(
+            f"{name}: the vocabulary has not the tokens that "
+            f"{added_tokens.FILE} adds. Copy both again from one place. "
+            f"Received: {wrong[0].content!r} with id={wrong[0].id}"
+        )
+    return dataclasses.replace(vocabulary, added=tokens)
 
 
 def of_list(pieces: Sequence[str]) -> Files:
@@ -219,5 +258,5 @@ def of_list(pieces: Sequence[str]) -> Files:
 
 def listed(files: Files, pieces: Sequence[str]) -> list[str] | None:
     """Returns the pieces if `of_list` takes them; None of another kind."""
-    is_plain = files.kind == word_pieces.WordPiece.kind
+    is_plain = list(files.contents) == [word_pieces.FILE]
     return list(pieces) if is_plain else None

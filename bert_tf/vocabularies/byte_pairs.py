@@ -8,7 +8,7 @@ that can't be written.
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from bert_tf import extras, tokenization
@@ -116,7 +116,7 @@ class BulkTokenizer(bulk.Words):
         self._kind = _byte_kinds()
         is_word = self._kind != _END
         super().__init__(is_word, np.zeros(256, bool), same_case=False)
-        self._reference = byte_pairs.tokenizer()
+        self._reference = byte_pairs.own_tokenizer()
 
     def _ids(self, text: str) -> list[int]:
         return self._reference.ids(text)
@@ -198,6 +198,15 @@ def difference(given: Mapping[str, bytes], brought: Mapping[str, bytes]) -> str:
     return found or ("its merges are other ones" if is_other else "")
 
 
+def append(
+    contents: Mapping[str, bytes], tokens: Sequence[str]
+) -> dict[str, bytes]:
+    """Adds to the vocab.json."""
+    pieces, merges = byte_pair_files.parse(contents, "The vocabulary")
+    both = byte_pair_files.contents([*pieces, *tokens], merges)
+    return dict(zip(FILES, both, strict=True))
+
+
 @dataclasses.dataclass(frozen=True)
 class BytePairs(vocabulary.Vocabulary):
     """The pieces of a vocab.json and the pairs of a merges.txt, by rank.
@@ -247,7 +256,7 @@ class BytePairs(vocabulary.Vocabulary):
         return cls.parse(byte_pair_files.read(path), str(path))
 
     @property
-    def files(self) -> dict[str, bytes]:
+    def own_files(self) -> dict[str, bytes]:
         """The vocab.json and the merges.txt."""
         contents = self.contents or byte_pair_files.contents(
             self.pieces, self.merges
@@ -320,10 +329,10 @@ class BytePairs(vocabulary.Vocabulary):
 
         return [spelled(piece) for piece in self.pieces]
 
-    def tokenizer(self) -> Tokenizer:
+    def own_tokenizer(self) -> Tokenizer:
         """Makes the one by `tokenizers`."""
         return Tokenizer(self.ids, self.merges)
 
-    def bulk_tokenizer(self) -> BulkTokenizer:
+    def own_bulk_tokenizer(self) -> BulkTokenizer:
         """Makes the one by NumPy."""
         return BulkTokenizer(self)

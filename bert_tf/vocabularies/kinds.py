@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
-from bert_tf.vocabularies import vocabulary
+from bert_tf.vocabularies import added_tokens, vocabulary
 
 from etils import epath
 
@@ -82,6 +82,8 @@ class Kind:
         difference: Says how contents are not those of another vocabulary, such
             as "it has 3 pieces, and the checkpoint's has 4"; "" if they are.
             By default other bytes are another vocabulary.
+        append: Adds tokens to such contents, with the ids after the last; None
+            where a kind takes none.
         open: Returns name -> content of what is at a path. The second argument
             is whether to log what was changed in it.
         read: Makes the vocabulary of such contents. The second argument is
@@ -97,3 +99,4 @@ class Kind:
     difference: Callable[[Mapping[str, bytes], Mapping[str, bytes]], str] = (
         _difference
     )
+    append: added_tokens.Append | None = None

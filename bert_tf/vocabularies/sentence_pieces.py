@@ -17,7 +17,7 @@ import itertools
 import re
 import string
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 from bert_tf import tokenization, vocab_files
@@ -248,6 +248,22 @@ def difference(given: Mapping[str, bytes], brought: Mapping[str, bytes]) -> str:
     return names or ("its pieces have other scores" if ours != theirs else "")
 
 
+def append(
+    contents: Mapping[str, bytes], tokens: Sequence[str]
+) -> dict[str, bytes]:
+    """Adds pieces that the model by itself finds in no text."""
+    (model,) = contents.values()
+    proto = sentence_models.parse(model, FILE)
+    for token in tokens:
+        entry = proto.pieces.add(piece=token)
+        entry.type = entry.CONTROL
+    return {FILE: proto.SerializeToString()}
+
+
+def _lowered(char: str) -> str:
+    return normalize_char(char).lower()
+
+
 @dataclasses.dataclass(frozen=True)
 class SentencePieces(vocabulary.Vocabulary):
     """The pieces of a unigram model of sentencepiece, in ALBERT's layout.
@@ -293,7 +309,7 @@ class SentencePieces(vocabulary.Vocabulary):
         return sentence_models.parse(self.model, FILE)
 
     @property
-    def files(self) -> dict[str, bytes]:
+    def own_files(self) -> dict[str, bytes]:
         """The model."""
         return {FILE: self.model}
 
@@ -364,13 +380,17 @@ class SentencePieces(vocabulary.Vocabulary):
             for piece in self.pieces
         ]
 
-    def tokenizer(self) -> Tokenizer:
+    def own_tokenizer(self) -> Tokenizer:
         """Makes the one by sentencepiece."""
         return Tokenizer(self)
 
-    def bulk_tokenizer(self) -> BulkTokenizer:
+    def own_bulk_tokenizer(self) -> BulkTokenizer:
         """Makes the one by NumPy."""
         return BulkTokenizer(self)
+
+    def normalizer(self) -> Callable[[str], str]:
+        """Changes a character as the original does, by the casing."""
+        return _lowered if self.do_lower_case else normalize_char
 
 
 def _goes_on(piece: str) -> bool:

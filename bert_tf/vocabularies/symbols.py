@@ -10,7 +10,7 @@ White space is Python's: symbols are what `text.split()` returns.
 import dataclasses
 import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from bert_tf import tokenization, vocab_files
@@ -78,6 +78,14 @@ def _of_tokenizer(found: Mapping[str, Any], name: str) -> str:
 def difference(given: Mapping[str, bytes], brought: Mapping[str, bytes]) -> str:
     """Says how symbols are not a checkpoint's; "" if they are."""
     return kinds.of_pieces(*(_lines(x[FILE]) for x in (given, brought)))
+
+
+def append(
+    contents: Mapping[str, bytes], tokens: Sequence[str]
+) -> dict[str, bytes]:
+    """Adds lines."""
+    lines = [*_lines(contents[FILE]), *tokens]
+    return {FILE: "".join(f"{line}\n" for line in lines).encode()}
 
 
 def _lines(data: bytes) -> list[str]:
@@ -162,7 +170,7 @@ class BulkTokenizer(bulk.Words):
         is_word = np.ones(256, bool)
         is_word[[ord(char) for char in " \t\n\r\v\f"]] = False
         super().__init__(is_word, np.zeros(256, bool), same_case=False)
-        self._reference = symbols.tokenizer()
+        self._reference = symbols.own_tokenizer()
 
     def _ids(self, text: str) -> list[int]:
         return self._reference.ids(text)
@@ -195,7 +203,7 @@ class Symbols(vocabulary.Vocabulary):
         return cls.parse(contents, name)
 
     @property
-    def files(self) -> dict[str, bytes]:
+    def own_files(self) -> dict[str, bytes]:
         """The symbols.txt."""
         return {FILE: "".join(f"{piece}\n" for piece in self.pieces).encode()}
 
@@ -239,10 +247,10 @@ class Symbols(vocabulary.Vocabulary):
         """As they are, with a space before them."""
         return [vocabulary.Spelling(piece, True) for piece in self.pieces]
 
-    def tokenizer(self) -> Tokenizer:
+    def own_tokenizer(self) -> Tokenizer:
         """Makes the one by `str.split`."""
         return Tokenizer(self)
 
-    def bulk_tokenizer(self) -> BulkTokenizer:
+    def own_bulk_tokenizer(self) -> BulkTokenizer:
         """Makes the one by NumPy."""
         return BulkTokenizer(self)

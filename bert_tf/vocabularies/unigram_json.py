@@ -170,7 +170,7 @@ def read(found: Mapping[str, Any], name: str) -> bytes:
     # Its attributes are made when it is imported: no checker sees them.
     messages: Any = sentencepiece_model_pb2
     proto = messages.ModelProto()
-    unknown = found["model"].get("unk_id")
+    unknown, own = found["model"].get("unk_id"), len(found["model"]["vocab"])
     special = {
         token["content"]: bool(token.get("special"))
         for token in tokenizer_json.added(found)
@@ -179,7 +179,8 @@ def read(found: Mapping[str, Any], name: str) -> bytes:
         entry = proto.pieces.add(piece=piece, score=score)
         if index == unknown:
             entry.type = entry.UNKNOWN
-        elif piece == _PAD or special.get(piece):
+        elif piece == _PAD or special.get(piece) or index >= own:
+            # Those beside the model are found before it splits a text.
             entry.type = entry.CONTROL
         elif score == 0 or piece in special:
             entry.type = entry.USER_DEFINED

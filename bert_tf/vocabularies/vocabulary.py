@@ -7,10 +7,11 @@ import abc
 import dataclasses
 import functools
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, NamedTuple, Protocol, Self
 
 from bert_tf import tokenization
+from bert_tf.vocabularies import added_tokens
 
 import numpy as np
 
@@ -130,6 +131,8 @@ class Vocabulary(abc.ABC):
     """
 
     pieces: tuple[str, ...]
+    # Found in a text before it is split; they have their places in `pieces`.
+    added: added_tokens.Tokens = dataclasses.field(default=(), kw_only=True)
 
     kind: ClassVar[str]
     # What stands before a word or a sentence where spaces belong to pieces.
@@ -144,9 +147,17 @@ class Vocabulary(abc.ABC):
     has_sentences: ClassVar[bool] = True
 
     @property
-    @abc.abstractmethod
     def files(self) -> dict[str, bytes]:
         """Name -> content of what is kept beside weights and in SavedModels."""
+        found = self.own_files
+        if self.added:
+            found[added_tokens.FILE] = added_tokens.to_json(self.added)
+        return found
+
+    @property
+    @abc.abstractmethod
+    def own_files(self) -> dict[str, bytes]:
+        """The files of its kind: `files` without the added tokens."""
 
     @property
     @abc.abstractmethod
@@ -186,13 +197,38 @@ class Vocabulary(abc.ABC):
         """
         del name
 
-    @abc.abstractmethod
     def tokenizer(self) -> Tokenizer:
         """Makes the tokenizer in Python, the reference of the others."""
+        plain = self.own_tokenizer()
+        if not self.added:
+            return plain
+        return added_tokens.AddedTokenizer(
+            plain, self.added, self.added_patterns
+        )
 
-    @abc.abstractmethod
     def bulk_tokenizer(self) -> BulkTokenizer:
         """Makes the tokenizer of much text."""
+        plain = self.own_bulk_tokenizer()
+        if not self.added:
+            return plain
+        return added_tokens.AddedBulkTokenizer(plain, self.added_patterns)
+
+    @abc.abstractmethod
+    def own_tokenizer(self) -> Tokenizer:
+        """Makes the tokenizer of text without added tokens."""
+
+    @abc.abstractmethod
+    def own_bulk_tokenizer(self) -> BulkTokenizer:
+        """Makes the tokenizer of much text without added tokens."""
+
+    def normalizer(self) -> Callable[[str], str] | None:
+        """Returns what changes single characters; None if nothing does."""
+        return None
+
+    @functools.cached_property
+    def added_patterns(self) -> added_tokens.Found:
+        """How the added tokens are found in a text."""
+        return added_tokens.patterns(self.added, self.normalizer())
 
     @functools.cached_property
     def ids(self) -> Mapping[str, int]:

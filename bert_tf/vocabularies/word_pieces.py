@@ -3,10 +3,10 @@
 import dataclasses
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Self
 
-from bert_tf import tokenization, vocab_files
+from bert_tf import characters, tokenization, vocab_files
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import bulk, tokenizer_json, vocabulary
 
@@ -51,10 +51,27 @@ def difference(given: Mapping[str, bytes], brought: Mapping[str, bytes]) -> str:
     return ""
 
 
+def append(
+    contents: Mapping[str, bytes], tokens: Sequence[str]
+) -> dict[str, bytes]:
+    """Adds lines."""
+    text = vocab_files.vocab_text([*_lines(contents[FILE]), *tokens])
+    return {FILE: text.encode()}
+
+
 def _lines(data: bytes) -> list[str]:
     text = data.decode().removesuffix("\n")
     # Not splitlines: the released Chinese vocabulary has U+2028 as a piece.
     return text.split("\n") if text else []
+
+
+def _cleaned(char: str) -> str:
+    # Not set apart: that changes nothing of where a character is found.
+    return char if characters.is_cjk(char) else characters.clean(char)
+
+
+def _lowered(char: str) -> str:
+    return characters.lower_and_strip(_cleaned(char))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,7 +110,7 @@ class WordPiece(vocabulary.Vocabulary):
         return cls.parse(text, do_lower_case, str(path))
 
     @property
-    def files(self) -> dict[str, bytes]:
+    def own_files(self) -> dict[str, bytes]:
         """The vocab.txt."""
         text = self.text or vocab_files.vocab_text(self.pieces)
         return {FILE: text.encode()}
@@ -158,12 +175,16 @@ class WordPiece(vocabulary.Vocabulary):
         vocab_files.check_row_pieces(self.ids, name)
         vocab_files.check_casing(self.pieces, self.do_lower_case, name)
 
-    def tokenizer(self) -> tokenization.FullTokenizer:
+    def own_tokenizer(self) -> tokenization.FullTokenizer:
         """Makes the original's tokenizer."""
         return tokenization.FullTokenizer.from_vocab(
             self.ids, self.do_lower_case
         )
 
-    def bulk_tokenizer(self) -> bulk.BulkTokenizer:
+    def own_bulk_tokenizer(self) -> bulk.BulkTokenizer:
         """Makes the one by NumPy."""
         return bulk.BulkTokenizer(self.ids, self.do_lower_case)
+
+    def normalizer(self) -> Callable[[str], str]:
+        """Cleans a character, and lower-cases it by the casing."""
+        return _lowered if self.do_lower_case else _cleaned

@@ -62,7 +62,7 @@ class Signs(vocabularies.Vocabulary):
         return cls(tuple(contents["signs.txt"].decode().split("\n")))
 
     @property
-    def files(self):
+    def own_files(self):
         return {"signs.txt": "\n".join(self.pieces).encode()}
 
     @property
@@ -97,11 +97,11 @@ class Signs(vocabularies.Vocabulary):
     def spellings(self):
         return [vocabularies.Spelling(piece, None) for piece in self.pieces]
 
-    def tokenizer(self):
+    def own_tokenizer(self):
         return Tokenizer(self.ids)
 
-    def bulk_tokenizer(self):
-        return Bulk(self.tokenizer())
+    def own_bulk_tokenizer(self):
+        return Bulk(self.own_tokenizer())
 
 
 class GraphTokenizer(graph_rows.Tokenizer):

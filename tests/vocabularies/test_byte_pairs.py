@@ -68,7 +68,7 @@ def test_equals_transformers(folder):
     paths = {"vocab": "vocab.json", "merges": "merges.txt"}
     theirs = made(**{key: str(folder / x) for key, x in paths.items()})
     vocabulary = byte_pairs.BytePairs.read(folder / "vocab.json")
-    ours = vocabulary.tokenizer()
+    ours = vocabulary.own_tokenizer()
     pairs = [("It's  a word.", "Größe 中文"), (" a\nb ", "x")]
     for first, second in pairs:
         row = vocabulary.template.row(ours.ids(first), ours.ids(second))[0]

@@ -15,7 +15,7 @@ _CASINGS = pytest.mark.parametrize(
 
 
 def test_literal_pieces():
-    tokenizer = sentence_models.vocabulary().tokenizer()
+    tokenizer = sentence_models.vocabulary().own_tokenizer()
     for text, pieces in (
         ("", []),
         (" \t\r\n\u2028", []),

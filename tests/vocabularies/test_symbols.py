@@ -97,7 +97,7 @@ def test_special_pieces_may_stand_anywhere():
     found = symbols.Symbols.parse(data, "it")
     assert found.special.pad.id == 5
     assert found.missing == ("[MASK]",)
-    assert found.tokenizer().ids("b c a") == [3, 4, 0]
+    assert found.own_tokenizer().ids("b c a") == [3, 4, 0]
     other = dict(data)
     other["symbols.txt"] = data["symbols.txt"].replace(b"b\n", b"c\n")
     assert symbols.difference(data, other) == (

@@ -205,11 +205,11 @@ def test_without_rules_and_with_more_pieces(tmp_path):
     entries = vocabulary.proto.pieces
     kind = entries[0]
     kinds = [entry.type for entry in entries[-3:]]
-    assert kinds == [kind.UNUSED, kind.CONTROL, kind.USER_DEFINED]
+    assert kinds == [kind.UNUSED, kind.CONTROL, kind.CONTROL]
     tokenizer = vocabulary.tokenizer()
-    assert tokenizer.tokenize("the zqzq") == ["▁the", "▁", "zqzq"]
-    assert "[NEW]" not in tokenizer.tokenize("[NEW]")
-    assert entries[-3].piece not in tokenizer.tokenize(entries[-3].piece)
+    # Two are found before the model splits a text: see test_added_tokens.py.
+    for entry in entries[-3:]:
+        assert entry.piece not in tokenizer.tokenize(entry.piece)
 
 
 _REFUSED: list[tuple[str, Any, str]] = [

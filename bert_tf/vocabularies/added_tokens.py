@@ -1,0 +1,453 @@
+"""Tokens added to a tokenizer: `[E1]`, `<user>`, words of one's own.
+
+They are found in a text before it is split, as the library `tokenizers` does,
+and each is one token with one id, whatever kind the vocabulary is of. What
+`add_tokens` and `additional_special_tokens` of transformers have added is read
+from the files of a folder and kept beside the vocabulary in the form of
+`added_tokens_decoder`, a field of transformers' tokenizer_config.json.
+
+A token that is `normalized` is found whatever the case of the text is, if the
+vocabulary lower-cases; also with other accents, if it strips them. Only accents
+that stand in the text as characters of their own, inside such a token, and
+tokens that overlap are treated otherwise than by `tokenizers`.
+"""
+
+import dataclasses
+import functools
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from bert_tf import characters, tokenization
+from bert_tf.errors import InputError
+from bert_tf.storage import input_files
+from bert_tf.vocabularies import tokenizer_json
+
+import numpy as np
+from etils import epath
+
+if TYPE_CHECKING:
+    from bert_tf.vocabularies.vocabulary import BulkTokenizer, Tokenizer
+
+# What they are kept as beside the files of any vocabulary.
+FILE = "added_tokens_decoder.json"
+
+# The files of transformers that name them. Versions before 5 write the last
+# two, and since 4.34 the second as well.
+_TOKENIZER = "tokenizer.json"
+_CONFIG = "tokenizer_config.json"
+_IDS = "added_tokens.json"
+_SPECIAL = "special_tokens_map.json"
+
+# Those that every row has, by the names that all vocabularies here use. In a
+# text they are text, as in the original.
+_OF_ROWS = frozenset(
+    [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        "<pad>",
+        "<unk>",
+        "<s>",
+        "</s>",
+        "<mask>",
+    ]
+)
+
+# White space as `tokenizers` sees it, for both Python and TensorFlow.
+_SPACES = "[\\t-\\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*"
+_IN_CLASS = frozenset("\\]^-[")
+
+
+@dataclasses.dataclass(frozen=True)
+class AddedToken:
+    """A token that is found before a text is split.
+
+    Attributes:
+        content: How it is written.
+        id: Its id, which is also that of its row in the embedding table.
+        lstrip: Whether white space before it belongs to it.
+        rstrip: Whether white space behind it does.
+        normalized: Whether it is found in the normalized text.
+        special: Whether transformers leaves it out of decoded text.
+    """
+
+    content: str
+    id: int
+    lstrip: bool = False
+    rstrip: bool = False
+    normalized: bool = False
+    special: bool = False
+
+    @classmethod
+    def parse(cls, found: Any, number: Any, name: str) -> "AddedToken":
+        """Reads an entry of the file `name`; InputError if it is no token."""
+        entry = found if isinstance(found, Mapping) else {}
+        content: Any = entry.get("content")
+        flags = {
+            key: entry.get(key, False)
+            for key in ("lstrip", "rstrip", "normalized", "special")
+        }
+        is_right = type(number) is int and number >= 0
+        is_right &= isinstance(content, str) and content != ""
+        if not is_right or not all(type(x) is bool for x in flags.values()):
+            raise InputError(
+                f"{name}: an added token must have a text, an id from 0 up and "
+                "flags that are true or false. Copy or download the file "
+                f"again. Received: id={number!r}, {repr(found)[:60]}"
+            )
+        if entry.get("single_word"):
+            raise InputError(
+                f"{name}: the added token {content!r} is found only between "
+                "words (single_word), which this project does not do. Add it "
+                "with single_word=False, or take it out. "
+                "Received: single_word=true"
+            )
+        return cls(content, number, **flags)
+
+
+Tokens = tuple[AddedToken, ...]
+
+
+# ---- Files -------------------------------------------------------------------
+
+
+def to_json(tokens: Tokens) -> bytes:
+    """Returns what `parse` reads: JSON, id -> token."""
+    found = {
+        str(token.id): {
+            key: value
+            for key, value in dataclasses.asdict(token).items()
+            if key != "id"
+        }
+        for token in tokens
+    }
+    return json.dumps(found, ensure_ascii=False, indent=2).encode() + b"\n"
+
+
+def parse(data: bytes, name: str) -> Tokens:
+    """Reads what `to_json` wrote; InputError, by `name`, if it is damaged."""
+    found = _json(data, name)
+    return _sorted(_of_decoder(found, name), name)
+
+
+def beside(path: epath.PathLike, is_named: bool) -> Tokens:
+    """Reads the tokens that were added to the vocabulary at `path`.
+
+    Args:
+        path: A file of the vocabulary, or a tokenizer.json of any name.
+        is_named: Whether the file has the name of its kind. Beside a file of
+            another name nothing is looked for: the folder may be of others.
+
+    Raises:
+        InputError: A file that names them is damaged, or two disagree.
+    """
+    place = epath.Path(path)
+    whole = tokenizer_json.read(path)
+    if whole is not None:
+        return _sorted(_of_tokenizer(whole, str(path)), str(path))
+    if not is_named:
+        return ()
+    folder = place.parent
+    read: Callable[[str], Any] = functools.partial(_read, folder)
+    if (found := read(FILE)) is not None:
+        return _sorted(_of_decoder(found, FILE), str(folder / FILE))
+    whole = read(_TOKENIZER)
+    if isinstance(whole, dict) and isinstance(whole.get("model"), dict):
+        name = str(folder / _TOKENIZER)
+        return _sorted(_of_tokenizer(whole, name), name)
+    config = read(_CONFIG)
+    name = str(folder / _CONFIG)
+    decoder = config.get(_DECODER) if isinstance(config, dict) else None
+    if decoder:
+        return _sorted(_of_decoder(decoder, name), name)
+    ids = read(_IDS)
+    if ids is None:
+        return ()
+    name = str(folder / _IDS)
+    return _sorted(_of_ids(ids, read(_SPECIAL), name), name)
+
+
+_DECODER = "added_tokens_decoder"
+
+
+def _read(folder: epath.Path, name: str) -> Any:
+    path = folder / name
+    if not path.exists() or path.is_dir():
+        return None
+    input_files.check_can_be_read_again(path)
+    return _json(path.read_bytes(), str(path))
+
+
+def _json(data: bytes, name: str) -> Any:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{name} is not whole JSON: {error}. Copy or download it again."
+        ) from error
+
+
+def _of_tokenizer(found: Mapping[str, Any], name: str) -> Iterator[AddedToken]:
+    for entry in tokenizer_json.added(found):
+        if entry["content"] not in _OF_ROWS:
+            yield AddedToken.parse(entry, entry.get("id"), name)
+
+
+def _of_decoder(found: Any, name: str) -> Iterator[AddedToken]:
+    entries = found.items() if isinstance(found, dict) else [("", found)]
+    for number, entry in entries:
+        content = entry.get("content") if isinstance(entry, dict) else None
+        if content not in _OF_ROWS:
+            yield AddedToken.parse(
+                entry, int(number) if number.isdecimal() else number, name
+            )
+
+
+def _of_ids(found: Any, special: Any, name: str) -> Iterator[AddedToken]:
+    """Reads content -> id; `special` says which are special, if anything."""
+    uses = special if isinstance(special, dict) else {}
+    listed = uses.get("additional_special_tokens") or []
+    names = {x.get("content") if isinstance(x, dict) else x for x in listed}
+    entries = found.items() if isinstance(found, dict) else [("", found)]
+    for content, number in entries:
+        if content not in _OF_ROWS:
+            is_special = content in names
+            flags = {"special": is_special, "normalized": not is_special}
+            yield AddedToken.parse({"content": content, **flags}, number, name)
+
+
+def _sorted(tokens: Iterable[AddedToken], name: str) -> Tokens:
+    found = tuple(sorted(tokens, key=lambda token: token.id))
+    for values in ([x.id for x in found], [x.content for x in found]):
+        if twice := [x for i, x in enumerate(values) if x in values[:i]]:
+            raise InputError(
+                f"{name}: two added tokens are the same. Copy or download the "
+                f"file again. Received: {twice[0]!r} twice"
+            )
+    return found
+
+
+def split(
+    contents: Mapping[str, bytes],
+) -> tuple[dict[str, bytes], bytes | None]:
+    """Returns the kind's own files, and what `parse` reads, if anything."""
+    own = {name: data for name, data in contents.items() if name != FILE}
+    return own, contents.get(FILE)
+
+
+# Returns the kind's files with more tokens, whose ids go on with its own.
+Append = Callable[[Mapping[str, bytes], Sequence[str]], Mapping[str, bytes]]
+
+
+def join(
+    contents: Mapping[str, bytes],
+    tokens: Tokens,
+    known: Sequence[str],
+    append: Append,
+    name: str,
+) -> dict[str, bytes]:
+    """Returns the files of a vocabulary with the tokens that were added.
+
+    `known` holds the kind's own tokens by id, and `append` adds the others.
+    InputError, by `name`, if ids do not go on with those of `known`.
+    """
+    if not tokens:
+        return dict(contents)
+    places = {token: place for place, token in enumerate(known)}
+    new = [token for token in tokens if token.content not in places]
+    wrong = [
+        (token, places.get(token.content, place))
+        for token, place in (
+            *((x, places[x.content]) for x in tokens if x.content in places),
+            *zip(new, range(len(known), len(known) + len(new)), strict=True),
+        )
+        if token.id != place
+    ]
+    if wrong:
+        token, place = wrong[0]
+        raise InputError(
+            f"{name}: the ids of added tokens must be those that the "
+            "vocabulary has for them, or go on with its last. Save the "
+            "tokenizer and its model again. Received: "
+            f"{token.content!r} with id={token.id}, where {place} is expected"
+        )
+    added = [token.content for token in new]
+    whole = append(contents, added) if added else contents
+    return {**whole, FILE: to_json(tokens)}
+
+
+# ---- Finding them ------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """How tokens are found, as patterns for both Python's `re` and RE2.
+
+    Attributes:
+        pattern: Finds any of them.
+        literal: Matched text -> id of those that are written in one way.
+        others: Pattern of the whole of a match -> id of the others.
+    """
+
+    pattern: str
+    literal: Mapping[str, int]
+    others: Mapping[str, int]
+
+    @functools.cached_property
+    def regex(self) -> re.Pattern[str]:
+        """The pattern, compiled."""
+        return re.compile(self.pattern)
+
+    def id_of(self, match: str) -> int:
+        """Returns the id of what `regex` found."""
+        number = self.literal.get(match)
+        if number is None:
+            number = next(
+                id for x, id in self.others.items() if re.fullmatch(x, match)
+            )
+        return number
+
+
+def patterns(tokens: Tokens, normalize: Callable[[str], str] | None) -> Found:
+    """Says how tokens are found, the longest of those at the same place.
+
+    `normalize` is what becomes of one character of a text; None if all stay.
+    """
+    # In the order of `tokenizers`: those of the text as it is come first.
+    ordered = sorted(tokens, key=lambda x: (x.normalized, -len(x.content)))
+    literal: dict[str, int] = {}
+    others: dict[str, int] = {}
+    for token in ordered:
+        pattern = re.escape(token.content)
+        if token.normalized and normalize is not None:
+            pattern = "".join(_same(normalize)(char) for char in token.content)
+        if token.lstrip:
+            pattern = _SPACES + pattern
+        if token.rstrip:
+            pattern += _SPACES
+        if pattern == re.escape(token.content):
+            literal.setdefault(token.content, token.id)
+        others.setdefault(pattern, token.id)
+    whole = "|".join(others)
+    for content in literal:
+        del others[re.escape(content)]
+    return Found(whole, literal, others)
+
+
+@functools.cache
+def _same(normalize: Callable[[str], str]) -> Callable[[str], str]:
+    """Returns what makes of a character the pattern of those like it."""
+    chars: dict[str, list[str]] = {}
+    for char in characters.assigned():
+        chars.setdefault(normalize(char), []).append(char)
+
+    def pattern(char: str) -> str:
+        normal = normalize(char)
+        same = chars.get(normal, [char]) if normal else [char]
+        if len(same) == 1 and same[0] == normal:
+            return re.escape(normal)
+        inside = "".join(f"\\{x}" if x in _IN_CLASS else x for x in same)
+        single = f"[{inside}]"
+        # What becomes several characters may stand there as these.
+        return (
+            f"(?:{single}|{re.escape(normal)})" if len(normal) > 1 else single
+        )
+
+    return pattern
+
+
+# ---- Tokenizers --------------------------------------------------------------
+
+
+class AddedTokenizer:
+    """Splits one text, in Python, by a tokenizer that knows no added tokens."""
+
+    def __init__(self, plain: "Tokenizer", tokens: Tokens, found: Found):
+        self._plain, self._found = plain, found
+        self._texts = {token.id: token.content for token in tokens}
+        self._ids = {token.content: token.id for token in tokens}
+
+    def tokenize(self, text: str | bytes) -> list[str]:
+        """Returns the tokens of `text`."""
+        tokens: list[str] = []
+        for _, part, number in self._parts(text):
+            if number is None:
+                tokens += self._plain.tokenize(part)
+            else:
+                tokens.append(self._texts[number])
+        return tokens
+
+    def tokenize_with_offsets(
+        self, text: str | bytes
+    ) -> list[tokenization.Token]:
+        """Returns the tokens and the characters of `text` they come from."""
+        tokens: list[tokenization.Token] = []
+        for offset, part, number in self._parts(text):
+            found = (
+                self._plain.tokenize_with_offsets(part)
+                if number is None
+                else [tokenization.Token(self._texts[number], 0, len(part))]
+            )
+            tokens += [
+                tokenization.Token(x.piece, offset + x.start, offset + x.end)
+                for x in found
+            ]
+        return tokens
+
+    def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
+        """Returns the ids of tokens."""
+        return [
+            self._ids[token]
+            if token in self._ids
+            else self._plain.convert_tokens_to_ids([token])[0]
+            for token in tokens
+        ]
+
+    def _parts(
+        self, text: str | bytes
+    ) -> Iterator[tuple[int, str, int | None]]:
+        """Yields start, text and id of each part; the id of text is None."""
+        text = tokenization.convert_to_unicode(text)
+        end = 0
+        for match in self._found.regex.finditer(text):
+            yield end, text[end : match.start()], None
+            yield match.start(), match[0], self._found.id_of(match[0])
+            end = match.end()
+        yield end, text[end:], None
+
+
+class AddedBulkTokenizer:
+    """Splits many texts, by a tokenizer that knows no added tokens."""
+
+    def __init__(self, plain: "BulkTokenizer", found: Found):
+        self._plain, self._found = plain, found
+
+    def tokenize(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the ids of all tokens [N] int32, and how many by text [T]."""
+        parts: list[str] = []
+        before: list[int] = []  # the token before a part, or -1
+        owner: list[int] = []  # the text of a part
+        for number, text in enumerate(texts):
+            end, last = 0, -1
+            for match in self._found.regex.finditer(text):
+                parts.append(text[end : match.start()])
+                before.append(last)
+                owner.append(number)
+                end, last = match.end(), self._found.id_of(match[0])
+            parts.append(text[end:])
+            before.append(last)
+            owner.append(number)
+        ids, lengths = self._plain.tokenize(parts)
+        if len(parts) == len(texts):
+            return ids, lengths
+        token = np.array(before, np.int32)
+        is_token = token >= 0
+        starts = np.cumsum(lengths) - lengths
+        ids = np.insert(ids, starts[is_token], token[is_token])
+        counts = np.zeros(len(texts), np.int64)
+        np.add.at(counts, owner, lengths + is_token)
+        return ids.astype(np.int32), counts

@@ -1,0 +1,238 @@
+"""Tokens added to a tokenizer, beside the library `tokenizers`."""
+
+import dataclasses
+import json
+import pathlib
+import random
+from collections.abc import Callable
+
+from bert_tf import vocabularies
+from bert_tf.checkpoints import tokenizer_files
+from bert_tf.errors import InputError
+from bert_tf.text import graph, graph_offsets
+from bert_tf.vocabularies import added_tokens, word_pieces
+from tests.vocabularies import byte_pair_samples, sentence_models
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tokenizers
+
+_LENGTH = 64
+_SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+_PIECES = (
+    *_SPECIAL,
+    *"abceiknoprstuvwxy12!?+,<>[]/人我ᄋ",
+    *(f"##{x}" for x in "abceiknoprstuvwxy12ᅥ"),
+    *("new", "york", "cafe", "paris", "strasse", "##vid"),
+)
+_PLAIN = ["<user>", "covid", "covid19", "New York", "Café", "中国", "한국"]
+_TOKENS = [
+    *(tokenizers.AddedToken(x, normalized=True) for x in _PLAIN),
+    tokenizers.AddedToken("<l>", lstrip=True, normalized=False),
+    tokenizers.AddedToken("<r>", rstrip=True, normalized=False),
+    tokenizers.AddedToken("a+b?", normalized=False),
+]
+_MARKERS = ["[E1]", "[/E1]", "[E12]"]
+_WORDS = (
+    "covid COVID covid19 Covid19 <user> <USER> new york New\xa0York café Café "
+    "CAFE 中国 我中国人 한국 한국어 [E1] [e1] [E12] [/E1] <l> <r> a+b? A+B? "
+    "Paris x ! x2"
+)
+
+
+def _word_pieces(lower: bool) -> vocabularies.Vocabulary:
+    return word_pieces.WordPiece(_PIECES, lower)
+
+
+def _texts() -> list[str]:
+    choose = random.Random(0).choice
+    words = [*_WORDS.split(" "), "New York", "New  York", ""]
+    spaces = ["", "", " ", "  ", "\t", "\xa0"]
+    return [
+        "".join(choose(words) + choose(spaces) for _ in range(number % 8))
+        for number in range(800)
+    ]
+
+
+def _with_tokens(
+    plain: vocabularies.Vocabulary, folder: pathlib.Path
+) -> tokenizers.Tokenizer:
+    """Writes a vocabulary as transformers does, with tokens added there."""
+    assert tokenizer_files.write(str(folder), plain, _LENGTH)
+    path = folder / "tokenizer.json"
+    made = tokenizers.Tokenizer.from_file(str(path))
+    made.add_tokens(_TOKENS)
+    made.add_special_tokens(_MARKERS)
+    made.save(str(path))
+    return made
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lambda: _word_pieces(True), id="uncased"),
+        pytest.param(lambda: _word_pieces(False), id="cased"),
+        pytest.param(byte_pair_samples.vocabulary, id="byte pairs"),
+        pytest.param(sentence_models.vocabulary, id="sentence pieces"),
+    ],
+)
+def test_ids_are_the_librarys(
+    tmp_path: pathlib.Path, make: Callable[[], vocabularies.Vocabulary]
+) -> None:
+    plain = make()
+    library = _with_tokens(plain, tmp_path)
+    files = vocabularies.open_files(tmp_path / "tokenizer.json")
+    lower = plain.settings.get("do_lower_case", False)
+    vocabulary = vocabularies.read(files, lower, "it")
+    texts = _texts()
+    expected = [library.encode(x, add_special_tokens=False) for x in texts]
+    ids = [x.ids for x in expected]
+    added = {x.id for x in vocabulary.added}
+    assert added < {y for x in ids for y in x}, "each is in some text"
+
+    tokenizer = vocabulary.tokenizer()
+    pieces = [tokenizer.tokenize_with_offsets(x) for x in texts]
+    found = [
+        tokenizer.convert_tokens_to_ids([x.piece for x in row])
+        for row in pieces
+    ]
+    assert found == ids
+    assert [tokenizer.tokenize(x) for x in texts] == [
+        [x.piece for x in row] for row in pieces
+    ]
+    # Offsets with white space are the kinds' own, as are those of other tokens.
+    for row, other in zip(pieces, expected, strict=True):
+        for piece, number, place in zip(
+            row, other.ids, other.offsets, strict=True
+        ):
+            has_space = piece.piece in ("<l>", "<r>")
+            assert number not in added or has_space or piece[1:] == place
+
+    bulk, lengths = vocabulary.bulk_tokenizer().tokenize(texts)
+    ends = np.cumsum(lengths)[:-1]
+    assert [x.tolist() for x in np.split(bulk, ends)] == ids
+
+    in_graph = tf.function(graph.of(vocabulary).tokenize)(tf.constant(texts))
+    assert in_graph.to_list() == ids
+    offsets = graph_offsets.of(vocabulary).tokenize_with_offsets
+    placed = tf.function(offsets)(tf.constant(texts))
+    assert placed.ids.to_list() == ids
+    flat = [x for row in pieces for x in row]
+    np.testing.assert_array_equal(placed.starts, [x.start for x in flat])
+    np.testing.assert_array_equal(placed.ends, [x.end for x in flat])
+
+
+def test_invalid_bytes_do_not_cut():
+    vocabulary = word_pieces.WordPiece((*_PIECES, "[E1]"), True)
+    token = added_tokens.AddedToken("[E1]", len(_PIECES))
+    vocabulary = dataclasses.replace(vocabulary, added=(token,))
+    texts = [b"a\xff[E1]\xffb", b"\xff", b"[E\xff1]", b""]
+    ids = vocabulary.ids
+    row = [ids["a"], token.id, ids["b"]]
+    expected = [row, [], [token.id], []]
+    assert graph.of(vocabulary).tokenize(tf.constant(texts)).to_list() == (
+        expected
+    )
+    tokenizer = vocabulary.tokenizer()
+    for text, numbers in zip(texts, expected, strict=True):
+        found = tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text))
+        assert found == numbers
+
+
+def _old_files(folder: pathlib.Path, with_decoder: bool) -> None:
+    """Writes what versions 4 of transformers do, before and since 4.34."""
+    (folder / "vocab.txt").write_text("\n".join(_PIECES) + "\n")
+    size = len(_PIECES)
+    ids = {"covid": size, "[E1]": size + 1}
+    (folder / "added_tokens.json").write_text(json.dumps(ids))
+    special = {"additional_special_tokens": ["[E1]"], "cls_token": "[CLS]"}
+    (folder / "special_tokens_map.json").write_text(json.dumps(special))
+    if with_decoder:
+        (folder / "added_tokens.json").unlink()
+        decoder = {
+            "2": {"content": "[CLS]", "special": True},
+            str(size): {"content": "covid", "normalized": True},
+            str(size + 1): {"content": "[E1]", "special": True},
+        }
+        config = {"added_tokens_decoder": decoder}
+        (folder / "tokenizer_config.json").write_text(json.dumps(config))
+
+
+@pytest.mark.parametrize("with_decoder", [False, True])
+def test_files_of_older_versions(tmp_path, with_decoder):
+    _old_files(tmp_path, with_decoder)
+    vocabulary = vocabularies.open(tmp_path / "vocab.txt", True)
+    size = len(_PIECES)
+    assert vocabulary.pieces == (*_PIECES, "covid", "[E1]")
+    assert vocabulary.tokenizer().tokenize("COVID[E1][e1]") == [
+        *("covid", "[E1]", "[", "e", "##1", "]")
+    ]
+    assert [(x.id, x.normalized) for x in vocabulary.added] == [
+        (size, True),
+        (size + 1, False),
+    ]
+    # Beside a file of another name nothing is looked for.
+    (tmp_path / "vocab.txt").rename(tmp_path / "mine.txt")
+    assert vocabularies.open(tmp_path / "mine.txt", True).pieces == _PIECES
+
+
+def test_they_travel(tmp_path):
+    """In the files of runs and exports, and in folders for transformers."""
+    made = _with_tokens(_word_pieces(True), tmp_path)
+    files = vocabularies.open_files(tmp_path / "tokenizer.json")
+    vocabulary = vocabularies.read(files, True, "it")
+    assert vocabulary.files == files.contents
+    assert vocabularies.among(vocabulary.files) == files
+    config = files.to_config()
+    assert vocabularies.Files.from_config(config) == files
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    for name, data in vocabulary.files.items():
+        (kept / name).write_bytes(data)
+    assert vocabularies.open(kept / "vocab.txt", True) == vocabulary
+    plain = vocabularies.Files(files.kind, vocabulary.own_files)
+    assert vocabularies.difference(files, plain) == (
+        "other tokens are added to it"
+    )
+    assert vocabularies.listed(files, vocabulary.pieces) is None
+    written = tmp_path / "written"
+    written.mkdir()
+    tokenizer_files.write(str(written), vocabulary, _LENGTH)
+    again = tokenizers.Tokenizer.from_file(str(written / "tokenizer.json"))
+    texts = _texts()
+    assert [x.ids for x in again.encode_batch(texts)] == [
+        x.ids for x in made.encode_batch(texts)
+    ]
+    assert vocabularies.open(written / "vocab.txt", True) == vocabulary
+
+
+@pytest.mark.parametrize(
+    ("found", "named"),
+    [
+        ({"covid": 9}, "the vocabulary has for them, or go on"),
+        ({"a": 9}, "'a' with id=9, where 5 is expected"),
+        ({"covid": "x"}, "Received: id='x'"),
+        ({"": len(_PIECES)}, "must have a text"),
+        ([1], "must have a text"),
+    ],
+)
+def test_damaged_files_are_refused(tmp_path, found, named):
+    _old_files(tmp_path, False)
+    (tmp_path / "added_tokens.json").write_text(json.dumps(found))
+    with pytest.raises(InputError, match=named) as error:
+        vocabularies.open(tmp_path / "vocab.txt", True)
+    assert "\n" not in str(error.value)
+
+
+def test_words_alone_are_refused(tmp_path):
+    _old_files(tmp_path, False)
+    entry = {"content": "x y", "single_word": True}
+    found = {str(len(_PIECES)): entry}
+    path = tmp_path / "added_tokens_decoder.json"
+    path.write_text(json.dumps(found))
+    with pytest.raises(InputError, match="single_word=False"):
+        vocabularies.open(tmp_path / "vocab.txt", True)
+    path.write_text("{")
+    with pytest.raises(InputError, match="is not whole JSON"):
+        vocabularies.open(tmp_path / "vocab.txt", True)
