@@ -21,6 +21,8 @@ ACTIVATIONS = (
 )
 # `pooler_act` of a model without a pooler, where there may be such.
 NO_POOLER = "none"
+# `score_act`: a score may be of any size, or be between 0 and 1.
+SCORE_ACTS = ("linear", "sigmoid")
 
 # `problem_type`, as transformers has it, of a classifier whose texts may have
 # several labels. The number of labels tells the others apart.
@@ -45,6 +47,7 @@ _UNSAID = (
     "transform_layer_norm_eps",
     "pooler_act",
     "problem_type",
+    "score_act",
 )
 _SIZES = (
     "vocab_size",
@@ -105,6 +108,8 @@ class BertConfig:
     pooler_act: str = "tanh"
     # Of a classifier: MULTI_LABEL, or None where each text has one label.
     problem_type: str | None = None
+    # Of a classifier of one class: what makes its score of the logit.
+    score_act: str = "linear"
 
     def __post_init__(self):
         # As the original, which lower-cases it and takes none for linear.
@@ -444,6 +449,7 @@ def _check(
     _check_activation("hidden_act", act)
     _check_activation("hidden_act", values["transform_act"] or act)
     _check_activation("pooler_act", values["pooler_act"], kind.pooler_acts)
+    _check_activation("score_act", values["score_act"], SCORE_ACTS)
 
 
 def _check_activation(

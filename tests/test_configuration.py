@@ -74,6 +74,7 @@ class TestConfig:
             "pooler_act": "tanh",
             # As transformers has it.
             "problem_type": None,
+            "score_act": "linear",
         }
 
     def test_what_was_not_set_is_not_written(self):
@@ -97,6 +98,7 @@ class TestConfig:
             config = configuration.BertConfig.from_json_file(str(path))
             known = dataclasses.asdict(config)
             added = {"layer_norm_eps": 1e-12, "pooler_act": "tanh"}
+            added |= {"score_act": "linear"}
             added |= dict.fromkeys(
                 ("transform_act", "transform_layer_norm_eps", "problem_type")
             )

@@ -85,7 +85,9 @@ def fit_labels(
         config = source.config
         if config is not None:
             # It says whether texts have several of the classes left out.
-            config = dataclasses.replace(config, problem_type=None)
+            config = dataclasses.replace(
+                config, problem_type=None, score_act="linear"
+            )
         source = dataclasses.replace(source, shapes=kept, config=config)
     return source, labels
 

@@ -47,13 +47,17 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         )
     values = opened.read_json(folder, CONFIG, hidden_act=str)
     try:
+        stored, read_stored = _open_weights(folder)
+        values = table.with_kind(values, stored, folder)
         config = table.to_config(values)
         theirs = table.of(config, "encoder")
-        stored, read_stored = _open_weights(folder)
         today = table.canonical(theirs, stored)
         head = table.find_head(theirs, values, today)
         config = table.with_pooler(config, head)
         labels = _labels(values, head)
+        if head == "classification" and _count(values) == 1:
+            said = opened.read_json(folder, table.SBERT_FILE)
+            config = table.with_score(config, values, said)
     except tf1_files.UnreadableError:
         raise
     except InputError as error:
@@ -75,7 +79,7 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         shapes[name] = (len(range(count)[parts[name]]), *rest)
     used = {row.theirs for row in rows.values()} | theirs.tied.keys()
     left_over = sorted(today[name] for name in today.keys() - used)
-    _check_layers(left_over, theirs, config, folder)
+    _check_encoder(left_over, theirs, config, folder)
     names.check(config, shapes, folder)
 
     def read(wanted: Sequence[str]) -> dict[str, np.ndarray]:
@@ -128,17 +132,24 @@ def _check_not_quantized(value: np.ndarray, name: str, folder: str) -> None:
         )
 
 
-def _check_layers(
+def _check_encoder(
     left_over: Sequence[str],
     theirs: foreign.HuggingFace,
     config: modeling.BertConfig,
     folder: str,
 ) -> None:
-    """Raises InputError where layers have tensors that would be left out."""
+    """Raises InputError where an encoder has tensors that would be left out."""
     encoder = families.of(config)
     layers = (x.removeprefix(theirs.prefix) for x in sorted(theirs.layers))
     pattern = rf"({'|'.join(map(re.escape, layers))})(\d+)\."
     for name in left_over:
+        if re.search(r"(^|\.)embeddings\.\w+\.weight$", name):
+            raise InputError(
+                f"{folder}: {name} is no table of the embeddings of "
+                f"{encoder.name}, and hidden states would be others without "
+                "it. This is another model (LayoutLM, ERNIE ...), which can't "
+                f"be read. Received: model_type={config.model_type}"
+            )
         found = re.search(pattern, name)
         if found and int(found[2]) >= encoder.num_layers(config):
             raise InputError(
@@ -201,8 +212,19 @@ def _labels(values: Mapping[str, Any], head: str) -> tuple[str, ...] | None:
     is_several = values.get("problem_type") == modeling.MULTI_LABEL
     if head == "classification" and len(labels) == 1 and not is_several:
         return None
+    count = _count(values)
+    if values.get("problem_type") == "regression" and count > 1:
+        raise InputError(
+            "A model has one score, or classes: give a model for each score. "
+            f"Received: problem_type=regression with {count} scores"
+        )
     numbered = [f"LABEL_{i}" for i in range(len(labels))]
     return None if labels == numbered else tuple(labels)
+
+
+def _count(values: Mapping[str, Any]) -> int:
+    """How many classes a config.json names; transformers names two."""
+    return len(values.get("id2label") or (0, 1))
 
 
 def _open_weights(folder: str) -> tuple[_Shapes, _Reader]:

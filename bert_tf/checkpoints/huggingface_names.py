@@ -15,8 +15,12 @@ from bert_tf.checkpoints import names
 from bert_tf.encoders import families, foreign
 from bert_tf.errors import InputError
 
+from absl import logging
+
 # Buffers of older files: 0, 1, 2, ...
 _BUFFERS = re.compile(r"\.position_ids$|\.token_type_ids$")
+# DataParallel, torch.compile.
+_WRAPPERS = re.compile(r"^(module\.|_orig_mod\.)+")
 # Heads that are known by their tensors, where config.json does not say.
 _BY_NAMES = (
     *("pretraining", "masked_lm", "next_sentence", "replaced_tokens"),
@@ -85,14 +89,16 @@ def canonical(
 ) -> dict[str, str]:
     """Returns today's name -> the stored one; buffers are left out.
 
-    A bare encoder's lack the prefix; those of TF1 times say gamma and beta.
+    A bare encoder's lack the prefix; those of TF1 times say gamma and beta. The
+    wrappers of PyTorch add prefixes of their own.
     """
     parts = "|".join(map(re.escape, sorted(theirs.parts)))
     today = {}
     for name in stored:
         if _BUFFERS.search(name):
             continue
-        new = re.sub(rf"^(?=({parts})\.)", theirs.prefix, name)
+        new = _WRAPPERS.sub("", name)
+        new = re.sub(rf"^(?=({parts})\.)", theirs.prefix, new)
         new = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", new)
         new = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", new)
         today[new] = name
@@ -136,6 +142,30 @@ def find_head(
     return next((head for head in _BY_NAMES if has(head)), "encoder")
 
 
+def with_kind(
+    values: Mapping[str, Any], stored: Iterable[str], folder: str
+) -> Mapping[str, Any]:
+    """Returns the values of a config.json with the `model_type` of a RoBERTa.
+
+    Files may lack it, or say "bert": both have tensors of the same shapes, but
+    a RoBERTa counts positions from its padding.
+    """
+    sizes = ("max_position_embeddings", "pad_token_id", "type_vocab_size")
+    is_roberta = any(
+        _WRAPPERS.sub("", name).startswith("roberta.") for name in stored
+    )
+    is_roberta |= tuple(map(values.get, sizes)) == (514, 1, 1)
+    if (values.get("model_type") or "bert") != "bert" or not is_roberta:
+        return values
+    logging.warning(
+        "%s is read as a RoBERTa, by its tensors or its positions. "
+        "Received: model_type=%s",
+        folder,
+        values.get("model_type"),
+    )
+    return {**values, "model_type": "roberta"}
+
+
 def to_config(values: Mapping[str, Any]) -> modeling.BertConfig:
     """Returns our config for the values of a config.json.
 
@@ -174,11 +204,49 @@ def from_config(
         own = list(labels or ["LABEL_0"])
         values["id2label"] = {str(i): label for i, label in enumerate(own)}
         values["label2id"] = {label: i for i, label in enumerate(own)}
-    if head == "classification":
+    if head == "classification" and config.score_act == "sigmoid":
+        # What transformers and sentence-transformers do with one class then.
+        values[_SBERT] = {"activation_fn": f"{_ACTIVATION}Sigmoid"}
+    elif head == "classification":
         values["problem_type"] = config.problem_type or (
             "single_label_classification" if labels else "regression"
         )
     return values
+
+
+# Where sentence-transformers says what a CrossEncoder makes of its logit: its
+# versions from 4 on, those before, and since 5 in a file of its own.
+_SBERT = "sentence_transformers"
+_SBERT_OLD = "sbert_ce_default_activation_function"
+SBERT_FILE = "config_sentence_transformers.json"
+_ACTIVATION = "torch.nn.modules.activation."
+_SCORE_ACTS = {
+    "torch.nn.modules.linear.Identity": "linear",
+    f"{_ACTIVATION}Sigmoid": "sigmoid",
+}
+
+
+def with_score(
+    config: modeling.BertConfig,
+    values: Mapping[str, Any],
+    of_encoder: Mapping[str, Any],
+) -> modeling.BertConfig:
+    """Returns the config of a classifier of one class, with its activation.
+
+    `values` are those of config.json, `of_encoder` those of `SBERT_FILE`. It
+    raises InputError for an activation that is none of ours.
+    """
+    inside = values.get(_SBERT)
+    found = inside if isinstance(inside, dict) else of_encoder
+    name = found.get("activation_fn", values.get(_SBERT_OLD))
+    if name is None:
+        return config
+    if name not in _SCORE_ACTS:
+        raise InputError(
+            "The score of a CrossEncoder must be its logit or the sigmoid of "
+            f"it, {' or '.join(_SCORE_ACTS)}. Received: activation_fn={name!r}"
+        )
+    return dataclasses.replace(config, score_act=_SCORE_ACTS[name])
 
 
 def differences(config: modeling.BertConfig, head: str) -> list[str]:

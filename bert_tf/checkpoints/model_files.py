@@ -73,7 +73,9 @@ def find_config(
             _check_learned(given, path, source, trains)
         return given
     # How the checkpoint's head is read: a base model's config does not say.
-    given = dataclasses.replace(given, problem_type=brought.problem_type)
+    given = dataclasses.replace(
+        given, problem_type=brought.problem_type, score_act=brought.score_act
+    )
     ours, theirs = _facts(given), _facts(brought)
     other = theirs["encoder"]
     free = _FREE

@@ -125,6 +125,13 @@ def check_classes(
 
     They are None for a score; `several` says whether a text may have several.
     """
+    if source.config and source.config.score_act != "linear":
+        raise InputError(
+            f"{source.path} computes its score as a {source.config.score_act}, "
+            "which can be asked (run_prediction.py, exports, the server), but "
+            "not evaluated here, as training computes scores without bounds. "
+            f"Received: score_act={source.config.score_act}"
+        )
     if is_multi_label(source) and not several:
         raise InputError(
             f"{source.path} was fine-tuned on texts that may have several "
@@ -235,7 +242,9 @@ class ModelFiles:
     def of_problem(self, is_multi_label: bool) -> "ModelFiles":
         """Returns the files of a classifier, whose config says which one."""
         problem_type = modeling.MULTI_LABEL if is_multi_label else None
-        config = dataclasses.replace(self.config, problem_type=problem_type)
+        config = dataclasses.replace(
+            self.config, problem_type=problem_type, score_act="linear"
+        )
         return dataclasses.replace(self, config=config)
 
     @functools.cached_property

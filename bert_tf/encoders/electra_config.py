@@ -99,6 +99,7 @@ class ElectraConfig(configuration.BertConfig):
                 num_attention_heads=max(1, size // 64),
                 pooler_act=configuration.NO_POOLER,
                 problem_type=None,
+                score_act="linear",
                 generator_hidden_size=kind.generator_hidden_size,
                 generator_layers=kind.generator_layers,
             )

@@ -214,6 +214,7 @@ _OURS_ALONE = frozenset(
         "transform_layer_norm_eps",
         "pooler_act",
         "problem_type",
+        "score_act",
     }
 )
 

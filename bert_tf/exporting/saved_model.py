@@ -191,7 +191,7 @@ def classifier(
     from bert_tf.text import graph as text_graph
 
     tokenizer = text_graph.of(vocabulary)
-    describe = _describe(labels, is_multi_label)
+    describe = _describe(labels, is_multi_label, config.score_act)
     module = PairModule(
         model, config, tokenizer, max_seq_length, describe, documents
     )
@@ -244,12 +244,15 @@ def _check_labels(labels: Sequence[str] | None, outputs: int) -> None:
 
 
 def _describe(
-    labels: Sequence[str] | None, is_multi_label: bool
+    labels: Sequence[str] | None, is_multi_label: bool, score_act: str
 ) -> Callable[[tf.Tensor], dict[str, tf.Tensor]]:
     """Returns what says what logits [B, C] mean."""
 
     def score(logits):
-        return {"score": logits[:, 0], "logits": logits}
+        one = logits[:, 0]
+        if score_act == "sigmoid":
+            one = tf.nn.sigmoid(one)
+        return {"score": one, "logits": logits}
 
     def label(logits):
         best = tf.argmax(logits, axis=-1)  # [B]

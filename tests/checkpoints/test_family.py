@@ -239,3 +239,19 @@ def test_an_albert_without_their_mapping_is_not_written(tmp_path):
         with pytest.raises(InputError, match="embedding_hidden_mapping_in"):
             formats.write(str(tmp_path / kind), kind, source)
         assert not (tmp_path / kind).exists()
+
+
+@pytest.mark.parametrize(
+    ("architecture", "said"),
+    [("RobertaModel", "bert"), ("RobertaForMaskedLM", None)],
+)
+def test_a_roberta_that_does_not_say_so(tmp_path, architecture, said, caplog):
+    theirs = hf.make(architecture, max_position_embeddings=514)
+    folder = hf.save(theirs, tmp_path / "it")
+    path = tmp_path / "it" / "config.json"
+    values = json.loads(path.read_text())
+    values |= {"model_type": said, "architectures": None}
+    path.write_text(json.dumps(values))
+    model, head = samples.load(folder)
+    assert "is read as a RoBERTa" in caplog.text
+    _compare(model, head, theirs)

@@ -228,3 +228,20 @@ def test_other_parts_in_a_layer(folder):
     add_tensors(folder, name)
     with pytest.raises(ValueError, match=f"{name} is no tensor of BERT's lay"):
         formats.open_checkpoint(str(folder))
+
+
+def test_prefixes_of_wrappers(folder, tf1):
+    path = folder / "model.safetensors"
+    tensors = safetensors_numpy.load_file(path)
+    named = {f"_orig_mod.module.{name}": x for name, x in tensors.items()}
+    safetensors_numpy.save_file(named, path)
+    samples.convert(str(folder), "tf1", folder / "again")
+    samples.assert_equal(str(folder / "again"), tf1)
+
+
+def test_another_table_of_embeddings(folder):
+    """As LayoutLM and ERNIE have it, which may say that they are BERT."""
+    add_tensors(folder, "bert.embeddings.x_position_embeddings.weight")
+    message = r"x_position_embeddings.weight is no table .*model_type=bert"
+    with pytest.raises(ValueError, match=message):
+        formats.open_checkpoint(str(folder))

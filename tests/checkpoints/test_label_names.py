@@ -3,7 +3,10 @@
 import json
 
 import bert_tf
+from bert_tf.checkpoints import formats, huggingface
+from bert_tf.errors import InputError
 
+import numpy as np
 import pytest
 
 transformers = pytest.importorskip(
@@ -15,6 +18,7 @@ _VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "film", "bad"]
 
 def _folder(folder, architecture="BertForSequenceClassification", **config):
     """Writes a model with random weights, as the Trainer saves it."""
+    folder.mkdir(exist_ok=True)
     (folder / "vocab.txt").write_text("\n".join(_VOCAB) + "\n")
     transformers.set_seed(0)
     model = getattr(transformers, architecture)(
@@ -77,4 +81,67 @@ def test_names_that_would_lose_a_class_are_refused(tmp_path, names, problem):
     folder = _folder(tmp_path, num_labels=3)
     _names(folder, names)
     with pytest.raises(bert_tf.InputError, match=problem):
+        bert_tf.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("where", "activation"),
+    [
+        ("now", "Sigmoid"),
+        ("4", "Sigmoid"),
+        ("3", "Sigmoid"),
+        ("now", "Identity"),
+    ],
+)
+def test_the_score_of_a_cross_encoder(tmp_path, where, activation):
+    sentences = pytest.importorskip(
+        "sentence_transformers", reason="needs the extra `parity`"
+    )
+    torch = pytest.importorskip("torch", reason="needs the extra `parity`")
+    encoder = sentences.CrossEncoder(
+        str(_folder(tmp_path / "hf", num_labels=1)),
+        device="cpu",
+        activation_fn=getattr(torch.nn, activation)(),
+    )
+    pairs = [("a film", "bad film"), ("bad", "a")]
+    expected = encoder.predict(pairs)
+    folder = tmp_path / "cross"
+    encoder.save(str(folder))
+    if where != "now":
+        # As older versions say it.
+        path = folder / "config_sentence_transformers.json"
+        name = json.loads(path.read_text())["activation_fn"]
+        path.unlink()
+        path = folder / "config.json"
+        key, value = {
+            "4": ("sentence_transformers", {"activation_fn": name}),
+            "3": ("sbert_ce_default_activation_function", name),
+        }[where]
+        config = json.loads(path.read_text()) | {key: value}
+        path.write_text(json.dumps(config))
+    found = bert_tf.load(folder, pairs=True)(pairs)
+    scores = [row["score"] for row in found]
+    np.testing.assert_allclose(scores, expected, rtol=1e-5)
+    written = tmp_path / "written"
+    source = formats.open_checkpoint(str(folder))
+    written.mkdir()
+    huggingface.write(str(written), source, source.config)
+    again = bert_tf.load(written, pairs=True)(pairs)
+    assert [row["score"] for row in again] == scores
+
+
+def test_scores_that_are_refused(tmp_path):
+    folder = _folder(tmp_path / "several", num_labels=2)
+    path = folder / "config.json"
+    values = json.loads(path.read_text()) | {"problem_type": "regression"}
+    path.write_text(json.dumps(values))
+    with pytest.raises(InputError, match="a model for each score"):
+        bert_tf.load(folder, labels=["anger", "joy"])
+    folder = _folder(tmp_path / "tanh", num_labels=1)
+    path = folder / "config.json"
+    name = "torch.nn.modules.activation.Tanh"
+    values = json.loads(path.read_text())
+    values["sentence_transformers"] = {"activation_fn": name}
+    path.write_text(json.dumps(values))
+    with pytest.raises(InputError, match=f"activation_fn='{name}'"):
         bert_tf.load(folder)
