@@ -143,27 +143,32 @@ def find_head(
 
 
 def with_kind(
-    values: Mapping[str, Any], stored: Iterable[str], folder: str
-) -> Mapping[str, Any]:
-    """Returns the values of a config.json with the `model_type` of a RoBERTa.
+    values: dict[str, Any], stored: Iterable[str], folder: str
+) -> dict[str, Any]:
+    """Returns the values of a config.json with the `model_type` of the tensors.
 
-    Files may lack it, or say "bert": both have tensors of the same shapes, but
-    a RoBERTa counts positions from its padding.
+    Files may lack it, or say "bert" of a family whose tensors have the same
+    shapes.
     """
-    sizes = ("max_position_embeddings", "pad_token_id", "type_vocab_size")
-    is_roberta = any(
-        _WRAPPERS.sub("", name).startswith("roberta.") for name in stored
-    )
-    is_roberta |= tuple(map(values.get, sizes)) == (514, 1, 1)
-    if (values.get("model_type") or "bert") != "bert" or not is_roberta:
+    if (values.get("model_type") or "bert") != "bert":
         return values
-    logging.warning(
-        "%s is read as a RoBERTa, by its tensors or its positions. "
-        "Received: model_type=%s",
-        folder,
-        values.get("model_type"),
-    )
-    return {**values, "model_type": "roberta"}
+    prefixes = {_WRAPPERS.sub("", name).split(".")[0] for name in stored}
+    for name, family in families.FAMILIES.items():
+        theirs = family.huggingface
+        if theirs is None or theirs.prefix == "bert.":
+            continue
+        told_by = theirs.keys.told_by
+        is_told = bool(told_by) and told_by.items() <= values.items()
+        if is_told or theirs.prefix.removesuffix(".") in prefixes:
+            logging.warning(
+                "%s is read as %s, by its tensors or its positions. "
+                "Received: model_type=%s",
+                folder,
+                name,
+                values.get("model_type"),
+            )
+            return {**values, "model_type": name}
+    return values
 
 
 def to_config(values: Mapping[str, Any]) -> modeling.BertConfig:

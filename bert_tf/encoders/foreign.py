@@ -115,6 +115,8 @@ class ConfigKeys:
         written: What their file says beside our fields.
         unused_positions: How many rows their position table has before those
             that are read.
+        told_by: What their file says of this family alone, should it say that
+            the model is a BERT.
     """
 
     renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -124,6 +126,7 @@ class ConfigKeys:
     needed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     written: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     unused_positions: int = 0
+    told_by: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def to_ours(
         self,

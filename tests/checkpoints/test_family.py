@@ -253,5 +253,5 @@ def test_a_roberta_that_does_not_say_so(tmp_path, architecture, said, caplog):
     values |= {"model_type": said, "architectures": None}
     path.write_text(json.dumps(values))
     model, head = samples.load(folder)
-    assert "is read as a RoBERTa" in caplog.text
+    assert "is read as roberta" in caplog.text
     _compare(model, head, theirs)

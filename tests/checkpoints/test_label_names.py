@@ -124,6 +124,7 @@ def test_the_score_of_a_cross_encoder(tmp_path, where, activation):
     np.testing.assert_allclose(scores, expected, rtol=1e-5)
     written = tmp_path / "written"
     source = formats.open_checkpoint(str(folder))
+    assert source.config is not None
     written.mkdir()
     huggingface.write(str(written), source, source.config)
     again = bert_tf.load(written, pairs=True)(pairs)
