@@ -14,7 +14,7 @@ packed row, W words of all rows, N words of an n-gram, n all chosen tokens.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Self
 
 from bert_tf import options
@@ -24,6 +24,8 @@ import numpy as np
 
 POLICIES = options.MASKING_POLICIES
 
+_COUNTS = ("max_predictions_per_seq", "span_max_words", "ngram")
+_SHARES = ("masked_lm_prob", "mask_share", "random_share", "span_success")
 # Those that draw how many words are taken at once.
 _OF_SEVERAL_WORDS = ("span", "ngram")
 
@@ -67,14 +69,45 @@ class Masking:
         names = {field.name for field in fields}
         needed = {x.name for x in fields if x.default is dataclasses.MISSING}
         is_whole = needed <= values.keys() <= names
-        if not is_whole or values["policy"] not in POLICIES:
+        if not is_whole:
             raise InputError(
                 f"The manifest of {file} does not say how words are masked: "
                 "copy it from where the records were made, or make them "
                 f"again. Expected masking: {', '.join(sorted(names))}. "
                 f"Received: masking={repr(dict(values))[:80]}"
             )
-        return cls(**values)
+        made = cls(**values)
+        made._check_values(file)
+        return made
+
+    def _check_values(self, file: str) -> None:
+        """Raises InputError for values that no words are masked by."""
+
+        def is_count(value: Any) -> bool:
+            return type(value) is int and value > 0
+
+        def is_share(value: Any) -> bool:
+            return type(value) in (int, float) and 0 <= value <= 1
+
+        def is_id(value: Any) -> bool:
+            return type(value) is int and 0 <= value < self.vocab_size
+
+        rules: dict[str, Callable[[Any], bool]] = {
+            "policy": lambda value: value in POLICIES,
+            "vocab_size": is_count,  # before the ids that it bounds
+            **dict.fromkeys(_COUNTS, is_count),
+            **dict.fromkeys(_SHARES, is_share),
+            **dict.fromkeys(("cls_id", "sep_id", "mask_id"), is_id),
+            "favor_shorter_ngram": lambda value: type(value) is bool,
+        }
+        for name, is_right in rules.items():
+            value = getattr(self, name)
+            if not is_right(value):
+                raise InputError(
+                    f"The manifest of {file} is damaged: no words are masked "
+                    f"with {name}={value!r}. Copy it from where the records "
+                    "were made, or make them again."
+                )
 
 
 def numbers_of_row(S: int, settings: Masking) -> int:

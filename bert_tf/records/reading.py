@@ -10,6 +10,7 @@ from typing import Any
 
 from bert_tf import phases
 from bert_tf.errors import InputError
+from bert_tf.records import tfrecord
 from bert_tf.records import types as record_types
 from bert_tf.storage import input_files
 
@@ -26,7 +27,7 @@ _LENGTHS = {
     ),
 }
 _FILES_AT_A_TIME = 8
-# What TFRecords have around each: the length, and two checksums.
+# Bytes around each record: the length, and two checksums.
 _AROUND_A_RECORD = 8 + 4 + 4
 
 
@@ -51,6 +52,8 @@ def check(
         dataset = tf.data.TFRecordDataset(file).take(1)
         return dataset.map(lambda record: (file, record))
 
+    for path in paths:
+        check_lengths(path, 1)
     # In parallel, since opening a remote file takes tens of milliseconds.
     dataset = tf.data.Dataset.from_tensor_slices(list(paths)).interleave(
         first, cycle_length=16, num_parallel_calls=16, deterministic=True
@@ -162,7 +165,20 @@ def count(paths: Sequence[str]) -> list[int]:
         )
 
 
+def check_lengths(file: str, most: int | None = None) -> None:
+    """Raises InputError for a record that can't be as long as it says.
+
+    Of the first `most` records; see `tfrecord.impossible_length`.
+    """
+    found = tfrecord.impossible_length(file, most)
+    if found:
+        number, length = found
+        said = f"it says that it is {length:,} bytes long, more than the file"
+        raise InputError(_of_bad_file(file, number, said))
+
+
 def _count(file: str) -> int:
+    check_lengths(file)
     dataset = tf.data.TFRecordDataset(file)
     zero = np.int64(0)
 
@@ -187,6 +203,7 @@ def _count(file: str) -> int:
 def diagnose(paths: Sequence[str]) -> str | None:
     """Says where the first truncated or corrupt file breaks; None if none."""
     for file in paths:
+        check_lengths(file)
         records = tf.data.TFRecordDataset(file).as_numpy_iterator()
         number = 0
         try:

@@ -81,6 +81,7 @@ def _rows(
     file: str, number: int, vocabulary: vocabularies.Vocabulary
 ) -> Iterator[dict[str, np.ndarray]]:
     seen = 0
+    reading.check_lengths(file, number)
     with pipeline.explained([file]):
         for serialized in tf.data.TFRecordDataset(file).take(number):
             seen += 1

@@ -1,10 +1,11 @@
-"""Writes TFRecord files without TensorFlow.
+"""Writes TFRecord files without TensorFlow, and looks for impossible lengths.
 
 The format is described in tensorflow/core/lib/io/record_writer.h.
 """
 
 import contextlib
 import itertools
+import mmap
 import os
 import struct
 import types
@@ -15,8 +16,11 @@ from bert_tf import files
 
 import google_crc32c
 import numpy as np
+from etils import epath
 
 _DELTA = np.uint32(0xA282EAD8)
+# Bytes around each record: its length and a checksum, and that of its data.
+_HEADER, _FOOTER = 8 + 4, 4
 # Of many records, those that are put together in memory.
 _AT_A_TIME = 1024
 
@@ -26,6 +30,50 @@ def _checksums(data: Sequence[bytes]) -> np.ndarray:
     values = np.fromiter(map(google_crc32c.value, data), np.uint32, len(data))
     rotated = values >> np.uint32(15) | values << np.uint32(17)
     return (rotated + _DELTA).astype("<u4")
+
+
+def impossible_length(
+    path: str | os.PathLike[str], most: int | None = None
+) -> tuple[int, int] | None:
+    """Finds a record that says it is longer than its file; None if none is.
+
+    TensorFlow makes room for what a record with a right checksum says, and
+    crashes where there is none. Only lengths are read, of up to `most` records;
+    of remote files only the first.
+
+    Returns:
+        The number of the record, from 1, and its length in bytes.
+    """
+    name = os.fspath(path)
+    if "://" in name:
+        place = epath.Path(name)
+        with place.open("rb") as file:
+            header = file.read(_HEADER)
+        return _find_impossible(header, place.stat().length, 1)
+    size = os.path.getsize(name)
+    # An empty file cannot be mapped.
+    if size < _HEADER:
+        return None
+    with (
+        open(name, "rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
+    ):
+        return _find_impossible(data, size, most)
+
+
+def _find_impossible(
+    data: bytes | mmap.mmap, size: int, most: int | None
+) -> tuple[int, int] | None:
+    start = 0
+    for number in itertools.count(1) if most is None else range(1, most + 1):
+        if start + _HEADER > len(data):
+            return None
+        length, checksum = struct.unpack_from("<QI", data, start)
+        if length > size:
+            is_right = checksum == _checksums([data[start : start + 8]])[0]
+            return (number, length) if is_right else None
+        start += length + _HEADER + _FOOTER
+    return None
 
 
 class Writer:

@@ -360,14 +360,33 @@ class TestOfManifest:
             del values[name]
         assert masking.Masking.of_manifest(values, "x") == settings
 
-    @pytest.mark.parametrize("change", ["policy", "mask_id", {"other": 1}, {}])
+    @pytest.mark.parametrize("change", ["policy", "mask_id", {"other": 1}])
     def test_is_not_known(self, change):
         values = dataclasses.asdict(make_settings())
         if isinstance(change, str):
             del values[change]
         else:
-            values |= change or {"policy": "words"}
+            values |= change
         with pytest.raises(ValueError, match="x does not say how words are"):
+            masking.Masking.of_manifest(values, "x")
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("policy", "words"),
+            ("mask_id", 99_999),
+            ("mask_id", "x"),
+            ("cls_id", -1),
+            ("vocab_size", "30522"),
+            ("masked_lm_prob", float("inf")),
+            ("mask_share", float("nan")),
+            ("max_predictions_per_seq", 0),
+            ("favor_shorter_ngram", 1),
+        ],
+    )
+    def test_is_damaged(self, name, value):
+        values = dataclasses.asdict(make_settings()) | {name: value}
+        with pytest.raises(ValueError, match=f"x is damaged.*{name}="):
             masking.Masking.of_manifest(values, "x")
 
 

@@ -1,7 +1,11 @@
+import struct
+
+from bert_tf.errors import InputError
 from bert_tf.records import reading, tfrecord
 from bert_tf.records import types as record_types
 from tests.record_values import LENGTHS, pretraining_values
 
+import google_crc32c
 import pytest
 
 
@@ -91,3 +95,20 @@ class TestFiles:
         (tmp_path / "a").write_bytes(content.replace(b"ddd", b"dxd"))
         with pytest.raises(ValueError, match="a, record 4: truncated, corr"):
             reading.count([str(tmp_path / "a")])
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_a_length_beyond_the_file(tmp_path, number):
+    """TensorFlow would make room for it, and crash."""
+    path = write(tmp_path / "a", number - 1)
+    length = struct.pack("<Q", 1 << 36)
+    crc = google_crc32c.value(length)
+    rotated = ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+    with open(path, "ab") as file:
+        file.write(length + struct.pack("<I", rotated) + bytes(100))
+    message = f"a, record {number}: .*it is 68,719,476,736 bytes long"
+    with pytest.raises(InputError, match=message):
+        reading.count([path])
+    if number == 1:
+        with pytest.raises(InputError, match=message):
+            reading.check(record_types.PRETRAINING, [path], LENGTHS)
