@@ -13,8 +13,8 @@ from bert_tf.api import arguments, paths
 from bert_tf.checkpoints import (
     casing,
     hub,
-    huggingface,
     huggingface_tokenizer,
+    huggingface_weights,
     model_files,
 )
 from bert_tf.errors import InputError
@@ -223,7 +223,7 @@ def _find_files(
     path = os.fsdecode(given)
     is_file = not tf.io.gfile.isdir(path) and tf.io.gfile.exists(path)
     if path.endswith(".txt") or (
-        is_file and os.path.basename(path) not in huggingface.FILES
+        is_file and os.path.basename(path) not in huggingface_weights.FILES
     ):
         return vocabularies.open_files(path), lower, path, ""
     with arguments.in_words_of_python():

@@ -5,6 +5,7 @@ import dataclasses
 import math
 import os
 import re
+from collections.abc import Iterable
 
 from bert_tf import files, modeling, options
 from bert_tf.checkpoints import (
@@ -12,6 +13,7 @@ from bert_tf.checkpoints import (
     hub,
     huggingface,
     huggingface_names,
+    huggingface_weights,
     keras_hub,
     keras_hub_names,
     names,
@@ -44,7 +46,7 @@ def open_checkpoint(path: str) -> opened.Checkpoint:
                 f"{link} is a link to what is not there: bring that back, or "
                 f"give another checkpoint. Received: {os.readlink(link)}"
             )
-    if os.path.basename(path) in huggingface.FILES:
+    if os.path.basename(path) in huggingface_weights.FILES:
         if not tf.io.gfile.exists(path):
             raise InputError(
                 f"There is no file {path}. Give the folder of the model."
@@ -74,11 +76,11 @@ def _open_folder(folder: str) -> opened.Checkpoint:
         values = opened.read_json(folder, keras_hub.CONFIG)
         if "class_name" in values:
             return keras_hub.open_checkpoint(folder)
-        if here & set(huggingface.FILES) or "model_type" in values:
+        if here & set(huggingface_weights.FILES) or "model_type" in values:
             return huggingface.open_checkpoint(folder)
     if any(name.endswith(".index") for name in here):
         return original.open_checkpoint(tf1_files.find(folder))
-    if here & set(huggingface.FILES):
+    if here & set(huggingface_weights.FILES):
         # Says that there is no config.json.
         return huggingface.open_checkpoint(folder)
     if "saved_model.pb" in here:
@@ -92,13 +94,37 @@ def _open_folder(folder: str) -> opened.Checkpoint:
     if any(".data-" in name for name in here):
         # Says that there is no index.
         tf1_files.find(folder)
+    if inside := _models_inside(folder, here):
+        raise InputError(
+            f"The folder {folder} holds models in folders of their own. Give "
+            f"one of them. Received: {', '.join(inside[-3:])}"
+        )
     raise InputError(
         f"The folder {folder} holds no checkpoint. Looked for: "
         "bert_model.ckpt.index or model.ckpt-STEP.index (the original's and "
         "ours); config.json with "
-        f"{', '.join(huggingface.FILES)} (Hugging Face); config.json with "
+        f"{', '.join(huggingface_weights.FILES)} (Hugging Face); config.json "
+        "with "
         f"{keras_hub.WEIGHTS} (KerasHub)."
     )
+
+
+def _models_inside(folder: str, here: Iterable[str]) -> list[str]:
+    """Returns the folders with weights that a Trainer or a cache has.
+
+    checkpoint-500 of a run, or snapshots/COMMIT of the Hub.
+    """
+    paths = []
+    for name in (x.rstrip("/") for x in here):
+        path = os.path.join(folder, name)
+        if re.fullmatch(r"checkpoint-\d+", name):
+            paths.append(path)
+        elif name == "snapshots":
+            commits = tf.io.gfile.listdir(path)
+            paths += [os.path.join(path, x.rstrip("/")) for x in commits]
+    weights = set(huggingface_weights.FILES)
+    found = [x for x in paths if weights & set(tf.io.gfile.listdir(x))]
+    return sorted(found, key=lambda path: (len(path), path))
 
 
 def _check_is_prefix(path: str) -> None:
@@ -122,7 +148,7 @@ def _check_is_prefix(path: str) -> None:
 def _hint_at_folder(path: str) -> str:
     """Names the folder of a file, where that is what is meant."""
     folder = os.path.dirname(path) or "."
-    weights = {*huggingface.FILES, keras_hub.WEIGHTS}
+    weights = {*huggingface_weights.FILES, keras_hub.WEIGHTS}
     is_meant = any(
         name in weights or name.endswith(".index")
         for name in tf.io.gfile.listdir(folder)

@@ -34,16 +34,19 @@ _FILE = re.compile(
 # Everything but the weights.
 _FILES = (
     *(huggingface.CONFIG, "tokenizer.json", "tokenizer_config.json"),
+    *("added_tokens.json", "special_tokens_map.json"),
+    huggingface_names.SBERT_FILE,
     *sentence_transformers.FILES,
     *(original.CONFIG, original.LABELS, *original.vocab_names()),
     *keras_hub.FILES,
 )
-_WHOLE, _INDEX, _TORCH = huggingface.FILES
 # Patterns of weights, the preferred ones first.
 _WEIGHTS = (
-    (_WHOLE,),
-    (_INDEX, "model-*-of-*.safetensors"),
-    (_TORCH,),
+    ("model.safetensors",),
+    ("model.safetensors.index.json", "model-*-of-*.safetensors"),
+    ("pytorch_model.bin",),
+    ("pytorch_model.bin.index.json", "pytorch_model-*-of-*.bin"),
+    ("tf_model.h5",),
     ("*.weights.h5",),
     ("*.index", "*.data-*-of-*"),
 )

@@ -1,16 +1,15 @@
 """Folders of Hugging Face's transformers: config.json and the weights."""
 
-import contextlib
 import os
 import re
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf import files, modeling, vocabularies
 from bert_tf.checkpoints import huggingface_names as table
 from bert_tf.checkpoints import (
     huggingface_tokenizer,
+    huggingface_weights,
     names,
     opened,
     tf1_files,
@@ -20,19 +19,10 @@ from bert_tf.encoders import families, foreign
 from bert_tf.errors import InputError
 
 import numpy as np
-import safetensors
 import tensorflow as tf
 from safetensors import numpy as safetensors_numpy
 
 CONFIG = "config.json"
-_WEIGHTS = "model.safetensors"
-_INDEX = "model.safetensors.index.json"
-_TORCH = "pytorch_model.bin"
-FILES = (_WEIGHTS, _INDEX, _TORCH)
-_OTHER_WEIGHTS = ("tf_model.h5", "flax_model.msgpack")
-
-_Shapes = dict[str, tuple[int, ...]]
-_Reader = Callable[[str], np.ndarray]
 
 
 # ---- Reading ----------------------------------------------------------------
@@ -47,7 +37,7 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         )
     values = opened.read_json(folder, CONFIG, hidden_act=str)
     try:
-        stored, read_stored = _open_weights(folder)
+        stored, read_stored = huggingface_weights.open_files(folder)
         values = table.with_kind(values, stored, folder)
         config = table.to_config(values)
         theirs = table.of(config, "encoder")
@@ -169,7 +159,7 @@ def _check_tied(
     folder: str,
     tied: Mapping[str, str],
     today: Mapping[str, str],
-    read_stored: _Reader,
+    read_stored: huggingface_weights.Reader,
 ) -> None:
     """Raises InputError where a second copy is another tensor."""
     for copy, original in tied.items():
@@ -227,126 +217,6 @@ def _count(values: Mapping[str, Any]) -> int:
     return len(values.get("id2label") or (0, 1))
 
 
-def _open_weights(folder: str) -> tuple[_Shapes, _Reader]:
-    if tf.io.gfile.exists(os.path.join(folder, _WEIGHTS)):
-        return _open_safetensors(folder, [_WEIGHTS])
-    if tf.io.gfile.exists(os.path.join(folder, _INDEX)):
-        index = opened.read_json(folder, _INDEX, weight_map=dict)
-        names_of_files = set(map(str, (index.get("weight_map") or {}).values()))
-        if not names_of_files:
-            raise tf1_files.UnreadableError(
-                f"{os.path.join(folder, _INDEX)} names no files of weights: "
-                "`weight_map` is not there. Download it again."
-            )
-        return _open_safetensors(folder, sorted(names_of_files))
-    if tf.io.gfile.exists(os.path.join(folder, _TORCH)):
-        return _open_torch(os.path.join(folder, _TORCH))
-    here = sorted(set(tf.io.gfile.listdir(folder)) & set(_OTHER_WEIGHTS))
-    raise InputError(
-        f"There are no weights beside it, none of {', '.join(FILES)}. "
-        + (f"{here[0]} can't be read. " if here else "")
-        + "Download one of them, or write it with save_pretrained."
-    )
-
-
-def _open_safetensors(
-    folder: str, files: Sequence[str]
-) -> tuple[_Shapes, _Reader]:
-    shapes, handles = {}, {}
-    for name in files:
-        path = os.path.join(folder, name)
-        if not tf.io.gfile.exists(path):
-            raise tf1_files.UnreadableError(
-                f"{folder} is not all there: {_INDEX} names {name}, and there "
-                "is no such file. Download it again."
-            )
-        try:
-            # It is mapped into memory: a copy may go once it is open.
-            with _local(path) as local:
-                handle = safetensors.safe_open(local, "np")
-        except safetensors.SafetensorError as error:
-            size = tf.io.gfile.stat(path).length
-            raise tf1_files.UnreadableError(
-                tf1_files.not_weights(path)
-                or f"{path} can't be read, it is truncated or corrupt, such as "
-                f"a download that was cut off: {error}. Download it again. "
-                f"Received: {size} bytes"
-            ) from error
-        for key in handle.keys():  # noqa: SIM118 (it is no dict)
-            shapes[key] = tuple(handle.get_slice(key).get_shape())
-            handles[key] = handle
-
-    def read(name: str) -> np.ndarray:
-        return handles[name].get_tensor(name)
-
-    return shapes, read
-
-
-def _open_torch(path: str) -> tuple[_Shapes, _Reader]:
-    try:
-        import torch
-    except ImportError as error:
-        raise InputError(
-            f"{path} can only be read where PyTorch is installed: pip install "
-            "torch. Files that end in .safetensors need nothing."
-        ) from error
-    try:
-        with tf.io.gfile.GFile(path, "rb") as file:
-            # Nothing but tensors is unpickled: the file can run no code.
-            tensors = torch.load(file, map_location="cpu", weights_only=True)
-    # PyTorch says of a bad file whatever its unpickler stumbles over.
-    except Exception as error:
-        # It says more than a screenful, and to run what is in the file.
-        found = re.search(r"Unsupported [^\n]*", str(error))
-        raise tf1_files.UnreadableError(
-            tf1_files.not_weights(path)
-            or f"{path} can't be read, it is truncated, corrupt or holds more "
-            "than tensors. Download it again, or write it with "
-            "save_pretrained. Received: "
-            f"{found[0] if found else str(error).partition(chr(10))[0]}"
-        ) from error
-    _check_are_tensors(tensors, path)
-
-    def read(name: str) -> np.ndarray:
-        tensor = tensors[name]
-        return (
-            tensor.float() if tensor.is_floating_point() else tensor
-        ).numpy()
-
-    return {n: tuple(x.shape) for n, x in tensors.items()}, read
-
-
-def _check_are_tensors(tensors: Any, path: str) -> None:
-    import torch
-
-    if not isinstance(tensors, Mapping):
-        found = type(tensors).__name__
-    else:
-        others = {
-            name: type(value).__name__
-            for name, value in tensors.items()
-            if not isinstance(value, torch.Tensor)
-        }
-        found = ", ".join(f"{n}: {kind}" for n, kind in others.items())
-    if found:
-        raise tf1_files.UnreadableError(
-            f"{path} must map names to tensors, and nothing else. Save the "
-            f"model's state_dict alone. Received: {found}"
-        )
-
-
-@contextlib.contextmanager
-def _local(path: str) -> Iterator[str]:
-    """Yields the path of a file on this machine, a copy if it is remote."""
-    if "://" not in path:
-        yield path
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        copy = os.path.join(folder, os.path.basename(path))
-        tf.io.gfile.copy(path, copy)
-        yield copy
-
-
 # ---- Writing ----------------------------------------------------------------
 
 
@@ -378,7 +248,8 @@ def write(
         for row in rows
     }
     data = safetensors_numpy.save(tensors, metadata={"format": "pt"})
-    with tf.io.gfile.GFile(os.path.join(folder, _WEIGHTS), "wb") as file:
+    path = os.path.join(folder, huggingface_weights.FILE)
+    with tf.io.gfile.GFile(path, "wb") as file:
         file.write(data)
     described = table.from_config(config, head, _classes(source, head))
     if (vocabulary := _vocabulary(source)) is not None:

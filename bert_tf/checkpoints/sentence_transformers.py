@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.checkpoints import huggingface, opened
+from bert_tf.checkpoints import huggingface, huggingface_weights, opened
 from bert_tf.errors import InputError
 
 import tensorflow as tf
@@ -88,7 +88,7 @@ def find(path: str) -> str | None:
 
     The path is that folder, its `0_Transformer`, or a file of weights.
     """
-    if os.path.basename(path) in huggingface.FILES:
+    if os.path.basename(path) in huggingface_weights.FILES:
         path = os.path.dirname(path) or "."
     path = path.rstrip("/")
     if not path or not tf.io.gfile.isdir(path):

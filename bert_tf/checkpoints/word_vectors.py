@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bert_tf import phases, vocabularies
-from bert_tf.checkpoints import formats, huggingface, opened
+from bert_tf.checkpoints import formats, huggingface_weights, opened
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.storage import file_systems, input_files
@@ -52,8 +52,9 @@ def _is_text(path: str) -> bool:
     """Whether a path is that of a file of text, not of a checkpoint."""
     system = file_systems.of(path)
     is_file = system.exists(path) and not system.isdir(path)
-    of_checkpoint = os.path.basename(path) in huggingface.FILES or re.search(
-        r"\.(index|meta|data-\d+-of-\d+)$", path
+    name = os.path.basename(path)
+    of_checkpoint = name in huggingface_weights.FILES or re.search(
+        r"\.(index|meta|data-\d+-of-\d+)$", name
     )
     return is_file and not of_checkpoint
 

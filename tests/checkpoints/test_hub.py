@@ -241,7 +241,7 @@ class TestErrors:
 
     def test_no_weights(self, saved, client, tmp_path):
         folder = _copy(saved, tmp_path / "model", *_CONFIG)
-        (folder / "tf_model.h5").touch()
+        (folder / "flax_model.msgpack").touch()
         server = hub_server.Hub(models={_NAME: folder})
         with client(server):
             said = _failed(_NAME)
@@ -250,7 +250,7 @@ class TestErrors:
             "model.safetensors, model.safetensors.index.json, "
             "pytorch_model.bin, "
         )
-        assert "tf_model.h5" not in server.downloads
+        assert "flax_model.msgpack" not in server.downloads
 
     def test_no_config(self, saved, client, tmp_path):
         folder = _copy(saved, tmp_path / "model", "model.safetensors")

@@ -1,0 +1,255 @@
+"""The weights of folders of Hugging Face: safetensors, PyTorch, TensorFlow.
+
+Names and shapes are those of PyTorch. What transformers wrote for TensorFlow,
+as tf_model.h5 or in safetensors, is renamed by the rules of its versions 2 to
+4; no later version reads it.
+"""
+
+import contextlib
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from bert_tf.checkpoints import opened, tf1_files
+from bert_tf.errors import InputError
+
+import h5py
+import numpy as np
+import safetensors
+import tensorflow as tf
+
+FILE = "model.safetensors"
+_INDEX = "model.safetensors.index.json"
+_TORCH = "pytorch_model.bin"
+_TORCH_INDEX = "pytorch_model.bin.index.json"
+_TENSORFLOW = "tf_model.h5"
+# The first that is there is read.
+FILES = (FILE, _INDEX, _TORCH, _TORCH_INDEX, _TENSORFLOW)
+_OTHER_WEIGHTS = ("flax_model.msgpack",)
+
+Shapes = dict[str, tuple[int, ...]]
+Reader = Callable[[str], np.ndarray]
+
+
+def open_files(folder: str) -> tuple[Shapes, Reader]:
+    """Returns the shapes of a folder's tensors by name, and what reads one.
+
+    Raises:
+        InputError: There are none; UnreadableError if they are damaged.
+    """
+    if tf.io.gfile.exists(os.path.join(folder, FILE)):
+        return _open_safetensors(folder, [FILE])
+    if tf.io.gfile.exists(os.path.join(folder, _INDEX)):
+        return _open_safetensors(folder, _parts(folder, _INDEX))
+    if tf.io.gfile.exists(os.path.join(folder, _TORCH)):
+        return _open_torch([os.path.join(folder, _TORCH)])
+    if tf.io.gfile.exists(os.path.join(folder, _TORCH_INDEX)):
+        parts = _parts(folder, _TORCH_INDEX)
+        return _open_torch([os.path.join(folder, part) for part in parts])
+    if tf.io.gfile.exists(os.path.join(folder, _TENSORFLOW)):
+        return _open_h5(os.path.join(folder, _TENSORFLOW))
+    here = sorted(set(tf.io.gfile.listdir(folder)) & set(_OTHER_WEIGHTS))
+    raise InputError(
+        f"There are no weights beside it, none of {', '.join(FILES)}. "
+        + (f"{here[0]} can't be read. " if here else "")
+        + "Download one of them, or write it with save_pretrained."
+    )
+
+
+def _parts(folder: str, index: str) -> list[str]:
+    """Returns the files that an index of weights names."""
+    weight_map = opened.read_json(folder, index, weight_map=dict).get(
+        "weight_map"
+    )
+    found = sorted(set(map(str, (weight_map or {}).values())))
+    if not found:
+        raise tf1_files.UnreadableError(
+            f"{os.path.join(folder, index)} names no files of weights: "
+            "`weight_map` is not there. Download it again."
+        )
+    for name in found:
+        if not tf.io.gfile.exists(os.path.join(folder, name)):
+            raise tf1_files.UnreadableError(
+                f"{folder} is not all there: {index} names {name}, and there "
+                "is no such file. Download it again."
+            )
+    return found
+
+
+def _open_safetensors(
+    folder: str, files: Sequence[str]
+) -> tuple[Shapes, Reader]:
+    shapes, handles = {}, {}
+    for name in files:
+        path = os.path.join(folder, name)
+        try:
+            # It is mapped into memory: a copy may go once it is open.
+            with _local(path) as local:
+                handle = safetensors.safe_open(local, "np")
+        except safetensors.SafetensorError as error:
+            size = tf.io.gfile.stat(path).length
+            raise tf1_files.UnreadableError(
+                tf1_files.not_weights(path)
+                or f"{path} can't be read, it is truncated or corrupt, such as "
+                f"a download that was cut off: {error}. Download it again. "
+                f"Received: {size} bytes"
+            ) from error
+        for key in handle.keys():  # noqa: SIM118 (it is no dict)
+            shapes[key] = tuple(handle.get_slice(key).get_shape())
+            handles[key] = handle
+
+    def read(name: str) -> np.ndarray:
+        return handles[name].get_tensor(name)
+
+    formats = [(x.metadata() or {}).get("format") for x in handles.values()]
+    if "tf" in formats:
+        return _of_tensorflow(shapes, read, {name: name for name in shapes})
+    return shapes, read
+
+
+def _open_torch(paths: Sequence[str]) -> tuple[Shapes, Reader]:
+    tensors: dict[str, Any] = {}
+    for path in paths:
+        tensors |= _load_torch(path)
+
+    def read(name: str) -> np.ndarray:
+        tensor = tensors[name]
+        return (
+            tensor.float() if tensor.is_floating_point() else tensor
+        ).numpy()
+
+    return {n: tuple(x.shape) for n, x in tensors.items()}, read
+
+
+def _load_torch(path: str) -> Mapping[str, Any]:
+    try:
+        import torch
+    except ImportError as error:
+        raise InputError(
+            f"{path} can only be read where PyTorch is installed: pip install "
+            "torch. Files that end in .safetensors need nothing."
+        ) from error
+    try:
+        with tf.io.gfile.GFile(path, "rb") as file:
+            # Nothing but tensors is unpickled: the file can run no code.
+            tensors = torch.load(file, map_location="cpu", weights_only=True)
+    # PyTorch says of a bad file whatever its unpickler stumbles over.
+    except Exception as error:
+        # It says more than a screenful, and to run what is in the file.
+        found = re.search(r"Unsupported [^\n]*", str(error))
+        raise tf1_files.UnreadableError(
+            tf1_files.not_weights(path)
+            or f"{path} can't be read, it is truncated, corrupt or holds more "
+            "than tensors. Download it again, or write it with "
+            "save_pretrained. Received: "
+            f"{found[0] if found else str(error).partition(chr(10))[0]}"
+        ) from error
+    _check_are_tensors(tensors, path)
+    return tensors
+
+
+def _check_are_tensors(tensors: Any, path: str) -> None:
+    import torch
+
+    if not isinstance(tensors, Mapping):
+        found = type(tensors).__name__
+    else:
+        others = {
+            name: type(value).__name__
+            for name, value in tensors.items()
+            if not isinstance(value, torch.Tensor)
+        }
+        found = ", ".join(f"{n}: {kind}" for n, kind in others.items())
+    if found:
+        raise tf1_files.UnreadableError(
+            f"{path} must map names to tensors, and nothing else. Save the "
+            f"model's state_dict alone. Received: {found}"
+        )
+
+
+@contextlib.contextmanager
+def _local(path: str) -> Iterator[str]:
+    """Yields the path of a file on this machine, a copy if it is remote."""
+    if "://" not in path:
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        copy = os.path.join(folder, os.path.basename(path))
+        tf.io.gfile.copy(path, copy)
+        yield copy
+
+
+# ---- TensorFlow --------------------------------------------------------------
+
+
+def _open_h5(path: str) -> tuple[Shapes, Reader]:
+    """Opens what `save_pretrained` of a TensorFlow model wrote.
+
+    A variable stands below the name of its layer and that of the model; what
+    layers share stands there for each of them.
+    """
+    with contextlib.ExitStack() as stack:
+        local = stack.enter_context(_local(path))
+        try:
+            file = h5py.File(local, "r")
+        except OSError as error:
+            raise tf1_files.UnreadableError(
+                tf1_files.not_weights(path)
+                or f"{path} can't be read, it is truncated or corrupt. "
+                f"Download it again. Received: {error}"
+            ) from error
+    stored: dict[str, str] = {}
+    shapes: Shapes = {}
+
+    def visit(name: str, value: Any) -> None:
+        own = name.split("/", 2)[-1]
+        if isinstance(value, h5py.Dataset) and own not in stored:
+            stored[own], shapes[own] = name, value.shape
+
+    file.visititems(visit)
+
+    def read(name: str) -> np.ndarray:
+        return np.asarray(file[name])
+
+    return _of_tensorflow(shapes, read, stored)
+
+
+def _of_tensorflow(
+    shapes: Shapes, read_stored: Reader, stored: Mapping[str, str]
+) -> tuple[Shapes, Reader]:
+    """Returns what `open_files` does, for variables of TensorFlow.
+
+    `stored` has the name in the file of each.
+    """
+    by_name = {_torch_name(name): name for name in shapes}
+
+    def is_turned(name: str) -> bool:
+        return by_name[name].endswith("/kernel:0")
+
+    def read(name: str) -> np.ndarray:
+        value = read_stored(stored[by_name[name]])
+        return value.T if is_turned(name) else value
+
+    return {
+        name: shapes[own][::-1] if is_turned(name) else shapes[own]
+        for name, own in by_name.items()
+    }, read
+
+
+def _torch_name(name: str) -> str:
+    """Returns PyTorch's name of a variable such as `layer_._0/kernel:0`."""
+    name = name.removesuffix(":0").replace("_._", "/")
+    # Two layers may stand for one of PyTorch's: mlm___cls, nsp___cls.
+    *scopes, last = re.sub(r"(^|/)[^/]*___", r"\1", name).split("/")
+    return ".".join([*scopes, _LAST.get(last, last)])
+
+
+# Those of TensorFlow -> PyTorch's.
+_LAST = {
+    "kernel": "weight",
+    "embeddings": "weight",
+    "gamma": "weight",
+    "beta": "bias",
+}

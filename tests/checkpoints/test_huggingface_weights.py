@@ -1,0 +1,103 @@
+"""Weights of Hugging Face in other files than one of safetensors."""
+
+import json
+import re
+
+from bert_tf.checkpoints import formats
+from tests import interop_samples as samples
+
+import h5py
+import numpy as np
+import pytest
+from safetensors import numpy as safetensors_numpy
+
+torch = pytest.importorskip("torch", reason="needs the extra `parity`")
+
+
+@pytest.fixture
+def folder(tmp_path, tf1):
+    """One of Hugging Face: both heads of pre-training."""
+    samples.convert(tf1, "hf", tmp_path / "hf")
+    return tmp_path / "hf"
+
+
+def taken(folder):
+    """Takes the tensors out of a folder."""
+    path = folder / "model.safetensors"
+    tensors = safetensors_numpy.load_file(path)
+    path.unlink()
+    return tensors
+
+
+def in_tensorflow(tensors):
+    """Name in a model of TensorFlow -> value.
+
+    As TFBertForPreTraining of transformers 4.57 writes them.
+    """
+    found = {}
+    for name, value in tensors.items():
+        name = re.sub(r"layer/(\d+)/", r"layer_._\1/", name.replace(".", "/"))
+        scopes, _, last = name.rpartition("/")
+        if "LayerNorm" in name:
+            last = {"weight": "gamma", "bias": "beta"}[last]
+        elif scopes.endswith(("position_embeddings", "token_type_embeddings")):
+            last = "embeddings"
+        elif last == "weight" and not scopes.endswith("word_embeddings"):
+            last, value = "kernel", value.T
+        scopes = scopes.replace("cls/predictions", "mlm___cls/predictions")
+        scopes = scopes.replace("cls/seq_rel", "nsp___cls/seq_rel")
+        found[f"{scopes}/{last}:0"] = np.ascontiguousarray(value)
+    return found
+
+
+@pytest.mark.parametrize("ending", ["h5", "safetensors"])
+def test_files_of_tensorflow(folder, tf1, ending):
+    variables = in_tensorflow(taken(folder))
+    if ending == "h5":
+        with h5py.File(folder / "tf_model.h5", "w") as file:
+            for name, value in variables.items():
+                layers = {name.split("/")[0]}
+                if "word_embeddings" in name:
+                    # The layer of masked words shares it.
+                    layers.add("mlm___cls")
+                for layer in layers:
+                    file[f"{layer}/tf_bert_for_pre_training/{name}"] = value
+    else:
+        path = folder / "model.safetensors"
+        safetensors_numpy.save_file(variables, path, {"format": "tf"})
+    samples.convert(str(folder), "tf1", folder / "again")
+    samples.assert_equal(str(folder / "again"), tf1)
+
+
+def test_a_damaged_h5(folder):
+    taken(folder)
+    (folder / "tf_model.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(50))
+    with pytest.raises(ValueError, match=r"tf_model\.h5 can't be read"):
+        formats.open_checkpoint(str(folder))
+
+
+def test_parts_of_pytorch(folder, tf1):
+    tensors = taken(folder)
+    names = sorted(tensors)
+    weight_map: dict[str, str] = {}
+    for number, half in enumerate((names[::2], names[1::2]), 1):
+        file = f"pytorch_model-{number:05}-of-00002.bin"
+        part = {name: torch.tensor(tensors[name]) for name in half}
+        torch.save(part, folder / file)
+        weight_map |= dict.fromkeys(half, file)
+    index = folder / "pytorch_model.bin.index.json"
+    index.write_text(json.dumps({"weight_map": weight_map}))
+    samples.convert(str(folder), "tf1", folder / "again")
+    samples.assert_equal(str(folder / "again"), tf1)
+    (folder / file).unlink()
+    with pytest.raises(ValueError, match=f"names {file}, and there is no"):
+        formats.open_checkpoint(str(folder))
+
+
+@pytest.mark.parametrize("inside", ["checkpoint-1500", "snapshots/0e5b57e"])
+def test_a_folder_of_folders_names_them(folder, tmp_path, inside):
+    path = tmp_path / "run" / inside
+    path.parent.mkdir(parents=True)
+    folder.rename(path)
+    with pytest.raises(ValueError, match=f"Received: {path}$"):
+        formats.open_checkpoint(str(tmp_path / "run"))
