@@ -15,7 +15,6 @@ from typing import Any
 from bert_tf.checkpoints import opened, tf1_files
 from bert_tf.errors import InputError
 
-import h5py
 import numpy as np
 import safetensors
 import tensorflow as tf
@@ -190,6 +189,9 @@ def _open_h5(path: str) -> tuple[Shapes, Reader]:
     A variable stands below the name of its layer and that of the model; what
     layers share stands there for each of them.
     """
+    # Rare, and slow to import.
+    import h5py
+
     with contextlib.ExitStack() as stack:
         local = stack.enter_context(_local(path))
         try:
