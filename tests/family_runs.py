@@ -18,7 +18,7 @@ _SIZE = 600  # at most: sentence pieces that no text needs are left out
 LENGTH = 48
 _SHAPE = {
     "hidden_size": 16,
-    "num_hidden_layers": 2,
+    "num_hidden_layers": 1,
     "num_attention_heads": 2,
     "intermediate_size": 32,
     "max_position_embeddings": 64,
@@ -73,6 +73,7 @@ KINDS = {
         config={
             **_SHAPE,
             "model_type": "albert",
+            "num_hidden_layers": 2,
             "type_vocab_size": 2,
             "hidden_act": "gelu",
             "embedding_size": 8,

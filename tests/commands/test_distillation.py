@@ -48,10 +48,10 @@ def _train(model):
 
 @pytest.fixture(scope="module", name="teacher")
 def _teacher(tmp_path_factory):
-    """The folder of a run with four layers, of random weights."""
+    """The folder of a run with two layers, of random weights."""
     config = dataclasses.replace(
         tiny_files.CONFIG,
-        num_hidden_layers=4,
+        num_hidden_layers=2,
         hidden_size=16,
         initializer_range=0.5,
     )

@@ -131,9 +131,9 @@ def test_predicting_alone_with_the_last_checkpoint(trained, tmp_path):
 def _write_tf1_checkpoint(prefix):
     """Writes what the original's pre-training would, by TF1's own Saver."""
     rng = np.random.default_rng(2)
-    config = modeling.BertConfig(**classifier_runs.CONFIG)
-    shapes = {v.path: v.shape for v in modeling.Bert(config).variables}
-    shapes["cls/predictions/output_bias"] = (config.vocab_size,)
+    bert = modeling.Bert(classifier_runs.MODEL)
+    shapes = {v.path: v.shape for v in bert.variables}
+    shapes["cls/predictions/output_bias"] = (bert.config.vocab_size,)
     shapes["bert/pooler/dense/kernel/adam_m"] = (8, 8)
     values = {n: rng.normal(size=s, scale=0.1) for n, s in shapes.items()}
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:

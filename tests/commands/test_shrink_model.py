@@ -1,5 +1,6 @@
 """Runs shrink_model.py on tables made here, and what comes after it."""
 
+import dataclasses
 import json
 import re
 
@@ -24,7 +25,7 @@ def trained(tmp_path_factory):
     """A folder with a classifier, and a table of its classes."""
     folder = tmp_path_factory.mktemp("trained")
     classifier_runs.write_model(folder)
-    config = modeling.BertConfig(**classifier_runs.CONFIG)
+    config = dataclasses.replace(classifier_runs.MODEL, num_hidden_layers=2)
     model = heads.BertClassifier(modeling.Bert(config), 2)
     reference.random_weights(model.variables)
     vocab = (folder / "vocab.txt").read_text().splitlines()

@@ -201,28 +201,24 @@ def test_leaves_when_all_do(how, late, tmp_path):
         assert run.wait(120) == expected, run.stderr[-3000:]
 
 
-def test_early_stop(data, tmp_path):
+@pytest.mark.parametrize("times", combinations.some([1], [1, 2]))
+def test_early_stop(data, tmp_path, times):
     # With a rate of 0 no evaluation is better than the first.
-    output = tmp_path / "out"
-
-    def end(log):
+    output, ends = tmp_path / "out", []
+    for time in range(times):
+        # What runs that were killed before their end find.
+        for path in output.glob("model.ckpt-8.*"):
+            path.unlink()
         runs = start(
-            data,
-            output,
-            log,
+            *(data, output, f"early{times}-{time}"),
             *("--learning_rate=0", "--eval_steps=2", "--max_eval_steps=2"),
             *("--early_stop_evaluations=3", "--save_checkpoints_steps=3"),
         )
         for run in runs:
             assert run.wait() == 0, run.stderr[-3000:]
             assert "No lower loss since step 2: ending at step 8." in run.stderr
-        return tensors(output, 8)
-
-    expected = end("early")
-    # What runs that were killed before their end find.
-    for path in output.glob("model.ckpt-8.*"):
-        path.unlink()
-    reference.assert_same(end("early-again"), expected)
+        ends.append(tensors(output, 8))
+    reference.assert_same(ends[-1], ends[0])
 
 
 def test_workers_that_differ(data, expected, tmp_path):
