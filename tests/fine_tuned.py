@@ -97,9 +97,7 @@ def _run(folder: pathlib.Path, name: str) -> Trained:
     data = [flag.format(data=files) for flag in script.data]
     log = scripts.Finished(folder / "log")
     stderr = log.stderr if (folder / "log" / "stderr").exists() else ""
-    return Trained(
-        f"run_{name}", files, folder / "output", stderr, flags, data
-    )
+    return Trained(f"run_{name}", files, folder / "output", stderr, flags, data)
 
 
 # ---- Data -------------------------------------------------------------------

@@ -67,9 +67,6 @@ def _losses(folder):
     return classifier_runs.rows(folder / "metrics.jsonl")
 
 
-# ---- Logits ------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module", name="taught")
 def _taught(train, teacher, tmp_path_factory):
     output = tmp_path_factory.mktemp("taught") / "run"
@@ -158,9 +155,6 @@ def test_a_teacher_of_transformers_without_names(teacher, train, tmp_path):
     flags = (f"--teacher={tmp_path}/hf", "--check_only")
     done = train(tmp_path / "run", *flags)
     assert "does not name its classes: they are taken for bad," in done.stderr
-
-
-# ---- Layers ------------------------------------------------------------------
 
 
 _FIT = "objective/fit_dense/kernel"

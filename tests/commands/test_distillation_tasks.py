@@ -17,7 +17,6 @@ pytestmark = pytest.mark.slow
 
 
 def _train(script, output, *given):
-    """Returns the lines of the metrics."""
     scripts.run_checked(
         *(output.parent / "log", script, "--do_train", *given),
         *("--log_steps=1", f"--output_dir={output}"),

@@ -66,25 +66,19 @@ def _model(name):
 
 @pytest.fixture(name="converted")
 def _converted(model):
-    """The model as one of transformers."""
     return model.parent / "hf"
 
 
 @pytest.fixture(name="theirs")
 def _theirs(converted):
-    """The tokenizer of transformers."""
     return transformers.AutoTokenizer.from_pretrained(str(converted))
 
 
 @pytest.fixture(name="words_of")
 def _words_of(converted, kind):
-    """The same for single words."""
     return transformers.AutoTokenizer.from_pretrained(
         str(converted), **kind.words
     )
-
-
-# ---- What pre-training left -------------------------------------------------
 
 
 @families(*KINDS)
@@ -101,7 +95,6 @@ def test_the_folder_says_all(model, kind):
 
 @pytest.fixture(name="states_of")
 def _states_of(converted):
-    """The hidden states of transformers as a function of its inputs."""
     model = transformers.AutoModel.from_pretrained(str(converted)).eval()
     return torch.no_grad()(lambda x: model(**x).last_hidden_state[0].numpy())
 
@@ -218,9 +211,6 @@ def test_masked_words(model, kind, theirs, tmp_path):
             begins.add(fill["piece"][0] in "▁Ġ")
     # Both pieces that begin words and pieces that go on were tried.
     assert begins == {True, False}
-
-
-# ---- Tasks ------------------------------------------------------------------
 
 
 @families("roberta")

@@ -44,7 +44,6 @@ def _run(folder, *flags):
 
 @pytest.fixture(scope="module", name="made")
 def _made(flags, tmp_path_factory):
-    """The flags of a run, its output folder and what was printed."""
     folder = tmp_path_factory.mktemp("made")
     output = folder / "out"
     given = [

@@ -216,9 +216,6 @@ class TestCheckOnly:
         assert not (tmp_path / "out").exists()
 
 
-# ---- Faults -----------------------------------------------------------------
-
-
 def test_a_run_that_ended_needs_no_room(setting, trained, tmp_path):
     """It is evaluated on a disk without room for another checkpoint."""
     size = sum(-(-path.stat().st_size // 4096) for path in trained.iterdir())
@@ -259,9 +256,6 @@ def test_curves_that_meet_a_quota_end_the_run_saved(setting, tmp_path):
     assert (output / f"model.ckpt-{saved[1]}.index").exists()
 
 
-# ---- Replicas, workers, micro-batches, bfloat16 -----------------------------
-
-
 @pytest.fixture(scope="module", name="plain")
 def _plain(tmp_path_factory):
     """Without dropout: masks differ where replicas and micro-batches do."""
@@ -277,7 +271,6 @@ STEPS = ("--num_train_steps=4", "--do_eval")
 
 @pytest.fixture(scope="module", name="expected")
 def _expected(plain):
-    """A run of one process on one device, without dropout."""
     plain.finished(plain.folder / "expected", *STEPS)
     return plain.folder / "expected"
 

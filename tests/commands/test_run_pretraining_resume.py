@@ -39,8 +39,6 @@ def _trained(setting):
     return setting.folder / "trained"
 
 
-# ---- Kills and signals ------------------------------------------------------
-
 LONG = (
     *("--num_train_steps=100", "--save_checkpoints_steps=20"),
     *("--eval_steps=30", "--max_eval_steps=2", "--keep_checkpoint_max=10"),
@@ -131,9 +129,6 @@ def test_sigterm_while_it_evaluates(setting, uninterrupted, tmp_path):
     assert metrics(output) == metrics(uninterrupted)
 
 
-# ---- Evaluations ------------------------------------------------------------
-
-
 def test_early_stop(setting, tmp_path):
     # With a rate of 0 no evaluation is better than the first.
     output = tmp_path / "out"
@@ -211,9 +206,6 @@ def test_the_best_of_a_run_that_is_gone_is_removed_with_a_word(
     run = setting.finished(output)
     assert f"Removing {output}/best, the best weights of a run" in run.stderr
     assert not (output / "best").exists()
-
-
-# ---- More steps, other data -------------------------------------------------
 
 
 def test_other_records_at_the_same_place_are_refused(setting, tmp_path):

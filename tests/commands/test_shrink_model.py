@@ -22,7 +22,6 @@ _DATA = ("--text_a_column=t", "--label_column=y", "--max_seq_length=12")
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A folder with a classifier, and a table of its classes."""
     folder = tmp_path_factory.mktemp("trained")
     classifier_runs.write_model(folder)
     config = dataclasses.replace(classifier_runs.MODEL, num_hidden_layers=2)

@@ -47,7 +47,6 @@ def batches(files):
 
 
 def run(folder, files, config, optimizer, peak):
-    """Runs run_pretraining.py; returns what it reports of each step."""
     (folder / "config.json").write_text(json.dumps(config))
     made = albert.AlbertConfig(**config)
     variables = heads.BertPretrainer(families.make(made)).variables

@@ -46,7 +46,6 @@ def _folder(tmp_path_factory):
 
 
 def ours(folder):
-    """What each step of run_classifier.py reported."""
     run = scripts.run(
         folder / "log",
         "run_classifier",

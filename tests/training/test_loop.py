@@ -25,7 +25,6 @@ import tensorflow as tf
 
 
 def batches(files, count):
-    """The first global batches, parsed."""
     dataset = pipeline.train(
         files, tiny_model.COUNTS, tiny_model.BATCH, 7
     ).take(count)

@@ -70,7 +70,6 @@ def wait_for(path, runs):
 
 @pytest.fixture(scope="module", name="expected")
 def _expected(data):
-    """The weights of a run that nothing interrupted."""
     output = data / "whole"
     for run in start(data, output, "whole"):
         assert run.wait() == 0, run.stderr[-3000:]
@@ -110,7 +109,6 @@ def test_a_dead_worker_ends_the_other(data, expected, tmp_path, which):
 
 
 def _cluster(script, folder, code, index, workers, *arguments):
-    """Starts code as one worker of a cluster."""
     path = folder / f"{script}.py"
     path.write_text(code)
     task = {"type": "worker", "index": index}
