@@ -1,4 +1,4 @@
-"""Sixty steps of ALBERT's pre-training, as PyTorch makes them in float64.
+"""Forty steps of ALBERT's pre-training, as PyTorch makes them in float64.
 
 Shapes: B batch, S sequence length, P predictions per sequence.
 """
@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 S, P, B = 32, 6, 16
-STEPS, WARMUP = 60, 5
+STEPS, WARMUP = 40, 5
 SEED = parity_run.SEED
 CONFIG = pretraining_records.WITHOUT_DROPOUT | {
     "embedding_size": 16,
