@@ -13,10 +13,6 @@ from tests import interop_samples as samples
 import numpy as np
 import pytest
 
-transformers = pytest.importorskip(
-    "transformers", reason="needs the extra `parity`"
-)
-
 _DATA = ("--text_a_column=t", "--label_column=y", "--max_seq_length=12")
 
 
@@ -86,7 +82,7 @@ def test_what_is_left_is_an_ordinary_model(trained, tmp_path):
     formats.write(str(tmp_path / "hf"), "hf", source)
     model = heads.BertClassifier(modeling.Bert(source.config), 2)
     restoring.restore_weights(model.variables, source)
-    loaded = transformers.AutoModelForSequenceClassification.from_pretrained(
+    loaded = hf.transformers.AutoModelForSequenceClassification.from_pretrained(
         tmp_path / "hf"
     ).eval()
     assert loaded.config.intermediate_size == 4

@@ -22,7 +22,7 @@ SEED = parity_run.SEED
 CONFIG = pretraining_records.WITHOUT_DROPOUT | {
     "embedding_size": 16,
     "hidden_size": 32,
-    "num_hidden_layers": 3,
+    "num_hidden_layers": 2,
     "num_attention_heads": 4,
     "intermediate_size": 64,
     "max_position_embeddings": S,
