@@ -24,7 +24,7 @@ class _Script(NamedTuple):
         write: Writes data files into a folder.
         flags: Of the model and of a quick run.
         data: Of the data, with the field {data}.
-        config: What differs from the config of tiny files.
+        config: What differs from the config of a classifier.
     """
 
     write: Callable[[pathlib.Path], None]
@@ -80,9 +80,8 @@ def trained(name: str) -> Trained:
 
 def _train(folder: pathlib.Path, name: str) -> None:
     script = SCRIPTS[name]
-    config = dataclasses.replace(tiny_files.CONFIG, **script.config)
-    tiny_files.write_files(folder / "files")
-    (folder / "files" / "bert_config.json").write_text(config.to_json())
+    config = dataclasses.replace(classifier_runs.MODEL, **script.config)
+    tiny_files.write_files(folder / "files", config)
     script.write(folder / "files")
     run = _run(folder, name)
     run.run(folder, *run.command, f"--output_dir={run.output}")
@@ -98,9 +97,7 @@ def _run(folder: pathlib.Path, name: str) -> Trained:
     data = [flag.format(data=files) for flag in script.data]
     log = scripts.Finished(folder / "log")
     stderr = log.stderr if (folder / "log" / "stderr").exists() else ""
-    return Trained(
-        f"run_{name}", files, folder / "output", stderr, flags, data
-    )
+    return Trained(f"run_{name}", files, folder / "output", stderr, flags, data)
 
 
 # ---- Data -------------------------------------------------------------------

@@ -10,7 +10,6 @@ import time
 
 from tests import pretraining_records, reference, scripts, store
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -52,16 +51,6 @@ class Setting:
             *("--do_eval", f"--vocab_file={self.folder}/vocab.txt"),
             *("--num_train_steps=4", "--save_checkpoints_steps=2", *more),
         )
-
-    def check_replicas(self, config, output, name, *more):
-        """Asserts that two replicas, in micro-batches, lose the same."""
-        two = (*REPLICAS, "--gradient_accumulation_steps=2", *more)
-        found = []
-        for folder, flags in (("one", ()), ("two", two)):
-            run = output / folder
-            self.train(run, f"--bert_config_file={config}", *flags)
-            found.append([line[name] for line in metrics(run)])
-        np.testing.assert_allclose(found[1], found[0], rtol=1e-5)
 
     def check_that_a_kill_changes_nothing(self, *flags):
         """Kills a run, has it go on, and returns what it leaves.

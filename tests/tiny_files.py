@@ -27,11 +27,13 @@ CONFIG = modeling.BertConfig(
 )
 
 
-def write_files(folder: pathlib.Path) -> None:
+def write_files(
+    folder: pathlib.Path, config: modeling.BertConfig = CONFIG
+) -> None:
     """Writes vocab.txt and bert_config.json."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "vocab.txt").write_text("".join(f"{x}\n" for x in VOCAB))
-    (folder / "bert_config.json").write_text(CONFIG.to_json())
+    (folder / "bert_config.json").write_text(config.to_json())
 
 
 def write_documents(path: pathlib.Path) -> None:

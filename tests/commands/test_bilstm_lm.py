@@ -71,13 +71,6 @@ def test_packed_records_are_refused(setting, tmp_path):
 
 
 @pytest.mark.exhaustive
-def test_replicas_and_micro_batches(setting, tmp_path):
-    without = tmp_path / "without.json"
-    without.write_text(json.dumps(_CONFIG | {"hidden_dropout_prob": 0.0}))
-    setting.check_replicas(without, tmp_path, "previous_piece_loss")
-
-
-@pytest.mark.exhaustive
 def test_fine_tuning_and_vectors(trained, tmp_path):
     lines = ["text\tlabel"]
     lines += [f"w{5 + i % 9} w7 w{5 + i % 4}\t{i % 2}" for i in range(32)]

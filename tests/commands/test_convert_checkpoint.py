@@ -15,7 +15,6 @@ _CONFIG = modeling.BertConfig(**samples.SMALL)
 
 
 def convert(source, output_format, path, *flags, code=0):
-    """Returns what the script says."""
     log = path.parents[1] / f"{path.parent.name}-log"
     done = scripts.run_checked(
         *(log, "convert_checkpoint"),

@@ -66,7 +66,6 @@ def flags_of(inputs, tmp_path, **changes):
 
 
 def make(inputs, tmp_path, *flags, code=0, **changes):
-    """Runs the script."""
     return scripts.run_checked(
         *(tmp_path / "log", "create_pretraining_data"),
         *(*flags_of(inputs, tmp_path, **changes), *flags),
@@ -91,7 +90,6 @@ def made(inputs, tmp_path_factory):
 
 
 def manifest_of(inputs, tmp_path, *flags, **changes):
-    """Returns the manifest of a run."""
     make(inputs, tmp_path, *flags, **changes)
     return manifests.Manifest.read(tmp_path / "out" / "manifest.json")
 
@@ -101,7 +99,6 @@ def read(path):
 
 
 class TestRecords:
-
     def test_hold_the_text(self, inputs, made):
         folder, _ = made
         pieces = (inputs / "vocab.txt").read_text().split()
@@ -240,9 +237,6 @@ class TestRecords:
 def test_one_document_is_enough_for_one_segment(inputs, tmp_path):
     (tmp_path / "one").write_text("Aword1 aword2.\nAword3.\n")
     make(inputs, tmp_path, input_file=tmp_path / "one", objective="none")
-
-
-# ---- Where a run has been, or was broken off --------------------------------
 
 
 def test_same_command_again(inputs, made, tmp_path):

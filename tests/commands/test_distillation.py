@@ -48,10 +48,10 @@ def _train(model):
 
 @pytest.fixture(scope="module", name="teacher")
 def _teacher(tmp_path_factory):
-    """The folder of a run with four layers, of random weights."""
+    """The folder of a run with two layers, of random weights."""
     config = dataclasses.replace(
         tiny_files.CONFIG,
-        num_hidden_layers=4,
+        num_hidden_layers=2,
         hidden_size=16,
         initializer_range=0.5,
     )
@@ -65,9 +65,6 @@ def _teacher(tmp_path_factory):
 
 def _losses(folder):
     return classifier_runs.rows(folder / "metrics.jsonl")
-
-
-# ---- Logits ------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module", name="taught")
@@ -158,9 +155,6 @@ def test_a_teacher_of_transformers_without_names(teacher, train, tmp_path):
     flags = (f"--teacher={tmp_path}/hf", "--check_only")
     done = train(tmp_path / "run", *flags)
     assert "does not name its classes: they are taken for bad," in done.stderr
-
-
-# ---- Layers ------------------------------------------------------------------
 
 
 _FIT = "objective/fit_dense/kernel"

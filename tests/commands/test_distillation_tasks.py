@@ -10,6 +10,7 @@ from tests import (
     scripts,
     tiny_files,
 )
+from tests.pretraining_runs import Setting, metrics
 
 import pytest
 
@@ -17,7 +18,6 @@ pytestmark = pytest.mark.slow
 
 
 def _train(script, output, *given):
-    """Returns the lines of the metrics."""
     scripts.run_checked(
         *(output.parent / "log", script, "--do_train", *given),
         *("--log_steps=1", f"--output_dir={output}"),
@@ -74,8 +74,7 @@ def test_of_a_task(name, loss, tmp_path):
     ),
 )
 def test_of_pretraining(kind, losses, tmp_path):
-    pretraining_records.write(tmp_path)
-    pretraining_records.write_config(tmp_path / "small.json")
+    setting = Setting.make(tmp_path)
     config = modeling.BertConfig(
         **pretraining_records.CONFIG | {"num_hidden_layers": 2}
     )
@@ -84,16 +83,11 @@ def test_of_pretraining(kind, losses, tmp_path):
     (teacher / "bert_config.json").write_text(config.to_json())
     for name, data in pretraining_records.VOCABULARY.files.items():
         (teacher / name).write_bytes(data)
-    lines = _train(
-        *("run_pretraining", student, f"--input_file={tmp_path}/*.tfrecord"),
-        f"--vocab_file={teacher}/vocab.txt",
-        f"--bert_config_file={tmp_path}/small.json",
-        *("--max_seq_length=16", "--max_predictions_per_seq=4"),
-        *("--train_batch_size=8", "--num_train_steps=2"),
-        *("--num_warmup_steps=1", "--learning_rate=1e-3"),
+    setting.finished(
+        *(student, f"--vocab_file={teacher}/vocab.txt"),
         *(f"--teacher={teacher}", f"--distillation={kind}"),
     )
-    for line in lines:
+    for line in metrics(student):
         parts = [x * line[f"{name}_loss"] for name, x in losses.items()]
         assert line["loss"] == pytest.approx(sum(parts), rel=1e-5)
     prefix = tf1_files.latest(str(student))

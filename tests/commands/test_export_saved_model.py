@@ -30,7 +30,6 @@ def model_dir(tmp_path_factory):
 
 
 def export(folder, *flags):
-    """Runs the script; returns its log."""
     return scripts.run_checked(folder, "export_saved_model", *flags).stderr
 
 
@@ -40,7 +39,6 @@ def described(path):
 
 @pytest.fixture(scope="module")
 def of_run(model_dir, tmp_path_factory):
-    """The export of the run."""
     path = tmp_path_factory.mktemp("of_run") / "1"
     flags = f"--model_dir={model_dir}", f"--export_dir={path}"
     export(path.parent / "log", *flags)
@@ -84,9 +82,6 @@ def test_checkpoint_with_flags_gives_the_same(of_run, model_dir, tmp_path):
     labels = [b"contradiction", b"entailment", b"neutral"]
     best = outputs["logits"].numpy().argmax(-1)
     assert outputs["label"].numpy().tolist() == [labels[i] for i in best]
-
-
-# ---- For TensorFlow Serving -------------------------------------------------
 
 
 @pytest.mark.exhaustive

@@ -13,7 +13,6 @@ import pytest
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    """The flags of a tiny model, and the model."""
     folder = tmp_path_factory.mktemp("model")
     made = exports.model("encoder", test_features.CONFIG)
     samples.write_tf1(folder, made, vocab=test_features.VOCAB)

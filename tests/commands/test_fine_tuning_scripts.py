@@ -118,16 +118,7 @@ def test_the_flags_of_the_run_again_do_no_more(name, trained, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [
-        "classifier",
-        *(
-            pytest.param(x, marks=pytest.mark.exhaustive)
-            for x in ("ner", "squad", "multiple_choice")
-        ),
-    ],
-)
+@pytest.mark.parametrize("name", combinations.some(["classifier"], _SCRIPTS))
 def test_a_killed_run_ends_with_the_same_weights(name, trained, tmp_path):
     again = trained.copy(tmp_path)
     steps = sorted(tf1_files.numbered(str(again)))

@@ -15,16 +15,21 @@ _SCRIPTS = sorted(path.name for path in _ROOT.glob("*.py"))
 _SLOW = re.compile(r"\| +(tensorflow|keras|scipy|sklearn|torch|pandas)\b")
 
 
-@pytest.mark.parametrize("script", _SCRIPTS)
-def test_help(script):
+def _run(*arguments):
     done = subprocess.run(
-        [sys.executable, "-X", "importtime", script, "--help"],
+        [sys.executable, "-X", "importtime", *arguments],
         cwd=_ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.mark.parametrize("script", _SCRIPTS)
+def test_help(script):
+    done = _run(script, "--help")
     assert not _SLOW.search(done.stderr)
     assert done.stdout.startswith(f"{script}: ")
     # An example that can be pasted: its lines end as a shell wants it.
@@ -44,30 +49,16 @@ def test_records_are_made_without_tensorflow(tmp_path):
     """Its import would take 600 MB of every worker."""
     tiny_files.write_files(tmp_path)
     tiny_files.write_documents(tmp_path / "text.txt")
-    done = subprocess.run(
-        [
-            *(sys.executable, "-X", "importtime", "create_pretraining_data.py"),
-            f"--input_file={tmp_path}/text.txt",
-            *(f"--vocab_file={tmp_path}/vocab.txt", "--dupe_factor=1"),
-            *(f"--output_dir={tmp_path}/out", "--num_workers=1"),
-        ],
-        cwd=_ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
+    done = _run(
+        *("create_pretraining_data.py", f"--input_file={tmp_path}/text.txt"),
+        *(f"--vocab_file={tmp_path}/vocab.txt", "--dupe_factor=1"),
+        *(f"--output_dir={tmp_path}/out", "--num_workers=1"),
     )
-    assert done.returncode == 0, done.stderr
     assert not re.search(r"\| +(tensorflow|keras)\b", done.stderr)
 
 
 def test_glue_shows_no_flag_that_it_rejects():
-    done = subprocess.run(
-        [sys.executable, "run_glue.py", "--helpfull"],
-        cwd=_ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = _run("run_glue.py", "--helpfull")
     shown = set(re.findall(r"^  --(\w+)", done.stdout, re.M))
     assert {"seeds", "do_predict", "tasks"} <= shown
     assert shown.isdisjoint({"seed", "do_train", "do_eval", "do_export"})

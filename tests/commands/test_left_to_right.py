@@ -84,18 +84,6 @@ def test_records_of_all_kinds(settings, tmp_path):
     assert losses[-1] < losses[0]
 
 
-@pytest.mark.exhaustive
-def test_replicas_and_micro_batches(setting, tmp_path):
-    without = tmp_path / "without.json"
-    pretraining_records.write_config(
-        without,
-        model_type="left_to_right",
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-    )
-    setting.check_replicas(without, tmp_path, "next_piece_loss", "--remat")
-
-
 def test_a_teacher_is_refused(setting, trained, tmp_path):
     assert (
         "A teacher is for models that learn masked words, and this one learns "
@@ -113,9 +101,6 @@ def test_export_and_questions(trained, tmp_path):
     lines = [{"text": "w5 w6"}, {"text": "w7"}]
     flags = (f"--model_dir={trained}", "--top_k=2", "--max_seq_length=16")
     assert family_runs.ask(tmp_path, lines, *flags) == answers
-
-
-# ---- Fine-tuning -------------------------------------------------------------
 
 
 def _table(folder):
@@ -279,36 +264,6 @@ def test_an_auxiliary_head_that_does_not_fit(
     )
     assert code == 1
     assert message in capsys.readouterr().err.splitlines()[-1]
-
-
-@pytest.mark.exhaustive
-def test_bert_goes_on_from_it(setting, trained, tmp_path):
-    """The encoder's weights are taken over, and masked words learned next."""
-    values = json.loads((setting.folder / "config.json").read_text())
-    config = tmp_path / "config.json"
-    config.write_text(json.dumps(values | {"model_type": "bert"}))
-    run = setting.train(
-        *(tmp_path / "out", f"--bert_config_file={config}"),
-        *(f"--init_checkpoint={trained}", "--learning_rate=1e-12"),
-    )
-    assert "starts from one of model_type=left_to_right." in run.stderr
-    assert "start from random values: cls/predictions/" in run.stderr
-    before, after = (
-        formats.open_checkpoint(str(x)) for x in (trained, tmp_path / "out")
-    )
-    shared = [x for x in before.shapes if x.startswith("bert/")]
-    wanted, kept = before.read(shared), after.read(shared)
-    for name in shared:
-        np.testing.assert_allclose(kept[name], wanted[name], atol=1e-9)
-    assert names.find_head(after.shapes, "x") == "pretraining"
-    # What trains nothing takes it for what it is; nor the other way round.
-    assert "encoder is bert there and left_to_right in the" in setting.refused(
-        *(tmp_path / "no", f"--bert_config_file={config}"),
-        *(f"--init_checkpoint={trained}", "--do_train=false", "--do_eval"),
-    )
-    assert "encoder is left_to_right there and bert in the" in setting.refused(
-        tmp_path / "no", f"--init_checkpoint={tmp_path / 'out'}"
-    )
 
 
 @pytest.mark.exhaustive

@@ -15,7 +15,7 @@ def _assert_zeros(prefix, share):
         for name, value in trained_weights.read(prefix).items()
         if "/layer_" in name and name.endswith("/kernel")
     }
-    assert len(kernels) == 12
+    assert len(kernels) == 6
     for name, value in kernels.items():
         wanted = round(share * value.size)
         assert abs((value == 0).sum() - wanted) <= 1, name

@@ -146,9 +146,6 @@ def test_same_python_same_files(folder, tmp_path):
         assert (again / name).read_bytes() == (folder / name).read_bytes(), name
 
 
-# ---- The report -------------------------------------------------------------
-
-
 def test_most_frequent_share_counts_only_real_predictions(tmp_path):
     def record(ids, weights):
         return record_types.PRETRAINING.encode(
@@ -180,9 +177,6 @@ def test_accuracy_is_of_the_most_probable_label(tmp_path):
         "0.9\t0.1\n0.2\t0.8\n0.6\t0.4\n0.7\t0.3\n"
     )
     assert report.test_accuracy(tmp_path, tmp_path) == 0.75
-
-
-# ---- The run ----------------------------------------------------------------
 
 
 def test_flagfiles_open_with_the_command_that_uses_them():

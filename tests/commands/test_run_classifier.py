@@ -24,9 +24,6 @@ def trained():
     return fine_tuned.trained("classifier")
 
 
-# ---- MRPC -------------------------------------------------------------------
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "output_format",
@@ -125,15 +122,12 @@ def test_predicting_alone_with_the_last_checkpoint(trained, tmp_path):
     assert np.abs(tables[0] - best).max() > 1e-4
 
 
-# ---- Other starts -----------------------------------------------------------
-
-
 def _write_tf1_checkpoint(prefix):
     """Writes what the original's pre-training would, by TF1's own Saver."""
     rng = np.random.default_rng(2)
-    config = modeling.BertConfig(**classifier_runs.CONFIG)
-    shapes = {v.path: v.shape for v in modeling.Bert(config).variables}
-    shapes["cls/predictions/output_bias"] = (config.vocab_size,)
+    bert = modeling.Bert(classifier_runs.MODEL)
+    shapes = {v.path: v.shape for v in bert.variables}
+    shapes["cls/predictions/output_bias"] = (bert.config.vocab_size,)
     shapes["bert/pooler/dense/kernel/adam_m"] = (8, 8)
     values = {n: rng.normal(size=s, scale=0.1) for n, s in shapes.items()}
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
@@ -197,9 +191,6 @@ def test_the_encoder_of_a_model_with_other_labels(trained, model, tmp_path):
     assert found["output_weights"].shape == (3, 8)
     for name, value in _encoder(trained.output).items():
         np.testing.assert_array_equal(found[name], value, name)
-
-
-# ---- Tasks of GLUE that differ from the others ------------------------------
 
 
 @pytest.mark.exhaustive

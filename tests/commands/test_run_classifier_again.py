@@ -66,8 +66,6 @@ def test_check_only_without_training(trained, check, table):
     assert "Found nothing that would stop this run" in said
 
 
-# ---- Other flags than in training -------------------------------------------
-
 _OTHERWISE = "Texts are read in another way than in the training of "
 
 
@@ -229,9 +227,6 @@ def test_rows_that_other_weights_were_trained_on(
     ]
     assert line.endswith("seed was 7 and is 12345")
     assert "flatter" not in check(*arguments, "--do_train", "--seed=7")
-
-
-# ---- Another model or other data than in training ---------------------------
 
 
 def _going_on(path):

@@ -15,7 +15,7 @@ _TEST_ROWS = 146  # As many as WNLI has.
 def flags(tmp_path_factory):
     """Flags of a tiny model and of tiny data; WNLI has a test set."""
     folder = tmp_path_factory.mktemp("data")
-    tiny_files.write_files(folder)
+    tiny_files.write_files(folder, classifier_runs.MODEL)
     rows = [f"{i}\ta cat\tcat{' a' * (i % 2)}" for i in range(_TEST_ROWS)]
     header = "index\tsentence1\tsentence2"
     (folder / "WNLI").mkdir()
@@ -44,7 +44,6 @@ def _run(folder, *flags):
 
 @pytest.fixture(scope="module", name="made")
 def _made(flags, tmp_path_factory):
-    """The flags of a run, its output folder and what was printed."""
     folder = tmp_path_factory.mktemp("made")
     output = folder / "out"
     given = [

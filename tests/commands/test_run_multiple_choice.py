@@ -27,9 +27,7 @@ def test_learns_which_ending_is_right(trained, problems):
     rows = classifier_runs.table(trained.output / "test_results.tsv")
     labels = [int(problem["label"]) for problem in problems]
     assert (rows.argmax(-1) == labels).mean() > 0.8
-    predicted = classifier_runs.rows(
-        trained.output / "test_predictions.jsonl"
-    )
+    predicted = classifier_runs.rows(trained.output / "test_predictions.jsonl")
     assert list(predicted[0]) == ["id", "choice", "probabilities"]
     assert [row["choice"] for row in predicted] == rows.argmax(-1).tolist()
     assert [row["id"] for row in predicted] == [str(i) for i in range(2, 20)]

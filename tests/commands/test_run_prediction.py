@@ -14,12 +14,10 @@ import pytest
 
 
 def predict(*arguments):
-    """Runs the script in this process; returns its exit code."""
     return scripts.run_here("run_prediction", *arguments)
 
 
 def answers(tmp_path, lines, *arguments):
-    """Asks the lines of a file, and returns what is answered."""
     (tmp_path / "in.txt").write_text("\n".join(lines) + "\n")
     code = predict(
         f"--input_file={tmp_path}/in.txt",
@@ -118,9 +116,6 @@ def test_answers_to_questions(tmp_path, capsys):
         "questions without an answer. Received: "
         "null_score_diff_threshold=-1.5, version_2_with_negative=False"
     ) in capsys.readouterr().err
-
-
-# ---- Mistakes ---------------------------------------------------------------
 
 
 def test_a_head_that_its_run_did_not_train(tmp_path, capsys):

@@ -22,12 +22,10 @@ _ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def scores():
-    """The run of a regression of one text."""
     return exports.run("score")
 
 
 def start(scores, stdin, stdout, stderr, **options):
-    """Starts the script in a process of its own."""
     return subprocess.Popen(
         [sys.executable, "run_prediction.py", f"--model_dir={scores}"],
         cwd=_ROOT,

@@ -8,14 +8,13 @@ import subprocess
 import sys
 
 from bert_tf.checkpoints import formats
-from tests import scripts, small_disks
+from tests import combinations, scripts, small_disks
 from tests.pretraining_runs import (
     REPLICAS,
     Setting,
     assert_close,
     assert_same_checkpoint,
     contents,
-    free_ports,
     metrics,
     results,
     tensors,
@@ -216,9 +215,6 @@ class TestCheckOnly:
         assert not (tmp_path / "out").exists()
 
 
-# ---- Faults -----------------------------------------------------------------
-
-
 def test_a_run_that_ended_needs_no_room(setting, trained, tmp_path):
     """It is evaluated on a disk without room for another checkpoint."""
     size = sum(-(-path.stat().st_size // 4096) for path in trained.iterdir())
@@ -259,9 +255,6 @@ def test_curves_that_meet_a_quota_end_the_run_saved(setting, tmp_path):
     assert (output / f"model.ckpt-{saved[1]}.index").exists()
 
 
-# ---- Replicas, workers, micro-batches, bfloat16 -----------------------------
-
-
 @pytest.fixture(scope="module", name="plain")
 def _plain(tmp_path_factory):
     """Without dropout: masks differ where replicas and micro-batches do."""
@@ -272,13 +265,16 @@ def _plain(tmp_path_factory):
     )
 
 
-STEPS = ("--num_train_steps=4", "--do_eval")
+STEPS = "--num_train_steps=4"
+_WAYS = [
+    ((*REPLICAS, "--gradient_accumulation_steps=2"), 1e-6),
+    (("--use_xla", "--remat", "--gradient_accumulation_steps=4"), 1e-5),
+]
 
 
 @pytest.fixture(scope="module", name="expected")
 def _expected(plain):
-    """A run of one process on one device, without dropout."""
-    plain.finished(plain.folder / "expected", *STEPS)
+    plain.finished(plain.folder / "expected", STEPS)
     return plain.folder / "expected"
 
 
@@ -286,47 +282,17 @@ def _expected(plain):
 class TestStrategies:
     @pytest.mark.parametrize(
         ("flags", "tolerance"),
-        [
-            ((*REPLICAS, "--gradient_accumulation_steps=2"), 1e-6),
-            pytest.param(
-                ("--use_xla", "--remat", "--gradient_accumulation_steps=4"),
-                1e-5,
-                marks=pytest.mark.exhaustive,
-            ),
-        ],
+        combinations.some(_WAYS[:1], _WAYS),
         ids=["replicas", "compiled"],
     )
     def test_same_losses(self, plain, expected, flags, tolerance, tmp_path):
-        run = plain.finished(tmp_path / "out", *STEPS, *flags)
+        run = plain.finished(tmp_path / "out", STEPS, *flags)
         count = 2 if flags[:2] == REPLICAS else 1
         assert f"24 records in 3 files, {count} replicas" in run.stderr
         assert_close(tmp_path / "out", expected, tolerance)
 
-    @pytest.mark.exhaustive
-    def test_two_workers(self, plain, expected, tmp_path):
-        cluster = {"worker": [f"localhost:{port}" for port in free_ports(2)]}
-        tasks = [{"type": "worker", "index": i} for i in range(2)]
-        runs = [
-            plain.start(
-                *(tmp_path / "out", *STEPS),
-                "--distribution_strategy=multi_worker_mirrored",
-                log=f"worker{task['index']}",
-                TF_CONFIG=json.dumps({"cluster": cluster, "task": task}),
-            )
-            for task in tasks
-        ]
-        for run in runs:
-            assert run.wait() == 0, run.stderr
-        assert "2 replicas" in runs[0].stderr
-        assert_close(tmp_path / "out", expected, 1e-6)
-        # One of them writes.
-        assert len(list((tmp_path / "out").glob("events*"))) == 1
-        assert results(tmp_path / "out") == pytest.approx(
-            results(expected), rel=1e-5
-        )
-
     def test_bfloat16(self, plain, expected, tmp_path):
-        plain.finished(tmp_path / "out", *STEPS, "--dtype=bfloat16")
+        plain.finished(tmp_path / "out", STEPS, "--dtype=bfloat16")
         assert_close(tmp_path / "out", expected, 0.01)
         assert metrics(tmp_path / "out") != metrics(expected)
         for name, value in tensors(tmp_path / "out", 4).items():

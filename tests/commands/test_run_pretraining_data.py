@@ -5,7 +5,7 @@ from typing import Any
 
 from bert_tf.checkpoints import formats
 from bert_tf.pretraining_data import sequences as pretraining_sequences
-from tests import pretraining_records, scripts
+from tests import combinations, pretraining_records, scripts
 from tests.pretraining_runs import assert_same_checkpoint, results, tensors
 
 import numpy as np
@@ -30,7 +30,6 @@ _LOSSES = {"sop": "sentence_order", "none": None, "full": None}
 
 @pytest.fixture(scope="module", name="folder")
 def _folder(tmp_path_factory):
-    """A folder with the model's config and a folder of each kind of data."""
     folder = tmp_path_factory.mktemp("data")
     pretraining_records.write_config(folder / "config.json")
     for kind, changes in KINDS.items():
@@ -57,8 +56,6 @@ def run(folder, kind, output, *more, code=0):
 
 @pytest.fixture(scope="module", name="train")
 def _train(folder):
-    """Returns a function that trains on a kind of data once."""
-
     def train(kind):
         output = folder / "runs" / kind
         if not output.exists():
@@ -70,13 +67,7 @@ def _train(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(kind, marks=[pytest.mark.exhaustive] * (kind not in _CI))
-        for kind in KINDS
-    ],
-)
+@pytest.mark.parametrize("kind", combinations.some(_CI, KINDS))
 def test_trains_and_evaluates(train, kind):
     found = results(train(kind))
     name = _LOSSES.get(kind, "next_sentence")

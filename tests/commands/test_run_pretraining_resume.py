@@ -10,7 +10,7 @@ import time
 
 from bert_tf.checkpoints import tf1_files
 from bert_tf.training import evaluation
-from tests import pretraining_records
+from tests import combinations, pretraining_records
 from tests.pretraining_runs import (
     Setting,
     assert_same_checkpoint,
@@ -21,7 +21,6 @@ from tests.pretraining_runs import (
     wait_for,
 )
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -38,17 +37,15 @@ def _trained(setting):
     return setting.folder / "trained"
 
 
-# ---- Kills and signals ------------------------------------------------------
-
 LONG = (
-    *("--num_train_steps=200", "--save_checkpoints_steps=20"),
+    *("--num_train_steps=100", "--save_checkpoints_steps=20"),
     *("--eval_steps=30", "--max_eval_steps=2", "--keep_checkpoint_max=10"),
 )
 # Files of checkpoints that are held back, and the last step saved before.
-_HELD = {
-    "out/model.ckpt-40.data-00000-of-00001": 20,
-    "out/model.ckpt-60.index": 40,
-}
+_HELD = (
+    ("out/model.ckpt-40.data-00000-of-00001", 20),
+    ("out/model.ckpt-60.index", 40),
+)
 
 
 def _hold(name, said):
@@ -92,24 +89,24 @@ def assert_same_run(output, uninterrupted):
             assert found.get(name) == expected.get(name), name
 
 
-def test_kill_9_while_a_checkpoint_is_written(setting, uninterrupted, tmp_path):
-    output = tmp_path / "out"
-    for name, last in _HELD.items():
-        said = tmp_path / f"held-behind-{last}"
-        run = setting.start(
-            *(output, *LONG), before=functools.partial(_hold, name, str(said))
-        )
-        wait_for(said.exists, run)
-        # Steps go on, up to the evaluation or save that waits for it.
-        end = last + 24
-        wait_for(lambda end=end: metrics(output)[-1]["step"] >= end, run)
-        run.kill(signal.SIGKILL)
-        assert run.wait() == -signal.SIGKILL
-        assert max(tf1_files.numbered(str(output))) == last
-        # What was there is whole.
-        assert_same_checkpoint(output, uninterrupted, last)
+@pytest.mark.parametrize(("name", "last"), combinations.some(_HELD[1:], _HELD))
+def test_kill_9_while_a_checkpoint_is_written(
+    setting, uninterrupted, tmp_path, name, last
+):
+    output, said = tmp_path / "out", tmp_path / "held"
+    run = setting.start(
+        *(output, *LONG), before=functools.partial(_hold, name, str(said))
+    )
+    wait_for(said.exists, run)
+    # Steps go on, up to the evaluation or save that waits for it.
+    wait_for(lambda: metrics(output)[-1]["step"] >= last + 24, run)
+    run.kill(signal.SIGKILL)
+    assert run.wait() == -signal.SIGKILL
+    assert max(tf1_files.numbered(str(output))) == last
+    # What was there is whole.
+    assert_same_checkpoint(output, uninterrupted, last)
     run = setting.finished(output, *LONG)
-    assert "Going on from step 40" in run.stderr
+    assert f"Going on from step {last}" in run.stderr
     assert_same_run(output, uninterrupted)
 
 
@@ -126,11 +123,8 @@ def test_sigterm_while_it_evaluates(setting, uninterrupted, tmp_path):
     assert not (output / "best" / "results.json").exists()
     run = setting.finished(output, *LONG)
     assert "Step 30 has not been evaluated yet." in run.stderr
-    assert_same_checkpoint(output, uninterrupted, 200)
+    assert_same_checkpoint(output, uninterrupted, 100)
     assert metrics(output) == metrics(uninterrupted)
-
-
-# ---- Evaluations ------------------------------------------------------------
 
 
 def test_early_stop(setting, tmp_path):
@@ -149,15 +143,8 @@ def test_early_stop(setting, tmp_path):
         best = [x["eval_best_step"] for x in lines if "eval_loss" in x]
         assert [x["step"] for x in lines if "loss" in x] == [*range(1, 9)]
         assert best == [2, 2, 2, 2]
-        return tensors(output, 8)
 
-    expected = end()
-    # What a run that was killed before its end finds.
-    for path in output.glob("model.ckpt-8.*"):
-        path.unlink()
-    found = end()
-    for name, value in expected.items():
-        np.testing.assert_array_equal(found[name], value, name)
+    end()
     # One that is over stays over, but goes on for more evaluations. These
     # count, not steps: there are six at step 11.
     end()
@@ -210,9 +197,6 @@ def test_the_best_of_a_run_that_is_gone_is_removed_with_a_word(
     run = setting.finished(output)
     assert f"Removing {output}/best, the best weights of a run" in run.stderr
     assert not (output / "best").exists()
-
-
-# ---- More steps, other data -------------------------------------------------
 
 
 def test_other_records_at_the_same_place_are_refused(tmp_path):

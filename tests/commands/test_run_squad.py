@@ -84,9 +84,6 @@ def test_version_2_0_and_its_threshold(trained, tmp_path):
     assert predict("test2", *bare)[1:] == (odds, predictions)
 
 
-# ---- Objective --------------------------------------------------------------
-
-
 def test_the_loss_is_the_mean_of_two_cross_entropies_without_padding():
     objective = scripts.run_here("run_squad", name="module")["OBJECTIVE"]
     rng = np.random.default_rng(0)
@@ -127,9 +124,6 @@ def test_the_loss_is_the_mean_of_two_cross_entropies_without_padding():
     assert sums(0) == expected
     assert sums(9) == expected
     assert float(objective.weights({"row_weights": rows})["span"]) == 2
-
-
-# ---- Where a run has been ---------------------------------------------------
 
 
 def _write_weights(trained, folder):

@@ -1,5 +1,6 @@
 """Runs shrink_model.py on tables made here, and what comes after it."""
 
+import dataclasses
 import json
 import re
 
@@ -12,19 +13,14 @@ from tests import interop_samples as samples
 import numpy as np
 import pytest
 
-transformers = pytest.importorskip(
-    "transformers", reason="needs the extra `parity`"
-)
-
 _DATA = ("--text_a_column=t", "--label_column=y", "--max_seq_length=12")
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A folder with a classifier, and a table of its classes."""
     folder = tmp_path_factory.mktemp("trained")
     classifier_runs.write_model(folder)
-    config = modeling.BertConfig(**classifier_runs.CONFIG)
+    config = dataclasses.replace(classifier_runs.MODEL, num_hidden_layers=2)
     model = heads.BertClassifier(modeling.Bert(config), 2)
     reference.random_weights(model.variables)
     vocab = (folder / "vocab.txt").read_text().splitlines()
@@ -86,7 +82,7 @@ def test_what_is_left_is_an_ordinary_model(trained, tmp_path):
     formats.write(str(tmp_path / "hf"), "hf", source)
     model = heads.BertClassifier(modeling.Bert(source.config), 2)
     restoring.restore_weights(model.variables, source)
-    loaded = transformers.AutoModelForSequenceClassification.from_pretrained(
+    loaded = hf.transformers.AutoModelForSequenceClassification.from_pretrained(
         tmp_path / "hf"
     ).eval()
     assert loaded.config.intermediate_size == 4

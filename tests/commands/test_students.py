@@ -163,9 +163,6 @@ def test_int8_and_other_runtimes(trained, name, tmp_path):
     np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
-# ---- Tasks about tokens -----------------------------------------------------
-
-
 @pytest.mark.exhaustive
 def test_tagging(folder, name, tmp_path):
     rng = np.random.default_rng(1)

@@ -23,7 +23,6 @@ _HEADS, _KEYS = _THEIRS.heads, _THEIRS.keys
 
 
 def _released(name):
-    """The config of a released model."""
     return families.read_config(str(_MODELS / f"electra_{name}.json"))
 
 

@@ -7,14 +7,10 @@ from bert_tf.records import pipeline
 from bert_tf.records import types as record_types
 from tests import interop_samples as samples
 from tests import scripts
+from tests.huggingface_models import torch, transformers
 
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch", reason="needs the extra `parity`")
-transformers = pytest.importorskip(
-    "transformers", reason="needs the extra `parity`"
-)
 
 ROWS, BATCH, LENGTH, STEPS, WARMUP, RATE, SEED = 50, 8, 16, 40, 4, 3e-3, 7
 
@@ -46,7 +42,6 @@ def _folder(tmp_path_factory):
 
 
 def ours(folder):
-    """What each step of run_classifier.py reported."""
     run = scripts.run(
         folder / "log",
         "run_classifier",

@@ -7,6 +7,5 @@ import pytest
 
 @pytest.fixture(scope="session")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Files of random records, as many as tiny_model.COUNTS says."""
     folder = tmp_path_factory.mktemp("data")
     return pretraining_records.write(folder, tiny_model.COUNTS)

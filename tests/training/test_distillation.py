@@ -44,9 +44,6 @@ def _batch():
     return {name: tf.constant(x) for name, x in made.items()}
 
 
-# ---- By NumPy ----------------------------------------------------------------
-
-
 def _computed(bert, batch):
     """Embeddings and layers' outputs, and scores of each layer, by NumPy."""
     weights, config = reference.weights_of(bert.variables), bert.config
@@ -170,9 +167,6 @@ def test_logits_by_numpy(batch):
     assert float(found["label"]["loss"]) == pytest.approx(hard, 1e-5)
     assert objective.total({"label": 4.0, "teacher": 8.0}) == 7
     assert float(objective.weights(inputs)["teacher"]) == 3
-
-
-# ---- What is trained ---------------------------------------------------------
 
 
 def _made(kind, config=_SMALL, large=_LARGE):
@@ -299,8 +293,6 @@ def test_watching_changes_nothing(batch):
 
 
 class _Mean(modeling.Bert):
-    """An encoder without attention."""
-
     def call(self, inputs, dropout_seed=None, positions=None, training=None):
         table = tf.convert_to_tensor(self.embeddings.word_embeddings)
         x = ops.embed(table, inputs["input_ids"])
@@ -311,9 +303,6 @@ def test_an_encoder_without_attention_is_refused():
     distillation.check_watched(_bert(_SMALL, 1), "The student")
     with pytest.raises(InputError, match=r"The student has no layers of att.*"):
         distillation.check_watched(_Mean(_SMALL), "The student")
-
-
-# ---- The loop ----------------------------------------------------------------
 
 
 class _Trainer:

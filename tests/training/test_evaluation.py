@@ -18,7 +18,6 @@ def strategy(request, two_replicas):
 
 
 def whole_data(files):
-    """All records as one batch."""
     rows = list(itertools.chain(*(tf.data.TFRecordDataset(f) for f in files)))
     batch = record_types.PRETRAINING.parse(
         tf.stack(rows), pretraining_records.LENGTHS

@@ -92,7 +92,6 @@ _POOLER = ("bert/pooler/dense/bias", "bert/pooler/dense/kernel")
 
 
 def _of_first_piece(model, batch, dropout_seed):
-    """The loss of the label of each row's first piece."""
     logits = model(batch, dropout_seed)[:, 0]
     labels, weights = batch["label_ids"], batch["row_weights"]
     return {"label": losses.classification(logits, labels, weights)}
@@ -173,7 +172,6 @@ def _add_moments(prefix):
 
 @pytest.fixture(scope="module", name="once")
 def _once(tmp_path_factory):
-    """Where a run of one epoch began, and its folder."""
     folder = tmp_path_factory.mktemp("once")
     before, prefix = _tag(folder, 1.0)
     assert prefix == f"{folder}/model.ckpt-2"
@@ -182,7 +180,6 @@ def _once(tmp_path_factory):
 
 @pytest.fixture(name="prefix")
 def _prefix(once, tmp_path):
-    """Its checkpoint, in a folder of the test's own."""
     shutil.copytree(once[1], tmp_path, dirs_exist_ok=True)
     return f"{tmp_path}/model.ckpt-2"
 

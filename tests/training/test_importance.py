@@ -25,7 +25,6 @@ _ONE = tf.distribute.get_strategy()
 
 
 def _batch(config):
-    """Rows with padding of several lengths, and their labels."""
     three = samples.batch(config)
     three.pop("masked_lm_positions")
     rows = {n: np.concatenate([x, x[::-1]]) for n, x in three.items()}
@@ -56,11 +55,7 @@ def _measured(model, rows, batch_size=_ROWS, strategy=_ONE):
     return importance.measure(strategy, model, _loss, dataset, _ROWS)
 
 
-# ---- Finite differences -----------------------------------------------------
-
-
 def _their_losses(theirs, rows):
-    """The cross entropy of each row, float64 [B]."""
     with torch.no_grad():
         logits = theirs(**hf.their_inputs(rows)).logits
     labels = torch.tensor(np.int64(_LABELS))
@@ -157,9 +152,6 @@ def test_units_of_shared_layers_go_everywhere(tmp_path):
     np.testing.assert_allclose(found.units, of_units, rtol=1e-3, atol=1e-6)
 
 
-# ---- What it does not hang on -----------------------------------------------
-
-
 @pytest.fixture(scope="module", name="ours")
 def _fixture():
     config = modeling.BertConfig(**samples.SMALL)
@@ -195,9 +187,6 @@ def test_the_model_stays_as_it_was(ours):
     _measured(model, rows)
     assert list(model.bert.encoder.layers) == before
     np.testing.assert_array_equal(model(rows), logits)
-
-
-# ---- What gates stand for ---------------------------------------------------
 
 
 def _small(model, folder, kept_layers=None, kept_units=None):
@@ -255,12 +244,7 @@ def test_what_is_zero_changes_no_logits(ours, tmp_path):
     np.testing.assert_allclose(small(rows), model(rows), atol=1e-6)
 
 
-# ---- What is refused, and chosen --------------------------------------------
-
-
 class _OfItsOwn(layers.TransformerLayer):
-    """A layer that computes something else."""
-
     def call(self, x, dropout_seed, layout):
         return super().call(x, dropout_seed, layout) * 2
 

@@ -7,7 +7,7 @@ import dataclasses
 import threading
 import time
 
-from bert_tf import heads, modeling, optimization
+from bert_tf import compiled, heads, modeling, optimization
 from bert_tf.records import pipeline, tfrecord
 from bert_tf.records import types as record_types
 from bert_tf.training import loop
@@ -25,7 +25,6 @@ import tensorflow as tf
 
 
 def batches(files, count):
-    """The first global batches, parsed."""
     dataset = pipeline.train(
         files, tiny_model.COUNTS, tiny_model.BATCH, 7
     ).take(count)
@@ -116,21 +115,34 @@ class TestOneStep:
 
 
 class TestXla:
+    @pytest.mark.parametrize("use_xla", [False, True])
+    def test_compiles_on_demand_only(self, files, use_xla):
+        is_compiled = set()
+
+        def sums(*arguments):
+            is_compiled.add(compiled.is_compiled())
+            return tiny_model.sums(*arguments)
+
+        objective = dataclasses.replace(tiny_model.OBJECTIVE, sums=sums)
+        trainer = tiny_trainer.Trainer(
+            files, objective=objective, use_xla=use_xla
+        )
+        trainer.train(0, 1)
+        assert is_compiled == {use_xla}
+
     @pytest.mark.slow
     @pytest.mark.parametrize("replicas", combinations.some([2], [1, 2]))
     def test_same_update(self, replicas, files, two_replicas):
         strategy = two_replicas if replicas == 2 else tiny_model.ONE
-        plain = tiny_trainer.Trainer(files, strategy, accumulate=2)
-        compiled = tiny_trainer.Trainer(
-            files, strategy, accumulate=2, use_xla=True
+        plain, xla = (
+            tiny_trainer.Trainer(files, strategy, accumulate=2, use_xla=use_xla)
+            for use_xla in (False, True)
         )
-        expected, found = plain.train(0, 3), compiled.train(0, 3)
+        expected, found = plain.train(0, 3), xla.train(0, 3)
         for name in ("loss", "words_accuracy", "gradient_norm", "tokens"):
             assert found[name] == pytest.approx(expected[name], rel=1e-5)
-        reference.assert_same(compiled.arrays(), plain.arrays(), 2e-6)
-        reference.assert_same(
-            compiled.arrays(replicas - 1), compiled.arrays(), 0
-        )
+        reference.assert_same(xla.arrays(), plain.arrays(), 2e-6)
+        reference.assert_same(xla.arrays(replicas - 1), xla.arrays(), 0)
 
 
 class _Clock:

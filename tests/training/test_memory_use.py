@@ -159,8 +159,6 @@ def test_what_a_run_began_with(text, expected, tmp_path):
 
 
 class Model(keras.Model):
-    """One weight."""
-
     def __init__(self):
         super().__init__(name="one")
         self.weight = keras.Variable([1.0], name="weight")

@@ -3,12 +3,19 @@
 import contextlib
 import itertools
 import json
+import pathlib
 import re
 import signal
 import socket
 
 from tests import combinations, pretraining_records, reference, scripts
-from tests.pretraining_runs import free_ports, tensors
+from tests.pretraining_runs import (
+    Setting,
+    assert_close,
+    free_ports,
+    results,
+    tensors,
+)
 from tests.pretraining_runs import wait_for as poll
 
 import pytest
@@ -17,50 +24,41 @@ pytestmark = pytest.mark.slow
 STEPS = 300
 
 
-@pytest.fixture(scope="module", name="data")
-def _data(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("data")
-    pretraining_records.write(folder)
-    pretraining_records.write_config(folder / "config.json")
-    return folder
+@pytest.fixture(scope="module", name="setting")
+def _setting(tmp_path_factory):
+    return Setting.make(tmp_path_factory.mktemp("setting"))
 
 
-def start(data, output, log, *more, second=()):
+def start(setting, output, log, *more, second=()):
     """Starts both workers of a run; `output` may hold {index}.
 
     The second gets flags of its own besides.
     """
     workers = [f"localhost:{port}" for port in free_ports(2)]
-    flags = [
-        f"--input_file={data}/*.tfrecord",
-        f"--bert_config_file={data}/config.json",
-        "--do_train=true",
-        "--train_batch_size=8",
-        "--max_seq_length=16",
-        "--max_predictions_per_seq=4",
-        f"--num_train_steps={STEPS}",
-        "--num_warmup_steps=1",
-        "--save_checkpoints_steps=20",
-        "--log_steps=10",
-        "--distribution_strategy=multi_worker_mirrored",
-        *more,
-    ]
     return [
-        scripts.start(
-            data / "logs" / f"{log}-{index}",
-            "run_pretraining",
-            *flags,
-            *(second if index else ()),
-            f"--output_dir={output}".format(index=index),
-            TF_CONFIG=json.dumps(
-                {
-                    "cluster": {"worker": workers},
-                    "task": {"type": "worker", "index": index},
-                }
-            ),
+        setting.start(
+            pathlib.Path(str(output).format(index=index)),
+            *(f"--num_train_steps={STEPS}", "--save_checkpoints_steps=20"),
+            "--distribution_strategy=multi_worker_mirrored",
+            *("--log_steps=10", *more, *(second if index else ())),
+            log=f"{log}-{index}",
+            TF_CONFIG=_task(workers, index),
         )
         for index in range(2)
     ]
+
+
+def _task(workers, index):
+    task = {"type": "worker", "index": index}
+    return json.dumps({"cluster": {"worker": workers}, "task": task})
+
+
+def finished(*arguments):
+    """Makes a run that must succeed."""
+    runs = start(*arguments)
+    for run in runs:
+        assert run.wait() == 0, run.stderr[-3000:]
+    return runs
 
 
 def wait_for(path, runs):
@@ -69,17 +67,31 @@ def wait_for(path, runs):
 
 
 @pytest.fixture(scope="module", name="expected")
-def _expected(data):
-    """The weights of a run that nothing interrupted."""
-    output = data / "whole"
-    for run in start(data, output, "whole"):
-        assert run.wait() == 0, run.stderr[-3000:]
+def _expected(setting):
+    output = setting.folder / "whole"
+    finished(setting, output, "whole")
     return tensors(output, STEPS)
 
 
+@pytest.mark.exhaustive
+def test_losses_are_those_of_one_process(tmp_path):
+    setting = Setting.make(
+        tmp_path, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
+    )
+    one, two = tmp_path / "one", tmp_path / "two"
+    flags = ("--num_train_steps=4", "--log_steps=1", "--do_eval")
+    setting.finished(one, *flags)
+    run, _ = finished(setting, two, "two", *flags)
+    assert "2 replicas" in run.stderr
+    assert_close(two, one, 1e-6)
+    # One of them writes.
+    assert len(list(two.glob("events*"))) == 1
+    assert results(two) == pytest.approx(results(one), rel=1e-5)
+
+
 @pytest.mark.parametrize("which", combinations.some([1], range(2)))
-def test_sigterm_to_one_stops_both(data, tmp_path, which):
-    runs = start(data, tmp_path / "out", f"term{which}")
+def test_sigterm_to_one_stops_both(setting, tmp_path, which):
+    runs = start(setting, tmp_path / "out", f"term{which}")
     wait_for(tmp_path / "out" / "model.ckpt-20.index", runs)
     runs[which].kill(signal.SIGTERM)
     assert [run.wait(60) for run in runs] == [143, 143]
@@ -92,8 +104,8 @@ def test_sigterm_to_one_stops_both(data, tmp_path, which):
 
 
 @pytest.mark.parametrize("which", combinations.some([0], range(2)))
-def test_a_dead_worker_ends_the_other(data, expected, tmp_path, which):
-    runs = start(data, tmp_path / "out", f"kill{which}")
+def test_a_dead_worker_ends_the_other(setting, expected, tmp_path, which):
+    runs = start(setting, tmp_path / "out", f"kill{which}")
     wait_for(tmp_path / "out" / "model.ckpt-20.index", runs)
     runs[which].kill(signal.SIGKILL)
     other = runs[1 - which]
@@ -102,22 +114,17 @@ def test_a_dead_worker_ends_the_other(data, expected, tmp_path, which):
     assert other.lines[-1].endswith(f"/task:{which}")
     assert "Traceback" not in other.stderr
     # Both go on together.
-    runs = start(data, tmp_path / "out", f"kill{which}-again")
-    for run in runs:
-        assert run.wait() == 0, run.stderr[-3000:]
-    assert re.search(r"Going on from step \d+ in", runs[0].stderr)
+    run, _ = finished(setting, tmp_path / "out", f"kill{which}-again")
+    assert re.search(r"Going on from step \d+ in", run.stderr)
     reference.assert_same(tensors(tmp_path / "out", STEPS), expected)
 
 
 def _cluster(script, folder, code, index, workers, *arguments):
-    """Starts code as one worker of a cluster."""
     path = folder / f"{script}.py"
     path.write_text(code)
-    task = {"type": "worker", "index": index}
-    text = json.dumps({"cluster": {"worker": workers}, "task": task})
-    place = str(path.with_suffix(""))
     return scripts.start(
-        folder / f"{script}-{index}", place, *arguments, TF_CONFIG=text
+        *(folder / f"{script}-{index}", str(path.with_suffix("")), *arguments),
+        TF_CONFIG=_task(workers, index),
     )
 
 
@@ -201,31 +208,25 @@ def test_leaves_when_all_do(how, late, tmp_path):
         assert run.wait(120) == expected, run.stderr[-3000:]
 
 
-def test_early_stop(data, tmp_path):
+@pytest.mark.parametrize("times", combinations.some([1], [1, 2]))
+def test_early_stop(setting, tmp_path, times):
     # With a rate of 0 no evaluation is better than the first.
-    output = tmp_path / "out"
-
-    def end(log):
-        runs = start(
-            data,
-            output,
-            log,
+    output, ends = tmp_path / "out", []
+    for time in range(times):
+        # What runs that were killed before their end find.
+        for path in output.glob("model.ckpt-8.*"):
+            path.unlink()
+        for run in finished(
+            *(setting, output, f"early{times}-{time}"),
             *("--learning_rate=0", "--eval_steps=2", "--max_eval_steps=2"),
             *("--early_stop_evaluations=3", "--save_checkpoints_steps=3"),
-        )
-        for run in runs:
-            assert run.wait() == 0, run.stderr[-3000:]
+        ):
             assert "No lower loss since step 2: ending at step 8." in run.stderr
-        return tensors(output, 8)
-
-    expected = end("early")
-    # What runs that were killed before their end find.
-    for path in output.glob("model.ckpt-8.*"):
-        path.unlink()
-    reference.assert_same(end("early-again"), expected)
+        ends.append(tensors(output, 8))
+    reference.assert_same(ends[-1], ends[0])
 
 
-def test_workers_that_differ(data, expected, tmp_path):
+def test_workers_that_differ(setting, expected, tmp_path):
     """Each would train a model of its own, and only one would be saved."""
     del expected  # Whose run one of them starts from.
     other = tmp_path / "other"
@@ -234,9 +235,9 @@ def test_workers_that_differ(data, expected, tmp_path):
     second = (
         *("--learning_rate=1e-5", "--num_warmup_steps=2"),
         *(f"--input_file={other}/*.tfrecord",),
-        *(f"--init_checkpoint={data / 'whole'}",),
+        *(f"--init_checkpoint={setting.folder / 'whole'}",),
     )
-    runs = start(data, tmp_path / "out", "differ", second=second)
+    runs = start(setting, tmp_path / "out", "differ", second=second)
     assert [run.wait(120) for run in runs] == [1, 1]
     said = [run.lines[-1] for run in runs]
     left = "error: Another worker of the cluster does not answer any more"
@@ -253,13 +254,13 @@ def test_workers_that_differ(data, expected, tmp_path):
 
 
 @pytest.mark.exhaustive
-def test_folders_that_are_not_shared(data, tmp_path):
+def test_folders_that_are_not_shared(setting, tmp_path):
     output = tmp_path / "{index}"
-    runs = start(data, output, "own")
+    runs = start(setting, output, "own")
     wait_for(tmp_path / "0" / "model.ckpt-20.index", runs)
     for run in runs:
         run.kill(signal.SIGKILL)
-    again = start(data, output, "own-again")
+    again = start(setting, output, "own-again")
     assert [run.wait(120) for run in again] == [1, 1]
     # Who hears of it later may find that the other one has left.
     different = "error: The workers found different "

@@ -36,7 +36,6 @@ _REPORTED = {
 
 @pytest.fixture
 def screen(caplog):
-    """The log's messages, as a list that grows."""
     with caplog.at_level(logging.INFO, logger="absl"):
         yield caplog
 

@@ -98,8 +98,6 @@ class TestSchedules:
 
 
 class TestLinear:
-    """The original's."""
-
     def test_long_runs_keep_their_precision(self):
         schedule = schedules.linear_warmup_decay(1e-4, 10_000, 1_000_000)
         for step in (9_999, 10_000, 999_999):

@@ -34,8 +34,6 @@ def batch_of(rows):
 
 
 class _Given:
-    """A model whose outputs are given."""
-
     trained_variables = ()
 
     def __init__(self, outputs):
