@@ -147,8 +147,22 @@ class Bert(modeling.Bert):
 
     def export(self, filepath, format="tf_saved_model", **kwargs):
         """Exports as Keras' does; by default for any batch and length."""
+        _check_export(format)
         kwargs.setdefault("input_signature", _exported_inputs(_INPUTS, 2))
         return super().export(filepath, format=format, **kwargs)
+
+
+def _check_export(format: str) -> None:
+    """Raises InputError for a file that Keras writes and no runtime opens.
+
+    It has the operator Erfc, of GELU, which ONNX does not.
+    """
+    if format == "onnx":
+        raise InputError(
+            "Keras' export to ONNX cannot be opened by ONNX Runtime. Use "
+            'bert_tf.export(model, path, format="onnx"). '
+            "Received: format='onnx'"
+        )
 
 
 _INPUTS = ("input_ids", "input_mask", "segment_ids")
@@ -221,6 +235,7 @@ class _Head(heads.Model):
 
     def export(self, filepath, format="tf_saved_model", **kwargs):
         """Exports as Keras' does; by default for any batch and length."""
+        _check_export(format)
         kwargs.setdefault("input_signature", _exported_inputs(*self.exported))
         return super().export(filepath, format=format, **kwargs)
 
