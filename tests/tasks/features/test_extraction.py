@@ -5,6 +5,7 @@ from bert_tf.tasks.features import extraction
 from bert_tf.tasks.features import layers as feature_layers
 from bert_tf.tasks.features import lines as feature_lines
 from bert_tf.vocabularies import word_pieces
+from tests import tiny_model
 
 import numpy as np
 import pytest
@@ -125,6 +126,7 @@ def test_the_papers_choices(name, expected, model):
     np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
+@tiny_model.untraced()
 def test_weights_of_the_last_four(model):
     choice = feature_layers.Choice(
         "weighted_sum_last_four", weights=(1, 0, 0, -2)
@@ -137,6 +139,7 @@ def test_weights_of_the_last_four(model):
 
 
 @pytest.mark.parametrize("unit", ["cls", "mean"])
+@tiny_model.untraced()
 def test_one_vector_of_a_line(model, unit):
     _, found = extract(model, feature_layers.Choice("last"), unit)
     for row, vectors in zip(original_rows(), found, strict=True):
@@ -146,6 +149,7 @@ def test_one_vector_of_a_line(model, unit):
         np.testing.assert_allclose(vectors[0, 0], expected, atol=1e-5)
 
 
+@tiny_model.untraced()
 def test_words_are_means_of_their_pieces(model):
     lines, found = extract(model, feature_layers.Choice("last"), "word")
     texts = [text.replace("|||", "").split() for text in TEXTS]
@@ -166,6 +170,7 @@ def test_words_are_means_of_their_pieces(model):
 
 @pytest.mark.parametrize("unit", feature_layers.UNITS)
 @pytest.mark.parametrize("name", ["layers", "concat_last_four"])
+@tiny_model.untraced()
 def test_unit_length(unit, name, model):
     choice = feature_layers.Choice(name)
     _, plain = extract(model, choice, unit)
