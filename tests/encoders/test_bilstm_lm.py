@@ -98,7 +98,7 @@ def _logits(weights, sequence, half):
 
 @pytest.mark.slow
 def test_losses_and_gradients_are_those_of_pytorch(model):
-    rows = _rows()
+    rows = {name: values[:6] for name, values in _rows().items()}
     batch, objective = tensors(rows), pretraining.objective("both_directions")
     variables = model.trained_variables
     with tf.GradientTape() as tape:
