@@ -36,6 +36,16 @@ _SHOWN = "I0000 noise\n"
             0,
             "later",
         ),
+        # A block inside another ends with it.
+        (
+            "with quiet.kept_back():\n"
+            "    with quiet.kept_back():\n"
+            "        noise()\n"
+            "    noise()\n"
+            "os.write(2, b'later')",
+            0,
+            "later",
+        ),
     ],
 )
 def test_begin_and_end(code, end, shown):
@@ -50,17 +60,6 @@ def test_error_shows_all():
     assert end == 1
     assert errors.startswith(f"{_SHOWN}Traceback")
     assert "No module named 'nowhere'" in errors
-
-
-def test_block_inside_another_ends_with_it():
-    code = """
-with quiet.kept_back():
-    with quiet.kept_back():
-        noise()
-    noise()
-os.write(2, b'later')
-"""
-    assert processes.run(_IMPORTS + code) == (0, "", "later")
 
 
 @pytest.mark.slow

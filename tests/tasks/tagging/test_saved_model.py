@@ -156,7 +156,6 @@ def test_words_are_those_of_python_for_any_characters():
         "".join(characters[i] for i in rng.integers(0, len(characters), n))
         for n in rng.integers(0, 30, 500)
     ]
-    words = splitter.split(tf.constant(texts), split_punctuation=True)
     found = splitter.split(tf.constant(texts), split_punctuation=True)
     columns = (found.rows, found.starts, found.ends, found.texts)
     listed = list(zip(*(x.numpy() for x in columns), strict=True))
