@@ -137,14 +137,17 @@ def pytest_runtest_teardown(
 ) -> None:
     """Collects unused models once the process has grown.
 
-    After the last test of a file also those that other files would load again.
+    After the last test of a file also those that other files would load again:
+    to look for cycles takes a second or two.
     """
     global _size
     memory = _memory()
     is_last = nextitem is None or nextitem.path != item.path
-    if is_last and memory > _MOST and "tests.exports" in sys.modules:
-        sys.modules["tests.exports"].forget()
-    elif memory - _size < _GROWTH:
+    exports = sys.modules.get("tests.exports")
+    has_dropped = (
+        is_last and memory > _MOST and exports is not None and exports.forget()
+    )
+    if not has_dropped and memory - _size < _GROWTH:
         return
     gc.collect()
     _trim()

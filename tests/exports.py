@@ -196,10 +196,13 @@ def server(name: str) -> serving_session.Server:
     return serving_session.Server(exported(name))
 
 
-def forget() -> None:
-    """Drops what is in memory, which is loaded again where it is needed."""
-    for function in (made, loaded, server):
+def forget() -> bool:
+    """Drops what is in memory, to be loaded again; False if there is none."""
+    functions = (made, loaded, server)
+    any_loaded = any(x.cache_info().currsize for x in functions)
+    for function in functions:
         function.cache_clear()
+    return any_loaded
 
 
 # ---- Reference in Python -----------------------------------------------------

@@ -110,7 +110,7 @@ class Asked(NamedTuple):
 
 
 def serve(
-    path: pathlib.Path,
+    loaded: Any,
     signature: str = "serving_default",
     batch_size: int = 100,
     **inputs: Sequence,
@@ -120,7 +120,7 @@ def serve(
     tests/exporting/test_signatures.py asks a stranger about each head.
 
     Args:
-        path: Of the SavedModel.
+        loaded: The SavedModel.
         signature: Which one.
         batch_size: Rows at a time.
         **inputs: The signature's, a value for each row.
@@ -128,7 +128,7 @@ def serve(
     Returns:
         Output -> a value for each row; lists are padded as in their batch.
     """
-    function = tf.saved_model.load(str(path)).signatures[signature]
+    function = loaded.signatures[signature]
     rows: dict[str, list[Any]] = {}
     for start in range(0, len(next(iter(inputs.values()))), batch_size):
         batch = {

@@ -41,7 +41,7 @@ def _batch(step):
     [
         {"remat": True, "accumulate": 2},
         {"family": "electra"},
-        {"family": "left_to_right"},
+        pytest.param({"family": "left_to_right"}, marks=pytest.mark.exhaustive),
     ],
     ids=str,
 )

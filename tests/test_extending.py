@@ -128,17 +128,23 @@ def test_pretraining_goes_on_where_it_stopped(folder, pretrained):
     _same(folder / "stopped", pretrained, "model.ckpt-4")
 
 
-@pytest.mark.slow
-def test_training_starts_from_bert(folder):
+@pytest.fixture(scope="module")
+def from_bert(folder):
+    """A run from BERT's weights, which it keeps; those of the latter."""
     bert = modeling.BertConfig(**pretraining_records.CONFIG)
     model = samples.random_model("pretraining", bert)
     samples.write_tf1(folder / "bert", model, vocab=_VOCAB)
     start = ("--init_checkpoint=bert", "--learning_rate=0")
     _pretrain(folder, "from_bert", *start)
+    return {v.path: v for v in model.variables}
+
+
+def test_training_starts_from_bert(folder, from_bert):
     found = str(folder / "from_bert" / "model.ckpt-4")
     words = "bert/embeddings/word_embeddings"
-    table = {v.path: v for v in model.variables}[words]
-    np.testing.assert_array_equal(tf1_files.read(found, [words])[words], table)
+    np.testing.assert_array_equal(
+        tf1_files.read(found, [words])[words], from_bert[words]
+    )
 
 
 @pytest.mark.exhaustive
@@ -206,9 +212,10 @@ def test_answers_raw_text_from_the_run_and_from_its_export(folder, trained):
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-def test_no_other_library_has_them(folder, pretrained):
+@pytest.mark.usefixtures("from_bert")
+def test_no_other_library_has_them(folder):
     said = _script(
-        *(folder, "convert_checkpoint", "--input_checkpoint=pretrained"),
+        *(folder, "convert_checkpoint", "--input_checkpoint=from_bert"),
         *("--output_path=theirs", "--output_format=hf"),
         code=1,
     )

@@ -72,6 +72,7 @@ def test_comparison_of_int32_is_found():
 @pytest.mark.parametrize("family", ["bert", "electra", "left_to_right"])
 def test_pretraining_step(family):
     config = pretraining_step.config_of("tiny", family)
+    config["num_hidden_layers"] = 1
     made = families.from_values(config)
     model, objective, trained = pretraining_step.model_of(made)
     optimizer = optimization.AdamWeightDecay(lambda step: tf.constant(1e-4))
@@ -87,7 +88,7 @@ def test_pretraining_step(family):
 
     graph = step.get_concrete_function(tf.TensorSpec([2], tf.int32)).graph
     types = [op.type for op in graph.get_operations()]
-    assert types.count("StatelessRandomUniformFullIntV2") >= 7, "dropout is on"
+    assert types.count("StatelessRandomUniformFullIntV2") >= 4, "dropout is on"
     # Of these TensorFlow's kernels are far from what the memory allows.
     assert not {"ArgMax", "BiasAddGrad"} & set(types)
     assert on_the_host(graph) == []

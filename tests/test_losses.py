@@ -94,6 +94,7 @@ class TestRegression:
             sums["loss"], (weights * difference**2).sum(), rtol=1e-5
         )
 
+
 def test_multi_label_against_the_formula():
     rng = np.random.default_rng(4)
     logits = rng.normal(scale=5, size=(6, 3)).astype(np.float32)

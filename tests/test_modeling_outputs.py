@@ -14,8 +14,6 @@ import pytest
 import tensorflow as tf
 
 _TINY = samples.THREES
-# One unit in the last place of a float32 between 1 and 2.
-_EPSILON = 2.0**-23
 
 
 @pytest.fixture

@@ -205,6 +205,7 @@ class TestBiasCorrectedAdamW(TestAdamWeightDecay):
     kind = optimization.BiasCorrectedAdamW
     corrected = True
 
+
 class TestLamb:
     kind: type[Any] = optimization.Lamb
     slots = ("lamb_m", "lamb_v")

@@ -86,10 +86,15 @@ class TestSample:
         assert drawn.numpy().tolist() == [[3, 0]]
 
 
+@pytest.fixture(scope="module", name="model")
+def _model():
+    return _pretrainer()
+
+
 class TestPretrainer:
-    def test_what_the_discriminator_sees(self, monkeypatch):
+    def test_what_the_discriminator_sees(self, model, monkeypatch):
         """Each output is that of the two models by themselves."""
-        model, batch = _pretrainer(), _batch()
+        batch = _batch()
         given = np.array([[7, 8, 9, 10], [7, 8, 9, 10], [7, 8, 9, 10]])
         given[0, 1] = batch["masked_lm_ids"][0, 1]  # a right guess
         monkeypatch.setattr(
@@ -118,8 +123,8 @@ class TestPretrainer:
         np.testing.assert_allclose(found.tokens, wanted, atol=1e-5)
         assert np.ptp(wanted) > 0.1
 
-    def test_evaluation_is_repeatable(self):
-        model, batch = _pretrainer(), _batch()
+    def test_evaluation_is_repeatable(self, model):
+        batch = _batch()
         first, again = model(batch), model(batch)
         for one, other in zip(first, again, strict=True):
             np.testing.assert_array_equal(one, other)
@@ -128,8 +133,8 @@ class TestPretrainer:
         # Other numbers for another batch.
         assert (model(other).sampled != first.sampled).numpy().any()
 
-    def test_training_draws_by_its_seed(self):
-        model, batch = _pretrainer(), _batch()
+    def test_training_draws_by_its_seed(self, model):
+        batch = _batch()
         first, again, other = (
             model(batch, tf.constant(seed)) for seed in ([1, 2], [1, 2], [3, 4])
         )
@@ -140,8 +145,8 @@ class TestPretrainer:
         assert not np.allclose(first.words, model(batch).words, atol=1e-3)
 
     @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-    def test_in_half_of_the_bits(self, dtype):
-        model, batch = _pretrainer(), _batch()
+    def test_in_half_of_the_bits(self, model, dtype):
+        batch = _batch()
         weights = {v.path: v.numpy() for v in model.variables}
         with tiny_model.policy(f"mixed_{dtype}"):
             half = _pretrainer()
@@ -153,18 +158,16 @@ class TestPretrainer:
         error = np.abs(found.words - wanted.words).max()
         assert 0 < error < 0.1 * np.abs(wanted.words).max()
 
-    def test_embeddings_are_there_once(self):
-        model = _pretrainer()
+    def test_embeddings_are_there_once(self, model):
         paths = [v.path for v in model.variables]
         assert len(paths) == len(set(paths))
         assert model.generator.embeddings is model.bert.embeddings
         assert len(model.trained_variables) == len(paths)
 
     @pytest.mark.parametrize("remat", [False, True])
-    def test_packed_rows_see_themselves_only(self, remat, monkeypatch):
-        model = _pretrainer()
+    def test_packed_rows_see_themselves_only(self, model, remat, monkeypatch):
         for bert in (model.bert, model.generator):
-            bert.encoder.remat = remat
+            monkeypatch.setattr(bert.encoder, "remat", remat)
         monkeypatch.setattr(
             replaced_tokens,
             "sample",

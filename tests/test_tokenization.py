@@ -3,7 +3,7 @@
 import pickle
 import unicodedata
 
-from bert_tf import characters, tokenization, vocab_files
+from bert_tf import tokenization, vocab_files
 from tests import sample_texts, tokenizer_rules
 
 import pytest
@@ -26,28 +26,6 @@ VOCAB = {piece: index for index, piece in enumerate(PIECES)}
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "vocab.txt"
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (" \tHeLLo!how  \n Are yoU?  ", "hello ! how are you ?"),
-        ("Héllo, Ångström", "hello , angstrom"),
-        ("ah博推zz", "ah 博 推 zz"),
-        ("a\x00b\ufffdc\u200bd\u00ade", "abcde"),
-        ("ὈΔΥΣΣΕΎΣ Σ ΑΣ.", "οδυσσευς σ ας ."),
-        ("İstanbul", "istanbul"),
-        ("각", "\u1100\u1161\u11a8"),
-        ("x^2=y~z", "x ^ 2 = y ~ z"),
-        ("a\u00a0b\u3000c\u2028d", "a b c d"),
-        ("豈", "豈"),  # Compatibility ideograph -> the unified one.
-        ("", ""),
-        ("\u0301", ""),
-    ],
-)
-def test_lower_cased_words(text, words):
-    expected = words.split(" ") if words else []
-    assert tokenization.BasicTokenizer().tokenize(text) == expected
 
 
 def test_cased_words_and_invalid_utf8():
@@ -77,29 +55,6 @@ def test_words_of_random_texts(do_lower_case):
     reference = tokenizer_rules.Tokenizer({}, do_lower_case)
     for text in sample_texts.random_texts(seed=1, count=500):
         assert tokenizer.tokenize(text) == reference.words(text)
-
-
-@pytest.mark.parametrize(
-    ("char", "space", "control", "punctuation"),
-    [
-        ("\t", True, False, False),
-        ("\r", True, False, False),
-        ("\u00a0", True, False, False),
-        ("\u0005", False, True, False),
-        ("\x7f", False, True, False),
-        ("\u200d", False, True, False),
-        ("A", False, False, False),
-        ("-", False, False, True),
-        ("$", False, False, True),
-        ("`", False, False, True),
-        ("“", False, False, True),
-        ("€", False, False, False),
-    ],
-)
-def test_kinds_of_characters(char, space, control, punctuation):
-    assert characters.is_whitespace(char) == space
-    assert characters.is_control(char) == control
-    assert characters.is_punctuation(char) == punctuation
 
 
 def test_full_tokenizer(path):

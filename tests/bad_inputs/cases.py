@@ -12,6 +12,8 @@ r"""Reads tables of cases: commands that are wrong, and what the error says.
     model $: @model=$                         cases that differ in one word,
       cut_data => corrupt or not all there      which stands for each `$`
       cut_index => block checksum mismatch
+    === Wrong, exhaustive                     more wrong cases, for releases
+    rate 2: --rate=2 => at most 1
     === Right                                 commands that are right, and what
     no rate: !rate => a rate of 1               is logged
 
@@ -32,7 +34,7 @@ from collections.abc import Iterator
 
 from tests.bad_inputs import damaged, matrix, trained
 
-_RIGHT = "=== Right"
+_SECTION = re.compile("=== (Right|Wrong)(, exhaustive)?")
 _FOLDER = pathlib.Path(__file__).resolve().parent
 
 
@@ -65,6 +67,7 @@ class _Table:
         self.wrong: dict[str, matrix.Case] = {}
         self.right: dict[str, matrix.Case] = {}
         self._found = self.wrong
+        self._is_exhaustive = False
         self._number = 0
         self._groups: dict[str, list[str]] = {}
         self._open: list[tuple[str, list[str]]] = []  # without an error so far
@@ -79,8 +82,9 @@ class _Table:
             self._number = number
             if is_error:
                 self._take_indented(line.strip())
-            elif line == _RIGHT:
-                self._found = self.right
+            elif section := _SECTION.fullmatch(line):
+                self._found = vars(self)[section[1].lower()]
+                self._is_exhaustive = section[2] is not None
             else:
                 self._take(line)
         self._close()
@@ -146,9 +150,12 @@ class _Table:
             raise self._error(f"there are two cases {name!r}")
         stem = self._name.removesuffix(".txt")
         turns = [_turns()[x] for x in _names(" ".join(words)) if x in _turns()]
-        case = self.case(words, line)
+        is_other_turn = self._found is self.wrong and stem not in (
+            turns or [stem]
+        )
         self._found[name] = dataclasses.replace(
-            case, is_exhaustive=stem not in (turns or [stem])
+            self.case(words, line),
+            is_exhaustive=self._is_exhaustive or is_other_turn,
         )
 
     def case(self, words: list[str], line: str) -> matrix.Case:

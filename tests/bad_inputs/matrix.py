@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tests import scripts
+from tests import scripts, tiny_model
 
 import pytest
 
@@ -41,7 +41,7 @@ class Case:
         checked: Whether --check_only says the same. False where it is not
             the flags or inputs that are wrong.
         arguments: What stands on the command line besides.
-        is_exhaustive: Whether another case of CI has the same error.
+        is_exhaustive: Whether CI leaves it out, having one much like it.
     """
 
     flags: Mapping[str, str | None]
@@ -95,9 +95,8 @@ def check_works(
 ) -> None:
     """Asserts that what looks wrong works, and says `case.line`."""
     flags = [*command(script, case, data, folder / "out"), *more]
-    run = scripts.run(
-        folder / "log", script.name, *flags, **_environment(case, data, folder)
-    )
+    environment = _environment(case, data, folder)
+    run = _run_untraced(folder / "log", script, *flags, **environment)
     assert run.wait() == 0, run.stderr
     said = case.line.format(data=data, out=folder / "out")
     assert said in run.stderr
@@ -166,7 +165,15 @@ def right(
         to_the_end: Cases that run though the script has --check_only.
     """
 
-    @pytest.mark.parametrize("name", cases)
+    marks = {True: [pytest.mark.exhaustive], False: []}
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            pytest.param(name, id=name, marks=marks[case.is_exhaustive])
+            for name, case in cases.items()
+        ],
+    )
     def test(name, data, tmp_path):
         checks = script.has_check_only and name not in to_the_end
         more = ["--check_only"] * checks
@@ -187,13 +194,26 @@ def _environment(
     }
 
 
+def _run_untraced(
+    log: pathlib.Path, script: Script, *flags: str, **environment: str
+) -> scripts.Done:
+    """Runs a script and its functions as Python.
+
+    Tracing takes most of the time of a short run. An export has to trace, and
+    takes longer if functions don't share what is traced.
+    """
+    is_export = script.name == "export_saved_model"
+    with contextlib.nullcontext() if is_export else tiny_model.untraced():
+        return scripts.run(log, script.name, *flags, **environment)
+
+
 def make(
     script: Script, data: pathlib.Path, out: pathlib.Path, *more: str
 ) -> None:
     """Runs the good command, to its end."""
     log = out.with_name(f"{out.name}.log")
     flags = command(script, Case({}, ""), data, out)
-    run = scripts.run(log, script.name, *flags, *more)
+    run = _run_untraced(log, script, *flags, *more)
     assert run.wait() == 0, run.stderr
     shutil.rmtree(log)
 
@@ -225,9 +245,9 @@ def _run(
     """Returns the line of the error."""
     out = folder / "out"
     before = contents(out)
-    run = scripts.run(
+    run = _run_untraced(
         folder / "log",
-        script.name,
+        script,
         *command(script, case, data, out),
         *more,
         **_environment(case, data, folder),
@@ -275,7 +295,7 @@ def contents(folder: pathlib.Path) -> dict[str, str]:
                 digest = _digest(path, status.st_ino, status.st_size, *changed)
             else:
                 continue
-            found[os.path.relpath(path, folder)] = digest
+            found[path.removeprefix(str(folder))] = digest
     return found
 
 

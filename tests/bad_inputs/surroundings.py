@@ -22,6 +22,7 @@ _ODD = {
     "LC_ALL": "C",
 }
 
+
 @contextlib.contextmanager
 def held(
     folder: pathlib.Path,

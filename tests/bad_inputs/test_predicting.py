@@ -1,6 +1,6 @@
 import json
-import os
 import pathlib
+import sys
 
 from tests.bad_inputs import cases, damaged, matrix, surroundings, trained
 
@@ -80,14 +80,16 @@ def test_a_stream_is_closed(flags, closed, line, data):
     assert said == f"error: {line} Give one of them."
 
 
-def test_lines_before_a_bad_one_are_no_result(data, tmp_path):
+def test_lines_before_a_bad_one_are_no_result(data, tmp_path, monkeypatch):
     """Where what comes is read once, and the answers go to a file."""
-    flags = [f"--model_dir={data}/run", f"--output_file={tmp_path}/out.jsonl"]
-    run = matrix.in_a_shell(SCRIPT, flags, {}, f"<{data}/three.txt")
-    assert run.returncode == 1
-    assert "standard input, line 3: 3 columns with tabs" in run.stderr
-    assert "Traceback" not in run.stderr
-    assert not os.listdir(tmp_path)
+    case = matrix.Case(
+        {"input_file": None},
+        "standard input, line 3: 3 columns with tabs",
+        checked=False,
+    )
+    with open(data / "three.txt") as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        matrix.check(SCRIPT, case, data, tmp_path)
 
 
 def test_too_small_a_disk(data, tmp_path):

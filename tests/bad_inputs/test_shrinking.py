@@ -27,6 +27,7 @@ def build(folder: pathlib.Path) -> None:
     shared = albert.AlbertConfig(
         sizes.vocab_size,
         embedding_size=4,
+        num_hidden_layers=3,
         hidden_size=8,
         num_attention_heads=2,
         intermediate_size=16,

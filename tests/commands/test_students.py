@@ -9,6 +9,7 @@ from tests import classifier_runs, saved_models, scripts, trained_weights
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 pytestmark = pytest.mark.slow
 
@@ -97,7 +98,7 @@ def test_learns_a_rule_and_its_export_answers_elsewhere_as_the_script(
     wanted = _probabilities(classifier_runs.rows(trained / "predictions.jsonl"))
     first, second = zip(*_pairs(folder), strict=True)
     rows = saved_models.serve(
-        trained / "export",
+        tf.saved_model.load(str(trained / "export")),
         text_a=list(first),
         text_b=list(second),
         batch_size=7,

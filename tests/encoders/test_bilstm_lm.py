@@ -98,7 +98,7 @@ def _logits(weights, sequence, half):
 
 @pytest.mark.slow
 def test_losses_and_gradients_are_those_of_pytorch(model):
-    rows = _rows()
+    rows = {name: values[:6] for name, values in _rows().items()}
     batch, objective = tensors(rows), pretraining.objective("both_directions")
     variables = model.trained_variables
     with tf.GradientTape() as tape:
@@ -139,7 +139,7 @@ def test_losses_and_gradients_are_those_of_pytorch(model):
 
 def test_neither_direction_sees_what_it_predicts(model):
     """Gradients are exactly 0 to words on the other side of a place."""
-    S, V = 9, CONFIG.vocab_size
+    S, V = 6, CONFIG.vocab_size
     ids = np.random.default_rng(3).permutation(V)[np.newaxis, :S]
     inputs = {"input_ids": ids.astype(np.int32)}
     table = model.bert.embeddings.word_embeddings.value

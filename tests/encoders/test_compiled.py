@@ -65,9 +65,7 @@ def _assert_close(found, expected, tolerance):
     pairs = [tf.nest.flatten(each) for each in (found, expected)]
     for ours, theirs in zip(*pairs, strict=True):
         scale = max(np.abs(theirs).max(), 0.1)
-        np.testing.assert_allclose(
-            ours, theirs, rtol=0, atol=tolerance * scale
-        )
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance * scale)
 
 
 class TestSameNumbers:

@@ -72,6 +72,10 @@ def main(_):
     elif case == "bug of a key":
         {}["seven"]
     elif case == "out of memory":
+        raise tf.errors.ResourceExhaustedError(
+            None, None, "OOM when allocating tensor with shape[1048576,1]"
+        )
+    elif case == "allocation":
         tf.function(lambda n: tf.ones([n, n]))(tf.constant(1 << 20))
     elif case == "interrupted":
         raise KeyboardInterrupt
@@ -138,15 +142,10 @@ _FLAGS = {
 }
 
 
-@pytest.fixture(scope="module")
-def ends(tmp_path_factory):
-    """Case -> (exit code, stdout, stderr)."""
-    folder = tmp_path_factory.mktemp("ends")
+def _ends(folder, names):
+    """Runs the cases; case -> (exit code, stdout, stderr)."""
     (folder / "script.py").write_text(_SCRIPT.replace("\\\\", "\\"))
-    cases = {
-        case: _FLAGS.get(case, [])
-        for case in [*_OTHERS, *_ONE_LINE, *_TRACEBACK]
-    }
+    cases = {case: _FLAGS.get(case, []) for case in names}
     subprocess.run(
         [sys.executable, "script.py", json.dumps(cases)],
         cwd=folder,
@@ -164,6 +163,12 @@ def ends(tmp_path_factory):
         )
         for case in cases
     }
+
+
+@pytest.fixture(scope="module")
+def ends(tmp_path_factory):
+    names = [*_OTHERS, *_ONE_LINE, *_TRACEBACK]
+    return _ends(tmp_path_factory.mktemp("ends"), names)
 
 
 class TestRun:
@@ -195,6 +200,13 @@ class TestRun:
         assert "Traceback (most recent call last)" in err
         assert "script.py" in err
         assert _TRACEBACK[case] in err
+
+    @pytest.mark.exhaustive
+    def test_allocation_that_fails(self, tmp_path):
+        """TensorFlow waits ten seconds for memory."""
+        self.test_too_little_memory(
+            {"out of memory": _ends(tmp_path, ["allocation"])["allocation"]}
+        )
 
     def test_too_little_memory(self, ends):
         code, _, err = ends["out of memory"]

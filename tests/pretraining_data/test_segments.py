@@ -130,8 +130,9 @@ class TestTruncate:
         sides = [(a, b) for a in range(1, 25) for b in range(1, 25)]
         text = make_text(sides)
         chances = segments.Chances(text, 1, 0)
-        whole = text.sentences[:-1].reshape(-1, 2), (
-            text.sentences[1:].reshape(-1, 2)
+        whole = (
+            text.sentences[:-1].reshape(-1, 2),
+            (text.sentences[1:].reshape(-1, 2)),
         )
         first = 2 * np.arange(len(sides))
         for max_tokens in range(2, 30):

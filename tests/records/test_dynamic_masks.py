@@ -58,6 +58,11 @@ def batches(data, number, seed=1, first_step=0, strategy=None):
     ]
 
 
+@pytest.fixture(scope="module", name="first")
+def _first(data):
+    return batches(data, 4)
+
+
 def assert_same(left, right):
     assert len(left) == len(right)
     for one, two in zip(left, right, strict=True):
@@ -65,8 +70,8 @@ def assert_same(left, right):
             np.testing.assert_array_equal(one[name], two[name])
 
 
-def test_are_those_of_masked_records(data):
-    for batch in batches(data, 3):
+def test_are_those_of_masked_records(data, first):
+    for batch in first:
         packed = {"sequence_ids", "position_ids", "cls_positions"}
         packed |= {"next_sentence_weights"}
         expected = {f.name for f in record_types.PRETRAINING.features}
@@ -79,10 +84,10 @@ def test_are_those_of_masked_records(data):
         assert 0.08 < share / batch["input_mask"].sum() < 0.18
 
 
-def test_repeat_for_the_same_seed_and_step(data):
-    assert_same(batches(data, 4), batches(data, 4))
+def test_repeat_for_the_same_seed_and_step(data, first):
+    assert_same(first, batches(data, 4))
     # As after a resume.
-    assert_same(batches(data, 4)[2:], batches(data, 2, first_step=2))
+    assert_same(first[2:], batches(data, 2, first_step=2))
 
 
 def test_are_no_side_effect(data):
@@ -101,12 +106,11 @@ def test_are_no_side_effect(data):
     assert not any(op._is_stateful for op in graph.get_operations())
 
 
-def test_differ_by_seed_and_by_step(data):
-    first = batches(data, 1)[0]
-    other = batches(data, 1, seed=2)[0]
+def test_differ_by_seed_and_by_step(data, first):
+    one, other = first[0], batches(data, 1, seed=2)[0]
     restored = documents.restore
-    np.testing.assert_array_equal(restored(first), restored(other))
-    assert not np.array_equal(first["input_ids"], other["input_ids"])
+    np.testing.assert_array_equal(restored(one), restored(other))
+    assert not np.array_equal(one["input_ids"], other["input_ids"])
     # The same text in the next epoch.
     epoch = sum(reading.count(data[0]))
     rows: dict[bytes, np.ndarray] = {}
@@ -118,11 +122,11 @@ def test_differ_by_seed_and_by_step(data):
     assert again > 0.9 * epoch - B
 
 
-def test_do_not_depend_on_replicas(data, two_replicas):
-    assert_same(batches(data, 3), batches(data, 3, strategy=two_replicas))
+def test_do_not_depend_on_replicas(data, first, two_replicas):
+    assert_same(first, batches(data, 4, strategy=two_replicas))
 
 
-def test_do_not_depend_on_hosts(data):
+def test_do_not_depend_on_hosts(data, first):
     class Host:
         """Stands for a strategy; what a host reads follows from this alone."""
 
@@ -137,9 +141,9 @@ def test_do_not_depend_on_hosts(data):
         def experimental_local_results(self, value):
             return [value]
 
-    hosts = [batches(data, 3, strategy=Host(number)) for number in range(2)]
+    hosts = [batches(data, 4, strategy=Host(number)) for number in range(2)]
     together = [
         {name: np.concatenate([one[name], two[name]]) for name in NAMES}
         for one, two in zip(*hosts, strict=True)
     ]
-    assert_same(batches(data, 3), together)
+    assert_same(first, together)

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-CONFIG = left_to_right.LeftToRightConfig(**samples.SMALL)
+_SIZES = samples.SMALL | {"num_hidden_layers": 1}
+CONFIG = left_to_right.LeftToRightConfig(**_SIZES)
 VOCABULARY = word_pieces.WordPiece(tuple(samples.VOCAB), True)
 LENGTH, TOP_K = 9, 3
 # The last two are longer than the model reads.

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 _PIECES = """
 [PAD] [UNK] [CLS] [SEP] [MASK] want ##want ##ed wa un runn ##ing , the quick
-##est fox . caf ##e 博 推 z ##z [ ] mask ο ##δος ##δοσ
+##est fox . caf ##e 博 推 z ##z [ ] mask ο ##δος ##δοσ ##\U0001d165 ##\U0001d16d
 """
 PIECES = _PIECES.split()
 
@@ -35,6 +35,10 @@ def small() -> text_graph.BertTokenizer:
         ("ΟΔΟΣ ΟΔΟΣΑ", "ο ##δος [UNK]"),
         ("ΟΔΟΣ. ΟΔΟΣ\u0301ο", "ο ##δος . [UNK]"),
         ("the\u2028fox\u00a0.", "the fox ."),
+        ("z" * 200 + " " + "z" * 201, "z" + " ##z" * 199 + " [UNK]"),
+        # Two marks that change places, and a character above all marks.
+        ("z\U0001d16d\U0001d165", "z ##\U0001d165 ##\U0001d16d"),
+        ("ΟΔΟΣ \U0001f600", "ο ##δος [UNK]"),
     ],
 )
 def test_literal_pieces(small, text, pieces):

@@ -200,7 +200,7 @@ def _in_contexts(char):
 @pytest.mark.parametrize(
     ("name", "step"),
     [
-        *_some_and_many(50, 1),
+        *_some_and_many(100, 1),
         pytest.param("uncased characters", 7, marks=pytest.mark.exhaustive),
     ],
 )
@@ -211,7 +211,7 @@ def test_characters(name, step):
     check(_VOCABULARIES[name](every), texts)
 
 
-@pytest.mark.parametrize(("name", "count"), _some_and_many(400, 10_000))
+@pytest.mark.parametrize(("name", "count"), _some_and_many(150, 10_000))
 def test_random_texts(name, count):
     rng = random.Random(0)
     # What the rule of words of byte pairs is about, and symbols.
@@ -266,7 +266,7 @@ def _real_texts(shared_data, count):
         return texts + file.readlines(100 * count)
 
 
-@pytest.mark.parametrize(("name", "count"), _some_and_many(1000, 50_000))
+@pytest.mark.parametrize(("name", "count"), _some_and_many(300, 50_000))
 def test_real_text(name, count, shared_data):
     check(_VOCABULARIES[name](False), _real_texts(shared_data, count))
 
@@ -277,8 +277,8 @@ def test_real_text(name, count, shared_data):
 )
 def test_released_vocabularies(name, every, shared_data):
     pieces = tokenization.load_vocab(shared_data / "vocab" / f"{name}.txt")
-    texts = sample_texts.random_texts(seed=5, count=300)
-    texts += _real_texts(shared_data, 20_000 if every else 500)
+    texts = sample_texts.random_texts(seed=5, count=100)
+    texts += _real_texts(shared_data, 20_000 if every else 200)
     if every and name == "bert_multi_cased":
         chars = sample_texts.characters(every=True)
         texts += map(sample_texts.in_contexts, chars)

@@ -136,19 +136,15 @@ def test_other_libraries_are_said_to_have_none(
 def _serve(tmp_path):
     """Exports a checkpoint's head; both ways of loading answer the same."""
 
-    def serve(folder, asked, names, **said):
+    def serve(folder, asked, **said):
         loaded = bert_tf.load(folder, max_seq_length=LENGTH, **said)
         bert_tf.export(loaded, tmp_path / "export")
         answers = bert_tf.load(tmp_path / "export")(asked)
         for found, expected in zip(answers, loaded(asked), strict=True):
             assert found == expected
-        columns = list(zip(*asked, strict=True)) if len(names) > 1 else [asked]
-        texts = dict(zip(names, map(tf.constant, columns), strict=True))
-        export = tf.saved_model.load(str(tmp_path / "export"))
-        outputs = export.signatures["serving_default"](**texts)
         file = tmp_path / "export" / "assets" / "signs.txt"
         assert file.read_bytes() == VOCABULARY.files["signs.txt"]
-        return outputs, answers
+        return answers
 
     return serve
 
@@ -166,7 +162,11 @@ def test_pairs(tmp_path, serve, head):
     folder, made = write(tmp_path / "model", head)
     pairs = list(zip(TEXTS, OTHERS, strict=True))
     said = {"pairs": True} if head == "classification" else {"head": head}
-    outputs, _ = serve(folder, pairs, ("text_a", "text_b"), **said)
+    serve(folder, pairs, **said)
+    export = tf.saved_model.load(str(tmp_path / "export"))
+    outputs = export.signatures["serving_default"](
+        text_a=tf.constant(TEXTS), text_b=tf.constant(OTHERS)
+    )
     logits = [made(inputs(ids(a), ids(b)))[0].numpy() for a, b in pairs]
     close(outputs["logits"], logits)
 
@@ -175,7 +175,7 @@ def test_pairs(tmp_path, serve, head):
 def test_labels_of_words(tmp_path, serve):
     folder, made = write(tmp_path / "model", "tagging")
     texts = [*TEXTS, "k l m n o p", "q r s t u", "v", "w x", "y z z y"]
-    _, answers = serve(folder, texts, ("text",), scheme="none")
+    answers = serve(folder, texts, scheme="none")
     kinds = set()
     for text, answer in zip(texts, answers, strict=True):
         best = made(inputs(ids(text)))[0].numpy().argmax(-1)
@@ -192,8 +192,7 @@ def test_labels_of_words(tmp_path, serve):
 def test_answers_to_questions(tmp_path, serve):
     folder, made = write(tmp_path / "model", "span")
     asked = list(zip(OTHERS, TEXTS, strict=True))
-    names = ("question", "context")
-    _, answers = serve(folder, asked, names, max_query_length=4)
+    answers = serve(folder, asked, max_query_length=4)
     for (question, context), answer in zip(asked, answers, strict=True):
         logits = made(inputs(ids(question), ids(context)))
         starts, ends = (x[0].numpy() for x in logits)
@@ -212,7 +211,7 @@ def test_answers_to_questions(tmp_path, serve):
 def test_masked_words(tmp_path, serve):
     folder, made = write(tmp_path / "model", "masked_lm")
     texts = ["a [MASK] c", "[MASK] zz d"]
-    _, answers = serve(folder, texts, ("text",), head="masked_lm", top_k=3)
+    answers = serve(folder, texts, head="masked_lm", top_k=3)
     mask = VOCABULARY.special.mask.id
     for text, answer in zip(texts, answers, strict=True):
         words = text.split()

@@ -9,7 +9,7 @@ from bert_tf.errors import InputError
 from bert_tf.exporting import inference
 from bert_tf.tasks.augmentation import candidates, passes, words
 from bert_tf.vocabularies import symbols, word_pieces
-from tests import huggingface_models, tiny_files
+from tests import huggingface_models, tiny_files, tiny_model
 from tests.vocabularies import byte_pair_samples, sentence_models
 
 import keras
@@ -99,6 +99,7 @@ def _expected(theirs, text, masked):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.25])
+@tiny_model.untraced()
 def test_candidates_are_transformers_likeliest(share, theirs, ours):
     # Of the last no second text has room: see test_fill_mask.
     texts = _TEXTS[:-1]
@@ -111,6 +112,7 @@ def test_candidates_are_transformers_likeliest(share, theirs, ours):
         assert len(of_text) == len(text.words)
 
 
+@tiny_model.untraced()
 def test_fill_mask(theirs, ours):
     """A text without room for a second one, by the pipeline itself."""
     _, model, tokenizer = theirs
@@ -128,6 +130,7 @@ def test_fill_mask(theirs, ours):
         assert chosen == sorted(fit[:_NUMBER], key=_VOCAB.index)
 
 
+@tiny_model.untraced()
 def test_batches_of_any_size_find_the_same(ours):
     (*_, read), found = _find(ours, _TEXTS, batch_size=1)
     for batch_size in (5, 64):
@@ -215,6 +218,7 @@ def test_a_vocabulary_that_masks_nothing():
     ],
     ids=["byte pairs", "sentence pieces"],
 )
+@tiny_model.untraced()
 def test_other_families_and_vocabularies(vocabulary, shape):
     """Of random weights: what is found are words, and not those of the text."""
     keras.utils.set_random_seed(1)

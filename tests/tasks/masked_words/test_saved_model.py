@@ -1,6 +1,7 @@
 """Tests of exported masked language models, against the Python path."""
 
 import dataclasses
+import functools
 import json
 
 from bert_tf import heads, modeling
@@ -24,7 +25,7 @@ VOCAB = _PIECES.split()
 VOCABULARY = word_pieces.WordPiece(tuple(VOCAB), True)
 LENGTH = 12
 TOP_K = 4
-CONFIG = saved_models.config(VOCAB)
+CONFIG = saved_models.config(VOCAB, layers=1)
 TEXTS = [
     "What a [MASK].",
     "no mask",
@@ -59,6 +60,12 @@ def saved(model, tmp_path_factory):
     return path
 
 
+@pytest.fixture(scope="module")
+def loaded(saved):
+    return tf.saved_model.load(str(saved))
+
+
+@functools.cache
 def python_masks(model, text):
     """Windows in Python, each read alone: for each mask [(piece, score)]."""
     tokenizer = VOCABULARY.tokenizer()
@@ -107,15 +114,15 @@ def check(rows, model):
 
 
 @pytest.mark.slow
-def test_served_words_are_those_of_python(model, saved):
-    rows = saved_models.serve(saved, text=TEXTS)
+def test_served_words_are_those_of_python(model, loaded):
+    rows = saved_models.serve(loaded, text=TEXTS)
     check(rows, model)
-    check(saved_models.serve(saved, batch_size=1, text=TEXTS), model)
+    check(saved_models.serve(loaded, batch_size=1, text=TEXTS), model)
     found = {p for row in rows["piece"] for mask in row for p in mask}
     assert len(found) > TOP_K + 1, "the test would see no difference"
     assert found & {"##ever", "##δος", "##s"}
 
-    nothing = tf.saved_model.load(str(saved))(tf.constant([], tf.string))
+    nothing = loaded(tf.constant([], tf.string))
     assert nothing["count"].shape == [0]
     assert nothing["piece"].shape == [0, 0, TOP_K]
 
@@ -141,12 +148,11 @@ def test_arguments_must_fit(model):
 
 
 @pytest.mark.parametrize(("rows", "length"), [(1, 3), (4, 16), (0, 5)])
-def test_ids_of_any_batch_and_length(rows, length, model, saved):
+def test_ids_of_any_batch_and_length(rows, length, model, loaded):
     inputs = saved_models.some_ids(rows, length, len(VOCAB))
     places = np.random.default_rng(1).integers(0, length, [rows, 2])
     inputs["masked_lm_positions"] = places.astype(np.int32)
     inputs = {name: tf.constant(ids) for name, ids in inputs.items()}
-    loaded = tf.saved_model.load(str(saved))
     found = loaded.signatures["serve_ids"](**inputs)
     logits = model(inputs).numpy()  # [B, P, V]
     best = np.argsort(-logits, axis=-1, kind="stable")[..., :TOP_K]

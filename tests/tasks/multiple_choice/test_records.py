@@ -6,12 +6,14 @@ from bert_tf.tasks import batches
 from bert_tf.tasks.multiple_choice import problems as choice_problems
 from bert_tf.tasks.multiple_choice import records as choice_records
 from bert_tf.text import graph as text_graph
+from tests import tiny_model
 from tests.tasks.multiple_choice import test_saved_model as reference
 
 import numpy as np
 import tensorflow as tf
 
 
+@tiny_model.untraced()
 def test_long_problems_are_encoded_a_few_at_a_time(tmp_path, monkeypatch):
     problems = [
         choice_problems.Problem(str(i), "a film " * size, ("good", "a film"), 0)
@@ -37,6 +39,7 @@ def test_long_problems_are_encoded_a_few_at_a_time(tmp_path, monkeypatch):
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
+@tiny_model.untraced()
 def test_rows_are_those_of_python(tmp_path):
     problems = [
         choice_problems.Problem(str(i), prompt, tuple(own), i % 3 or None)

@@ -62,6 +62,11 @@ def python_row(prompt, choice, length=LENGTH):
     return tokenizer.convert_tokens_to_ids(pieces), segments
 
 
+@pytest.fixture(scope="module")
+def loaded(saved):
+    return tf.saved_model.load(str(saved))
+
+
 def python_logits(model, prompt, choices):
     """Each choice by itself, [K]; what is empty is none."""
     logits = []
@@ -80,9 +85,9 @@ def python_logits(model, prompt, choices):
 
 
 @pytest.mark.slow
-def test_a_saved_model_gives_what_python_gives(model, saved, tmp_path):
+def test_a_saved_model_gives_what_python_gives(model, loaded):
     found = saved_models.serve(
-        saved, batch_size=2, prompt=PROMPTS, choices=CHOICES
+        loaded, batch_size=2, prompt=PROMPTS, choices=CHOICES
     )
     logits = np.array(
         [python_logits(model, *x) for x in zip(PROMPTS, CHOICES, strict=True)]
@@ -99,8 +104,7 @@ def test_a_saved_model_gives_what_python_gives(model, saved, tmp_path):
     assert len(set(found["choice"])) > 1, "the test would see no difference"
 
 
-def test_any_number_of_choices_and_ids(model, saved):
-    loaded = tf.saved_model.load(str(saved))
+def test_any_number_of_choices_and_ids(model, loaded):
     for choices in (["good"], ["good", "bad", "film", "a", "what"]):
         found = loaded(tf.constant(["What a film."]), tf.constant([choices]))
         expected = python_logits(model, "What a film.", choices)
