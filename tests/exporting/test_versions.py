@@ -4,14 +4,17 @@ import pathlib
 
 from bert_tf.errors import InputError
 from bert_tf.exporting import versions
+from bert_tf.storage import run_lock
 from tests import processes
 
 import pytest
 
 
 @pytest.fixture(params=["", "file://"], ids=["path", "address"])
-def model(request, tmp_path):
+def model(request, tmp_path, monkeypatch):
     """A model's folder by its path, and by an address as buckets have them."""
+    # Nobody else takes the lock, so there is nothing to wait for.
+    monkeypatch.setitem(run_lock.hold.__kwdefaults__, "settle", 0.01)
     return f"{request.param}{tmp_path}/mrpc"
 
 
