@@ -47,6 +47,8 @@ for name, (path, *_) in asked.items():
 if any(answer["foreign"] for answer in answers.values()):
     import tensorflow_text
 for name, (path, signature, inputs, size) in asked.items():
+    if not inputs:
+        continue
     serve = tf.saved_model.load(path).signatures[signature]
     rows = answers[name]["rows"]
     for i in range(0, len(next(iter(inputs.values()))), size):
@@ -98,7 +100,8 @@ class Asked(NamedTuple):
 
     Attributes:
         path: Of the SavedModel.
-        inputs: Those of the signature, a value for each row.
+        inputs: Those of the signature, a value for each row. Without any, only
+            the model's ops are looked at.
         signature: Which one.
         batch_size: Rows at a time.
     """
@@ -116,8 +119,6 @@ def serve(
     **inputs: Sequence,
 ) -> dict[str, list[Any]]:
     """Serves rows of a SavedModel in this process.
-
-    tests/exporting/test_signatures.py asks a stranger about each head.
 
     Args:
         loaded: The SavedModel.

@@ -223,28 +223,30 @@ def test_a_row_without_a_token_has_no_vector():
 
 @pytest.mark.slow
 def test_a_stranger_answers_as_we_do(tmp_path):
-    """Also with int8 weights, and where texts are single."""
-    names = (*exports.NAMES, "one text")
-    paths = {name: exports.exported(name) for name in names}
-    paths["int8"] = exports.exported("classification", weights="int8")
-    servers = {name: exports.server(name) for name in names}
-    servers["int8"] = serving_session.Server(paths["int8"])
-    texts = dict.fromkeys(("text_a", "prompt", "question"), exports.TEXTS_A)
-    texts |= dict.fromkeys(("text_b", "context"), exports.TEXTS_B)
-    texts |= {"text": [f"{text} [MASK]" for text in exports.TEXTS_A]}
-    texts |= {"choices": exports.PAIRS}
-    asked = {
-        name: saved_models.Asked(
-            paths[name],
-            {x: texts[x] for x in server.signatures["serving_default"].inputs},
-        )
-        for name, server in servers.items()
+    """Has the ops of every head, and answers some, also with int8 weights."""
+    int8 = exports.exported("classification", weights="int8")
+    servers = {name: exports.server(name) for name in ("masked_lm", "span")}
+    servers["int8"] = serving_session.Server(int8)
+    texts = {
+        "text": [f"{text} [MASK]" for text in exports.TEXTS_A],
+        **dict.fromkeys(("text_a", "question"), exports.TEXTS_A),
+        **dict.fromkeys(("text_b", "context"), exports.TEXTS_B),
     }
+    asked = {
+        name: saved_models.Asked(exports.exported(name), {})
+        for name in (*exports.NAMES, "one text")
+    }
+    asked["int8"] = saved_models.Asked(int8, {})
+    for name, server in servers.items():
+        taken = server.signatures["serving_default"].inputs
+        inputs = {column: texts[column] for column in taken}
+        asked[name] = asked[name]._replace(inputs=inputs)
     found = saved_models.serve_all_elsewhere(
         tmp_path, asked, (saved_models.WORD_PIECES,)
     )
     for name, server in servers.items():
         outputs = server.ask("serving_default", **asked[name].inputs)
+        assert found[name].keys() == outputs.keys()
         for output, values in outputs.items():
             if values.dtype == object:
                 values = np.vectorize(bytes.decode, [object])(values)
