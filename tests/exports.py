@@ -97,8 +97,6 @@ NAMES = (
     *("classification", "tagging", "span", "multiple_choice"),
     *("masked_lm", "next_sentence", "next_piece", "encoder"),
 )
-# With the variants of the classifier.
-ALL_NAMES = (*NAMES, "one text", "several labels", "regression")
 
 
 def model(name: str, config: modeling.BertConfig = CONFIG) -> keras.Model:

@@ -1,11 +1,15 @@
 """Kernels that oneDNN keeps: batches of all sizes take them as they lie."""
 
-import json
 import re
 
+from bert_tf import kept_kernels, modeling
+from bert_tf.exporting import inference
 from tests import processes
 
+import keras
+import numpy as np
 import pytest
+import tensorflow as tf
 
 # The lengths of each batch's rows: few places and many, few rows and many, and
 # with padding that is left out, of few tokens and of many.
@@ -13,39 +17,41 @@ _BATCHES = [
     *([4], [1], [30], [70], [3] * 8, [100], [12] * 8, [100] * 3),
     *([10, 3, 40, 2], [100, 3], [40, *[1] * 8], [60, 40, 1, 30]),
 ]
-_ASK = """
-import json
-import sys
-
-import numpy as np
-import tensorflow as tf
-
-from bert_tf import modeling
-from bert_tf.exporting import inference
-
-config = modeling.BertConfig(
-    vocab_size=50,
-    hidden_size=256,
-    num_hidden_layers=2,
-    num_attention_heads=4,
-    intermediate_size=512,
-)
-bert = inference.of(modeling.Bert(config), reads_all=False)
-spec = tf.TensorSpec([None, None], tf.int32)
-
-
-@tf.function(input_signature=[spec], autograph=False)
-def ask(mask):
-    inputs = {"input_ids": mask, "input_mask": mask, "segment_ids": 0 * mask}
-    return bert(inputs, positions=mask[:, :1] * 0).pooled
-
-
-for turn in ("first", "second"):
-    print("turn", turn, flush=True)
-    for lengths in json.loads(sys.argv[1]):
-        places = np.arange(max(lengths)) < np.array(lengths)[:, np.newaxis]
-        ask(tf.constant(places, tf.int32))
+_SAVE = """
+    import sys
+    import numpy as np
+    from tests.exporting import test_kept_kernels as tests
+    np.save(sys.argv[1], tests._answers())
 """
+
+
+def _answers():
+    """Returns the vectors of all batches, each asked twice."""
+    keras.utils.set_random_seed(1)
+    config = modeling.BertConfig(
+        vocab_size=50,
+        hidden_size=256,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=512,
+    )
+    bert = inference.of(modeling.Bert(config), reads_all=False)
+    spec = tf.TensorSpec([None, None], tf.int32)
+
+    @tf.function(input_signature=[spec, spec], autograph=False)
+    def ask(ids, mask):
+        inputs = {"input_ids": ids, "input_mask": mask, "segment_ids": 0 * ids}
+        return bert(inputs, positions=mask[:, :1] * 0).pooled
+
+    found = []
+    for turn in ("first", "second"):
+        print("turn", turn, flush=True)
+        rng = np.random.default_rng(0)
+        for lengths in _BATCHES:
+            mask = np.arange(max(lengths)) < np.array(lengths)[:, np.newaxis]
+            ids = rng.integers(0, config.vocab_size, mask.shape)
+            found.append(ask(tf.constant(ids, tf.int32), np.int32(mask)))
+    return np.concatenate(found)
 
 
 def _laid_out(said):
@@ -54,11 +60,14 @@ def _laid_out(said):
 
 
 @pytest.mark.slow
-def test_a_kernel_is_laid_out_once(monkeypatch):
-    monkeypatch.setenv("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "1")
+def test_a_kernel_is_laid_out_once_and_answers_as_before(monkeypatch, tmp_path):
+    monkeypatch.delenv(kept_kernels.VARIABLE, raising=False)
+    dropped, out = _answers(), tmp_path / "kept.npy"
+    monkeypatch.setenv(kept_kernels.VARIABLE, "1")
     monkeypatch.setenv("ONEDNN_VERBOSE", "1")
-    code, said, errors = processes.run(_ASK, json.dumps(_BATCHES))
+    code, said, errors = processes.run(_SAVE, out)
     assert code == 0, errors
+    np.testing.assert_allclose(np.load(out), dropped, rtol=0, atol=5e-6)
     if not re.search(r"info,cpu,isa:.*AVX(2|-512)", said):
         pytest.skip("oneDNN lays kernels out in blocks with AVX2 and AVX-512.")
     first, second = said.split("turn second\n")

@@ -5,7 +5,6 @@ the rules of TensorFlow Serving; the client talks to a real server of gRPC.
 """
 
 import concurrent.futures
-import functools
 import itertools
 import json
 import pathlib
@@ -13,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.exporting import server_configs, version_labels, warmup
+from bert_tf.exporting import server_configs, version_labels
 from tests import exports
 from tests.exporting import test_server_configs as configs
 
@@ -56,20 +55,20 @@ def answer(name: str, body: str) -> dict[str, Any]:
     """
     asked = json.loads(body)
     key = asked.pop("signature_name", "serving_default")
-    signature = _signatures(name)[key]
+    serve = exports.made(name).signatures[key]
     ((form, values),) = asked.items()
     columns = _columns(values) if form == "instances" else values
+    specs = _specs(serve)
     if not isinstance(columns, dict):  # Of one input the name may be left out.
-        (only,) = signature.inputs
+        (only,) = specs
         columns = {only: columns}
     # What has a default may be left out by gRPC only.
-    assert columns.keys() == signature.inputs.keys()
+    assert columns.keys() == specs.keys()
     inputs = {
-        key: tf.constant(value, tf.as_dtype(signature.inputs[key].dtype))
+        key: tf.constant(value, specs[key].dtype)
         for key, value in columns.items()
     }
-    outputs = exports.loaded(name).signatures[key](**inputs)
-    found = {key: _json(x.numpy()) for key, x in outputs.items()}
+    found = {key: _json(x.numpy()) for key, x in serve(**inputs).items()}
     # Of one output the name is left out.
     only = next(iter(found.values()))
     if form == "inputs":
@@ -80,9 +79,11 @@ def answer(name: str, body: str) -> dict[str, Any]:
     return {"predictions": [dict(zip(found, x, strict=True)) for x in rows]}
 
 
-@functools.cache
-def _signatures(name: str) -> dict[str, Any]:
-    return warmup.read_signatures(str(exports.exported(name)))
+def _specs(serve: Any) -> dict[str, tf.TensorSpec]:
+    """Returns the inputs of a signature."""
+    function = serve.get_concrete_function()
+    specs = tf.nest.flatten(function.structured_input_signature)
+    return {spec.name: spec for spec in specs}
 
 
 def _columns(rows: list[Any]) -> Any:
@@ -133,10 +134,11 @@ def test_bodies_are_answered_as_the_page_says(heading):
             assert row["count"] == len(row["type"])
             continue
         assert shape_of(given) == shape_of(expected)
-    signature = _signatures(SECTIONS[heading])["serving_default"]
+    serve = exports.made(SECTIONS[heading]).signatures["serving_default"]
     text = re.split(rf"^### {heading}$", PAGE, flags=re.M)[1]
     text = re.split(r"^##", text, flags=re.M)[0]
-    for name in (*signature.inputs, *signature.outputs):
+    outputs = serve.get_concrete_function().structured_outputs
+    for name in (*_specs(serve), *outputs):
         assert f"`{name}`" in text or f'"{name}"' in text, name
 
 
@@ -157,7 +159,7 @@ def test_client_of_grpc():
     from tensorflow_serving.apis import predict_pb2
     from tensorflow_serving.apis import prediction_service_pb2_grpc as service
 
-    signatures = exports.loaded("classification").signatures
+    signatures = exports.made("classification").signatures
 
     class Servicer(service.PredictionServiceServicer):
         def Predict(self, request, context):  # noqa: N802 (as it is there)
