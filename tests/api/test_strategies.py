@@ -9,7 +9,12 @@ import keras
 import numpy as np
 import pytest
 
-_CONFIG = tiny_files.CONFIG
+_CONFIG = dataclasses.replace(
+    tiny_files.CONFIG,
+    num_hidden_layers=1,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+)
 _ROWS, _LENGTH = 16, 8
 _CLASSES = {
     "BertClassifier": (
@@ -54,10 +59,7 @@ def _losses(name):
     """Returns the losses of fit and evaluate, and the predictions."""
     make, labels = _CLASSES[name]
     keras.utils.set_random_seed(1)
-    config = dataclasses.replace(
-        _CONFIG, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
-    )
-    model = make(bert_tf.Bert(config))
+    model = make(bert_tf.Bert(_CONFIG))
     model.compile(
         keras.optimizers.Adam(1e-3),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
@@ -75,9 +77,7 @@ def _losses(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", combinations.some(["BertMaskedLM"], _CLASSES)
-)
+@pytest.mark.parametrize("name", combinations.some(["BertMaskedLM"], _CLASSES))
 def test_two_replicas_lose_what_one_loses(name, two_replicas):
     losses, logits = _losses(name)
     with two_replicas.scope():

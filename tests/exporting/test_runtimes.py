@@ -211,21 +211,30 @@ def test_int8_answers_and_is_smaller(made, head, export_format):
 )
 def test_scripts_write_and_ask(export_format, tmp_path):
     _needs(export_format)
-    run = exports.run("one text")
+    run, path = exports.run("one text"), tmp_path / "1"
+    model = _earlier(path, export_format)
     code = scripts.run_here(
         "export_saved_model",
-        *(f"--model_dir={run}", f"--export_dir={tmp_path}/1"),
+        *(f"--model_dir={run}", f"--export_dir={path}", "--overwrite"),
         f"--format={export_format}",
     )
     assert not code
     lines = ["what a film", "Bad, bad film.", "good"]
     expected = runs.answers(tmp_path, lines, f"--model_dir={run}")
-    found = runs.answers(tmp_path, lines, f"--saved_model={tmp_path}/1")
+    found = runs.answers(tmp_path, lines, f"--saved_model={path}")
     _same(found, expected)
-    model = runtimes.RUNTIMES[export_format].file
-    assert {*os.listdir(tmp_path / "1")} == {
+    assert {*os.listdir(path)} == {
         *(original.CONFIG, "vocab.txt", "export.json", "labels.txt", model)
     }
+
+
+def _earlier(path, export_format):
+    """Writes an earlier export, of which only the names are right."""
+    path.mkdir()
+    model = runtimes.RUNTIMES[export_format].file
+    (path / model).write_bytes(b"an earlier one")
+    (path / "export.json").write_text("{}")
+    return model
 
 
 # ---- Refusals ----------------------------------------------------------------
@@ -252,18 +261,13 @@ def test_damaged_files(export_format, tmp_path):
         bert_tf.load(path)
 
 
-def test_nothing_is_overwritten_unasked(small, tmp_path):
+@pytest.mark.parametrize("export_format", runtimes.RUNTIMES)
+def test_nothing_is_overwritten_unasked(small, tmp_path, export_format):
     path = tmp_path / "1"
-    path.mkdir()
-    (path / "model.tflite").write_bytes(b"an earlier one")
-    (path / "export.json").write_text("{}")
-    for form in runtimes.RUNTIMES:
-        with pytest.raises(InputError, match="new folder"):
-            bert_tf.export(small, path, format=form)
-    assert (path / "model.tflite").read_bytes() == b"an earlier one"
-    _needs("litert")
-    bert_tf.export(small, path, True, format="litert", weights="int8")
-    assert json.loads((path / "export.json").read_text())["weights"] == "int8"
+    model = _earlier(path, export_format)
+    with pytest.raises(InputError, match="new folder"):
+        bert_tf.export(small, path, format=export_format)
+    assert (path / model).read_bytes() == b"an earlier one"
 
 
 def test_int8_of_a_head_that_keeps_floats(small, tmp_path):
