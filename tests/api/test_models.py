@@ -220,7 +220,7 @@ class TestFit:
         ("kind", "targets"),
         [
             _rarely("BertTagger", np.ones([6, 9], int)),
-            ("BertSpanFinder", (tiny.LABELS, tiny.LABELS)),
+            _rarely("BertSpanFinder", (tiny.LABELS, tiny.LABELS)),
             _rarely("BertMultipleChoice", tiny.LABELS),
             _rarely("BertMaskedLM", np.ones([6, 4], int)),
             _rarely("BertNextSentence", tiny.LABELS),

@@ -159,12 +159,12 @@ def test_paths_of_one_run_and_its_checkpoint(tmp_path, run, loaded):
     best = tmp_path / "run" / "best"
     leaves_out = shutil.ignore_patterns("flags.txt", "checkpoint", ".done")
     shutil.copytree(run, best, ignore=leaves_out)
-    assert bert_tf.load(best).max_seq_length == 12
-    assert bert_tf.load(best)(_TEXTS) == loaded(_TEXTS)
+    model = bert_tf.load(best)
+    assert model.max_seq_length == 12
+    assert model(_TEXTS) == loaded(_TEXTS)
     # Away from the run nothing says so.
     moved = best.rename(tmp_path / "moved")
-    model = bert_tf.load(moved)
-    assert model.max_seq_length == 16
+    assert bert_tf.load(moved).max_seq_length == 16
     assert bert_tf.load(moved, max_seq_length=12)(_TEXTS) == loaded(_TEXTS)
     with pytest.raises(bert_tf.InputError, match="goes with the folder of a"):
         bert_tf.load(moved, use_checkpoint="last")

@@ -78,7 +78,17 @@ def _compare(model, head, theirs):
         np.testing.assert_allclose(ours, their, rtol=0, atol=samples.TOLERANCE)
 
 
-@pytest.mark.parametrize("architecture, head, changes", _MODELS)
+# Those heads of a family that others have too: every second one.
+_ALIKE = {"classification", "tagging", "span", "multiple_choice"}
+
+
+@pytest.mark.parametrize(
+    "architecture, head, changes",
+    combinations.some(
+        [x for i, x in enumerate(_MODELS) if i % 2 or x[1] not in _ALIKE],
+        _MODELS,
+    ),
+)
 def test_transformers(tmp_path, architecture, head, changes):
     theirs = hf.make(architecture, **changes)
     source = hf.save(theirs, tmp_path / "theirs")

@@ -15,6 +15,8 @@ import keras_hub
 import numpy as np
 import pytest
 
+# Weights of a real size are those of a real model, below.
+_SIZES = combinations.some([samples.SMALL], [samples.SMALL, samples.WIDE])
 _UNCASED = (*keras_hub_names.of_texts("word_pieces", True),)
 
 
@@ -52,7 +54,7 @@ def compare_encoders(model, theirs):
 
 
 class TestReading:
-    @pytest.mark.parametrize("sizes", [samples.SMALL, samples.WIDE])
+    @pytest.mark.parametrize("sizes", _SIZES, ids=["small", "wide"])
     def test_hidden_states_of_all_layers(self, tmp_path, sizes):
         theirs = backbone(sizes)
         model, head = samples.load(preset(theirs, tmp_path))
@@ -75,11 +77,7 @@ class TestReading:
         inputs = samples.batch(model.bert.config)
         close(model(inputs), theirs(their_inputs(inputs)))
 
-    @pytest.mark.parametrize(
-        "sizes",
-        combinations.some([samples.SMALL], [samples.SMALL, samples.WIDE]),
-        ids=["small", "wide"],
-    )
+    @pytest.mark.parametrize("sizes", _SIZES, ids=["small", "wide"])
     def test_logits_of_masked_words(self, tmp_path, sizes):
         theirs = randomized(keras_hub.models.BertMaskedLM(backbone(sizes)))
         model, head = samples.load(preset(theirs, tmp_path))

@@ -113,8 +113,7 @@ _SHORT = ["the cat sat", "a dog . on the mat", "", "w1 w2 w3 " * 9]
 @pytest.mark.parametrize(
     ("mode", "normalize", "length", "expected"),
     [
-        ("cls", False, None, Vectors("cls", False, 20, "last")),
-        ("cls", True, 12, Vectors("cls", True, 12, "last")),
+        ("cls", True, None, Vectors("cls", True, 20, "last")),
         ("mean", False, 9, Vectors("mean", False, 9, "last")),
     ],
 )

@@ -175,23 +175,23 @@ def test_masked_words_and_multiple_choice(bert):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "kind, changes",
+    "kind, head, changes",
     [
-        (roberta.RobertaConfig, {"type_vocab_size": 1}),
+        (roberta.RobertaConfig, heads.BertTagger, {"type_vocab_size": 1}),
         (
-            distilbert.DistilBertConfig,
+            *(distilbert.DistilBertConfig, heads.BertClassifier),
             {"type_vocab_size": 0, "pooler_act": "relu"},
         ),
     ],
 )
-def test_encoders_that_compute_as_bert(kind, changes):
+def test_encoders_that_compute_as_bert(kind, head, changes):
     bert = encoder(kind, hidden_act="gelu_erf", **changes)
     inputs = batch([40, 3, 17])
     if changes["type_vocab_size"]:
         inputs["segment_ids"] = tf.zeros_like(inputs["input_ids"])
-    for head in (heads.BertClassifier(bert, 3), heads.BertTagger(bert, 3)):
-        assert isinstance(inference.of(head), inference.Model)
-        check_head(head, inputs, served=inference.of)
+    made = head(bert, 3)
+    assert isinstance(inference.of(made), inference.Model)
+    check_head(made, inputs, served=inference.of)
 
 
 def test_padding_is_not_computed(bert):
