@@ -1,6 +1,5 @@
-"""Importing bert_tf takes no time, and offers names that are then imported."""
+"""Importing bert_tf loads no library, and offers names imported on demand."""
 
-import re
 import subprocess
 import sys
 
@@ -9,23 +8,13 @@ import bert_tf
 import pytest
 
 
-def python(*arguments):
-    return subprocess.run(
-        [sys.executable, *arguments], check=True, capture_output=True, text=True
-    )
-
-
-def test_import_is_instant_and_loads_no_tensorflow():
+def test_import_loads_no_tensorflow():
     code = (
         "import sys, bert_tf; dir(bert_tf); bert_tf.InputError;"
-        "print(sorted({'tensorflow', 'keras', 'numpy'} & set(sys.modules)))"
+        "print({'tensorflow', 'keras', 'numpy'} & set(sys.modules))"
     )
-    done = python("-X", "importtime", "-c", code)
-    assert done.stdout.strip() == "[]"
-    (line,) = re.findall(r"import time:.*\| bert_tf\n", done.stderr)
-    own, cumulative = map(int, re.findall(r"\d+", line)[:2])
-    assert own < 50_000, "microseconds"
-    assert cumulative < 100_000
+    found = subprocess.check_output([sys.executable, "-c", code], text=True)
+    assert found == "set()\n"
 
 
 def test_public_names():

@@ -50,10 +50,6 @@ def test_half_downloaded(folder, cut):
             {"model_type": "ernie", "architectures": ["ErnieModel"]},
             r"config.json: This is an ernie model.*es=\['ErnieModel'\]",
         ),
-        (
-            {"is_decoder": True},
-            "config.json: This BERT computes otherwise .*is_decoder=True",
-        ),
     ],
 )
 def test_a_config_that_does_not_fit(folder, changes, message):

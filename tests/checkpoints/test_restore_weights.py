@@ -136,15 +136,6 @@ def _write(path):
     tf1_files.write(str(path), {"global_step": np.array(1, np.int64)})
 
 
-def test_the_newest_checkpoint_that_the_folder_names(tmp_path):
-    for step in (1, 2):
-        _write(tmp_path / f"model.ckpt-{step}")
-    paths = [str(tmp_path / f"model.ckpt-{step}") for step in (1, 2)]
-    tf1_files.write_state(str(tmp_path), paths)
-    # Of two, and not refused as ambiguous.
-    assert tf1_files.find(str(tmp_path)) == paths[1]
-
-
 def test_the_only_checkpoint_beside_what_a_killed_process_left(tmp_path):
     _write(tmp_path / "some.ckpt")
     for end in ("index", "data-00000-of-00001"):

@@ -1,8 +1,6 @@
 """Promotion and rollback while a server runs, as an operator does them."""
 
-import concurrent.futures
 import shutil
-import threading
 
 from bert_tf.exporting import server_configs
 from tests import scripts
@@ -15,7 +13,6 @@ pytest.importorskip(
 )
 
 PATH = "/v1/models/film"
-ASKED = {"instances": ["a good film"]}
 
 
 def label(folder, *flags):
@@ -42,62 +39,6 @@ def version_of(server, where):
     return int(found["model_spec"]["version"]) if status == 200 else status
 
 
-@pytest.mark.exhaustive
-@pytest.mark.slow
-def test_promotion_and_rollback_under_load(pairs, tmp_path):
-    """Labels move without a start of the server, and no request is lost."""
-    base = tmp_path / "film"
-    for number in (1, 2):
-        shutil.copytree(pairs / "1", base / str(number))
-        server_configs.add(str(tmp_path), str(base), number)
-    is_done = threading.Event()
-    statuses: set[int] = set()
-
-    def ask(server):
-        while not is_done.is_set():
-            for where in ("", "/labels/stable"):
-                status, _ = server.post(f"{PATH}{where}:predict", ASKED)
-                statuses.add(status)
-
-    with (
-        served.start(
-            tmp_path / "log" / "server",
-            f"--config_dir={tmp_path}",
-            "--poll_seconds=0.2",
-        ) as server,
-        concurrent.futures.ThreadPoolExecutor(2) as clients,
-    ):
-        wait_for(server, {"": 2, "/labels/stable": 1, "/labels/canary": 2})
-        assert version_of(server, "/versions/1") == 1
-        asking = [clients.submit(ask, server) for _ in range(2)]
-        try:
-            said = label(tmp_path, "--stable=2")
-            assert said == f"film  {base}\n  1  previous\n  2  stable\n"
-            wait_for(
-                server,
-                {"": 2, "/labels/stable": 2, "/labels/previous": 1},
-            )
-            assert version_of(server, "/labels/canary") == 400
-            label(tmp_path, "--model=film", "--rollback")
-            # Without a label, too.
-            wait_for(server, {"": 1, "/labels/stable": 1, "/versions/2": 404})
-            # A version of now, and one that is not there yet.
-            shutil.copytree(pairs / "1", base / "3.tmp")
-            (base / "3.tmp").rename(base / "3")
-            label(tmp_path, "--canary=3")
-            wait_for(server, {"": 3, "/labels/stable": 1, "/labels/canary": 3})
-            (tmp_path / "models.config").write_text("model_config_list {")
-            wait_for_log(server, "models.config is not followed")
-            wait_for(server, {"": 3, "/labels/stable": 1, "/labels/canary": 3})
-        finally:
-            is_done.set()
-        for client in asking:
-            client.result()
-        told = server.run.stderr.count("models.config is not followed")
-    assert statuses == {200}
-    assert told == 1
-
-
 def test_listing(tmp_path):
     base = tmp_path / "film"
     for number in (1, 2, 3):
@@ -111,15 +52,31 @@ def test_listing(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_version_that_cannot_be_loaded_leaves_the_others(pairs, tmp_path):
-    base = tmp_path / "film"
+def test_promotion_and_rollback(pairs, tmp_path):
+    """Labels move without a start of the server."""
+    base, config = tmp_path / "film", tmp_path / "models.config"
     shutil.copytree(pairs / "1", base / "1")
     server_configs.add(str(tmp_path), str(base), 1)
     flags = f"--config_dir={tmp_path}", "--poll_seconds=0.2"
     with served.start(tmp_path / "log", *flags) as server:
+        # A version that cannot be loaded leaves the others.
         (base / "2").mkdir()
         label(tmp_path, "--canary=2")
         wait_for_log(server, "film can't be loaded")
         wait_for(server, {"": 1, "/labels/stable": 1, "/labels/canary": 400})
         shutil.copytree(pairs / "1", base / "2", dirs_exist_ok=True)
         wait_for(server, {"": 2, "/labels/stable": 1, "/labels/canary": 2})
+        said = label(tmp_path, "--stable=2")
+        assert said == f"film  {base}\n  1  previous\n  2  stable\n"
+        wait_for(server, {"": 2, "/labels/stable": 2, "/labels/previous": 1})
+        assert version_of(server, "/versions/1") == 1
+        assert version_of(server, "/labels/canary") == 400
+        label(tmp_path, "--model=film", "--rollback")
+        # Without a label, too.
+        rolled_back = {"": 1, "/labels/stable": 1, "/versions/2": 404}
+        wait_for(server, rolled_back)
+        config.write_text("model_config_list {")
+        wait_for_log(server, "models.config is not followed")
+        wait_for(server, rolled_back)
+        told = server.run.stderr.count("models.config is not followed")
+    assert told == 1
