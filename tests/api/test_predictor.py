@@ -87,6 +87,7 @@ def test_pairs_as_tuples_and_dictionaries(tmp_path, pairs):
 
 _MASKED = ["a [MASK].", "[MASK] film [MASK]"]
 _SPANS = [("what", "a film what a film"), ("a", "what")]
+_VECTORS = {"head": "encoder", "unit": "cls", "normalize": True}
 _CHOICES = [("what", ["a", "film"]), ("a", ("film", "what", "a"))]
 
 
@@ -95,16 +96,13 @@ _CHOICES = [("what", ["a", "film"]), ("a", ("film", "what", "a"))]
     ("name", "inputs", "names", "options"),
     [
         ("pretraining", _MASKED, ["text"], {"top_k": 3}),
-        (
-            *("pretraining", _MASKED, ["text"]),
-            {"head": "encoder", "unit": "cls", "normalize": True},
-        ),
         *(
-            pytest.param(*each, {}, marks=pytest.mark.exhaustive)
+            pytest.param(*each, marks=pytest.mark.exhaustive)
             for each in (
-                ("tagging", ["Berlin film", "a"], ["text"]),
-                ("span", _SPANS, ["question", "context"]),
-                ("multiple_choice", _CHOICES, ["prompt", "choices"]),
+                ("pretraining", _MASKED, ["text"], _VECTORS),
+                ("tagging", ["Berlin film", "a"], ["text"], {}),
+                ("span", _SPANS, ["question", "context"], {}),
+                ("multiple_choice", _CHOICES, ["prompt", "choices"], {}),
             )
         ),
     ],

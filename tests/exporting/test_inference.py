@@ -157,7 +157,7 @@ def check_head(head, *batches, served=inference.Model):
         lambda bert: heads.BertClassifier(bert, 3),
         lambda bert: heads.BertTagger(bert, 3),
         heads.BertSpanFinder,
-        heads.BertNextSentence,
+        pytest.param(heads.BertNextSentence, marks=pytest.mark.exhaustive),
     ],
 )
 def test_heads(bert, make):

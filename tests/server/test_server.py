@@ -253,7 +253,7 @@ class TestBadRequests:
 class TestVersions:
     @pytest.mark.slow
     def test_a_new_one_takes_over_under_load(self, pairs, tmp_path):
-        """A broken one does not; no request is lost."""
+        """A broken one does not; no request is lost, nor at the end."""
         base = tmp_path / "models" / "film"
         shutil.copytree(pairs / "1", base / "1")
         is_done = threading.Event()
@@ -295,10 +295,31 @@ class TestVersions:
                 is_done.set()
             for client in asking:
                 client.result()
+            self._end(server, clients)
         assert {status for status, _ in answers} == {200}
         # Labels and scores of the one, a vector of the other.
         kinds = {type(answer["predictions"][0]) for _, answer in answers}
         assert kinds == {dict, list}
+
+    def _end(self, server, clients):
+        """Stops the server, which answers what is under way."""
+        # Takes a while: 20,000 rows of a batch after the other.
+        asked = {"instances": ["a good film " * 3] * 20_000}
+        path = "/v1/models/film:predict"
+        under_way = [clients.submit(server.post, path, asked) for _ in range(2)]
+        waiting = b'waiting_requests{model="film"} 2.0'
+        served.wait_for(lambda: waiting in server.ask("GET", "/metrics")[1])
+        assert not any(answer.done() for answer in under_way)
+        server.run.kill(15)
+        for answer in under_way:
+            status, found = answer.result()
+            assert status == 200
+            assert len(found["predictions"]) == 20_000
+        assert server.run.wait(60) == 0
+        with pytest.raises(ConnectionError):
+            server.ask("GET", "/readyz")
+        # Lines for models, for start and end, and none for requests.
+        assert "predict" not in server.run.stderr
 
     def _wait_for(self, server, version, state):
         """Waits until a version is in a state."""
@@ -311,35 +332,6 @@ class TestVersions:
             ]
 
         served.wait_for(is_there)
-
-
-class TestEnd:
-    @pytest.mark.slow
-    def test_what_is_under_way_is_answered(self, pairs, tmp_path):
-        with (
-            served.start(tmp_path, f"--model=a={pairs},b={pairs}/1") as server,
-            concurrent.futures.ThreadPoolExecutor(4) as clients,
-        ):
-            # Takes a while: 20,000 rows of a batch after the other.
-            asked = {"instances": ["a good film " * 3] * 20_000}
-            answers = [
-                clients.submit(server.post, f"/v1/models/{name}:predict", asked)
-                for name in ("a", "b", "a")
-            ]
-            waiting = b'waiting_requests{model="a"} 2.0'
-            served.wait_for(lambda: waiting in server.ask("GET", "/metrics")[1])
-            assert not any(answer.done() for answer in answers)
-            server.run.kill(15)
-            for answer in answers:
-                status, found = answer.result()
-                assert status == 200
-                assert len(found["predictions"]) == 20_000
-            assert server.run.wait(60) == 0
-            with pytest.raises(ConnectionError):
-                server.ask("GET", "/readyz")
-        # One line for each model and for start and end, none for requests.
-        assert "Traceback" not in server.run.stderr
-        assert "predict" not in server.run.stderr
 
 
 # ---- What clients of others may do ------------------------------------------
