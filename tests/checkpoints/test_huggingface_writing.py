@@ -23,11 +23,7 @@ def convert(folder, model, **given):
 
 
 @pytest.mark.parametrize(
-    "head, act",
-    [
-        ("classification", "gelu"),
-        *(("masked_lm", act) for act in ("gelu", "gelu_erf", "relu")),
-    ],
+    "head, act", [("classification", "gelu"), ("masked_lm", "relu")]
 )
 def test_transformers_loads_it(tmp_path, head, act):
     config = dataclasses.replace(_CONFIG, hidden_act=act, layer_norm_eps=1e-6)
