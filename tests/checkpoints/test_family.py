@@ -195,14 +195,18 @@ _KINDS = [
     ("TextClassifier", "classification"),
     ("MaskedLM", "masked_lm"),
 ]
-_PRESETS = [*_ROWS, albert.ALBERT]
+_PRESETS = [families.BERT, *_ROWS, albert.ALBERT]
 
 
 @pytest.mark.parametrize(
     "row, kind, head",
     combinations.some(
-        [(x, *y) for x, y in zip(_PRESETS * 2, _KINDS * 2, strict=True)]
-        + [(albert.ALBERT, *_KINDS[0])],
+        [
+            *((families.BERT, *kind) for kind in _KINDS[1:]),
+            (roberta.ROBERTA, *_KINDS[0]),
+            (distilbert.DISTILBERT, *_KINDS[1]),
+            *((albert.ALBERT, *kind) for kind in _KINDS[::2]),
+        ],
         [(x, *y) for x in _PRESETS for y in _KINDS],
     ),
 )

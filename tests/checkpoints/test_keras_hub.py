@@ -69,25 +69,6 @@ class TestReading:
         for own, their in zip(ours, states, strict=True):
             close(own, their)
 
-    def test_logits_of_a_classifier(self, tmp_path):
-        kind = keras_hub.models.BertTextClassifier
-        theirs = randomized(kind(backbone(), samples.NUM_LABELS))
-        model, head = samples.load(preset(theirs, tmp_path))
-        assert head == "classification"
-        inputs = samples.batch(model.bert.config)
-        close(model(inputs), theirs(their_inputs(inputs)))
-
-    @pytest.mark.parametrize("sizes", _SIZES, ids=["small", "wide"])
-    def test_logits_of_masked_words(self, tmp_path, sizes):
-        theirs = randomized(keras_hub.models.BertMaskedLM(backbone(sizes)))
-        model, head = samples.load(preset(theirs, tmp_path))
-        assert head == "masked_lm"
-        config = model.bert.config
-        # The head computes otherwise than the encoder.
-        assert (config.hidden_act, config.transform_act) == ("gelu", "gelu_erf")
-        inputs = samples.batch(config)
-        close(model(inputs), theirs(their_inputs(inputs, positions=True)))
-
     def test_vocabulary(self, tmp_path):
         models = keras_hub.models
         tokenizer = models.BertTokenizer(samples.VOCAB, lowercase=True)
