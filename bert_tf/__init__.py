@@ -40,22 +40,43 @@ if TYPE_CHECKING:
     )
     from bert_tf.api.predictor import Predictor, load
     from bert_tf.api.tokenizer import Tokenizer
+    from bert_tf.checkpoints.formats import open_checkpoint
+    from bert_tf.configuration import BertConfig
     from bert_tf.errors import InputError
+    from bert_tf.optimization import (
+        AdamWeightDecay,
+        BiasCorrectedAdamW,
+        Lamb,
+        UncorrectedLamb,
+    )
+    from bert_tf.tokenization import FullTokenizer
+    from bert_tf.training import schedules
+    from bert_tf.training.loop import Objective, make_train_steps
 
 __all__ = [
+    "AdamWeightDecay",
     "Bert",
     "BertClassifier",
+    "BertConfig",
     "BertMaskedLM",
     "BertMultipleChoice",
     "BertNextSentence",
     "BertPretrainer",
     "BertSpanFinder",
     "BertTagger",
+    "BiasCorrectedAdamW",
+    "FullTokenizer",
     "InputError",
+    "Lamb",
+    "Objective",
     "Predictor",
     "Tokenizer",
+    "UncorrectedLamb",
     "export",
     "load",
+    "make_train_steps",
+    "open_checkpoint",
+    "schedules",
 ]
 
 __version__ = "0.1.0"
@@ -98,11 +119,21 @@ if _is_a_script():
 
 # Where those are that do not stand with the Keras models.
 _PLACES = {
+    **dict.fromkeys(
+        ("AdamWeightDecay", "BiasCorrectedAdamW", "Lamb", "UncorrectedLamb"),
+        "optimization",
+    ),
+    "BertConfig": "configuration",
+    "FullTokenizer": "tokenization",
     "InputError": "errors",
+    "Objective": "training.loop",
     "Predictor": "api.predictor",
     "Tokenizer": "api.tokenizer",
     "export": "api.exports",
     "load": "api.predictor",
+    "make_train_steps": "training.loop",
+    "open_checkpoint": "checkpoints.formats",
+    "schedules": "training",
 }
 
 
@@ -111,7 +142,11 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     place = f"{__name__}.{_PLACES.get(name, 'api.models')}"
-    value = getattr(_import_quietly(place), name)
+    module = _import_quietly(place)
+    # A module of a package becomes an attribute of it once it is imported.
+    if not hasattr(module, name):
+        _import_quietly(f"{place}.{name}")
+    value = getattr(module, name)
     globals()[name] = value
     return value
 

@@ -40,7 +40,9 @@ def sizes_of(lengths: tf.Tensor, sequences: tf.Tensor) -> dict[str, tf.Tensor]:
 def sizes_of_rows(batch: Batch) -> dict[str, tf.Tensor]:
     """Returns the sizes of a batch whose rows are sequences by themselves."""
     lengths = tf.reduce_sum(tf.cast(batch["input_mask"], tf.float32), -1)
-    return sizes_of(lengths, tf.reduce_sum(batch["row_weights"]))
+    # Of a batch that names no weights each row counts once.
+    weights = batch.get("row_weights", tf.ones_like(lengths, tf.float32))
+    return sizes_of(lengths, tf.reduce_sum(weights))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -377,7 +379,7 @@ def add_up(
 
     They are computed one after the other: only one needs memory at a time.
     """
-    rows = batch["row_weights"].shape[0]
+    rows = next(iter(batch.values())).shape[0]
     if rows % count:
         raise InputError(
             "The batch of a replica must be a multiple of the number of "

@@ -20,7 +20,7 @@ def test_import_loads_no_tensorflow():
 def test_public_names():
     assert set(bert_tf.__all__) <= set(dir(bert_tf))
     assert issubclass(bert_tf.InputError, ValueError)
-    for name in ("load", "export", "Predictor", "Tokenizer"):
-        assert getattr(bert_tf, name).__doc__
+    for name in bert_tf.__all__:
+        assert getattr(bert_tf, name).__doc__, name
     with pytest.raises(AttributeError, match="has no attribute 'laod'"):
         bert_tf.laod  # noqa: B018

@@ -91,19 +91,20 @@ _VECTORS = {"head": "encoder", "unit": "cls", "normalize": True}
 _CHOICES = [("what", ["a", "film"]), ("a", ("film", "what", "a"))]
 
 
+def _exhaustive(*cases: tuple[Any, ...]) -> list[Any]:
+    return [pytest.param(*x, marks=pytest.mark.exhaustive) for x in cases]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "inputs", "names", "options"),
     [
         ("pretraining", _MASKED, ["text"], {"top_k": 3}),
-        *(
-            pytest.param(*each, marks=pytest.mark.exhaustive)
-            for each in (
-                ("pretraining", _MASKED, ["text"], _VECTORS),
-                ("tagging", ["Berlin film", "a"], ["text"], {}),
-                ("span", _SPANS, ["question", "context"], {}),
-                ("multiple_choice", _CHOICES, ["prompt", "choices"], {}),
-            )
+        *_exhaustive(
+            ("pretraining", _MASKED, ["text"], _VECTORS),
+            ("tagging", ["Berlin film", "a"], ["text"], {}),
+            ("span", _SPANS, ["question", "context"], {}),
+            ("multiple_choice", _CHOICES, ["prompt", "choices"], {}),
         ),
     ],
 )
