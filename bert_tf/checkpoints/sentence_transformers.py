@@ -126,7 +126,7 @@ def _modules(root: str) -> list[dict[str, Any]]:
         return []
     try:
         modules = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(
             f"{path} is not JSON: {error}. Copy or download the folder again."
         ) from error

@@ -33,6 +33,8 @@ import tensorflow as tf
 import tensorflow_text as text
 
 _MAX_CHARS = tokenization.MAX_CHARS_PER_WORD
+# FastWordpieceTokenizer's limit of a piece.
+_MAX_BYTES = 256
 _SPACE = ord(" ")
 _SIGMA, _FINAL_SIGMA = ord("Σ"), ord("ς")
 
@@ -281,12 +283,23 @@ def _without_unreachable(vocab: Sequence[str]) -> list[str]:
     """Replaces pieces with white space or control characters by stand-ins.
 
     The Python tokenizer never finds them, as no word holds such characters;
-    FastWordpieceTokenizer would, or refuses them.
+    FastWordpieceTokenizer would, or refuses them. Longer ones than any word it
+    refuses as well. Raises InputError for what a word can be, and it does not
+    take.
     """
     words = tokenization.BasicTokenizer(do_lower_case=False)
 
     def is_reachable(piece: str) -> bool:
         piece = piece.removeprefix(tokenization.SUFFIX_INDICATOR)
+        if len(piece) > _MAX_CHARS:
+            return False
+        if len(piece.encode("utf-8", "replace")) > _MAX_BYTES:
+            raise InputError(
+                "A token of the vocabulary must have at most "
+                f"{_MAX_BYTES} bytes in UTF-8: remove it, or replace its line "
+                f"by a name such as [unused1]. Received: {piece[:20]!r}..., "
+                f"{len(piece.encode())} bytes"
+            )
         return piece != "" and "".join(words.tokenize(piece)) == piece
 
     return [

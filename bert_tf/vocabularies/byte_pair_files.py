@@ -116,9 +116,9 @@ def _parse_vocab(data: bytes, name: str) -> tuple[str, ...]:
     text = _text(data, name)
     try:
         found = json.loads(text, object_pairs_hook=lambda x: _Pairs(x, name))
-    except json.JSONDecodeError as error:
-        problem = input_files.explain_text(data[:64])
-        problem = problem or f"line {error.lineno}: {error.msg}"
+    # Also of lists in lists without end.
+    except (json.JSONDecodeError, RecursionError) as error:
+        problem = input_files.explain_text(data[:64]) or str(error)
         raise InputError(
             f"{name} is not whole JSON: {problem}. {_GIVE}. "
             f"Received: {text[:20]!r}"

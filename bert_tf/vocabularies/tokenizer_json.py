@@ -28,7 +28,8 @@ def is_tokenizer(data: bytes) -> bool:
         return False
     try:
         found = json.loads(data)
-    except ValueError:
+    # Also of lists in lists without end.
+    except (ValueError, RecursionError):
         return False
     return isinstance(found, dict) and isinstance(found.get("model"), dict)
 

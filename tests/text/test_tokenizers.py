@@ -307,6 +307,13 @@ def test_pieces_that_no_text_reaches(do_lower_case):
     check(word_pieces.WordPiece(tuple(vocab), do_lower_case), texts)
 
 
+def test_pieces_that_are_too_long():
+    vocab = ["[UNK]", "[CLS]", "[SEP]", "a", "##a", "a" * 201, "##" + "é" * 201]
+    check(word_pieces.WordPiece(tuple(vocab), True), ["a" * 200, "a" * 201])
+    with pytest.raises(InputError, match=r"at most 256 bytes.*'ккк.*260 bytes"):
+        text_graph.of(word_pieces.WordPiece((*vocab, "к" * 130), True))
+
+
 def test_merges_that_are_not_in_order():
     pieces = list(byte_pair_samples.SPECIAL)
     pieces += byte_pairs.byte_pair_files.BYTES

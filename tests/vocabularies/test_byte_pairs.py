@@ -150,7 +150,9 @@ def _bytes(**more):
 @pytest.mark.parametrize(
     ("name", "data", "named"),
     [
-        ("vocab.json", b'{"a": 0', "is not whole JSON: line 1"),
+        ("vocab.json", b'{"a": 0', "is not whole JSON: Expecting"),
+        ("vocab.json", b"[" * 100_000, "is not whole JSON: maximum recursion"),
+        ("vocab.json", b'{"model":' * 100_000, "is not whole JSON"),
         ("vocab.json", b"[PAD]\n[UNK]\n", "is not whole JSON"),
         ("vocab.json", b"\xff\xfea", "UTF-16"),
         ("vocab.json", b"[1]", "must map pieces to numbers"),
