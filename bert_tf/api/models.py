@@ -26,10 +26,13 @@ models as well, and whatever a model is called: they are given where `Bert` is
 made. Made inside a layer's own `build` or `call`, they have its path before.
 """
 
+import dataclasses
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from bert_tf import heads, modeling
+from bert_tf.api import lora as lora_files
 from bert_tf.api import paths, sources, text_reading
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
@@ -70,6 +73,63 @@ class Bert(modeling.Bert):
     """
 
     reading: text_reading.Reading | None = None
+    lora: lora_files.Lora | None = None
+
+    def enable_lora(
+        self,
+        rank: int = 8,
+        alpha: float | None = None,
+        targets: Sequence[str] = ("query", "value"),
+    ) -> None:
+        """Freezes the encoder but for small matrices added to its kernels.
+
+        Heads and other layers of a model stay as they are. Compile afterwards.
+
+        Args:
+            rank: Of the matrices: a kernel [in, out] gets [in, rank] and
+                [rank, out].
+            alpha: Their product counts alpha / rank; by default once.
+            targets: Which dense layers of each transformer layer: some of
+                "query", "key", "value" and "dense", the last all others,
+                with the pooler's.
+
+        Raises:
+            InputError: It has some already, or a value is bad.
+        """
+        if self.lora:
+            raise InputError(
+                "The encoder has LoRA already: use merge_lora() first. "
+                f"Received: rank={self.lora.rank}"
+            )
+        lora = lora_files.Lora(rank, alpha or rank, tuple(targets))
+        lora_files.enable(self, lora)
+        self.lora = lora
+
+    def merge_lora(self) -> None:
+        """Makes the matrices a part of the kernels, which are trained again."""
+        lora_files.merge(self, self._known_lora())
+        self.lora = None
+
+    def save_lora(self, folder: str | os.PathLike[str]) -> None:
+        """Writes the matrices alone into a new folder, as peft does."""
+        lora_files.save(self, self._known_lora(), folder)
+
+    def load_lora(self, folder: str | os.PathLike[str]) -> None:
+        """Adds the matrices of such a folder, also one that peft wrote.
+
+        Raises:
+            InputError: It holds no LoRA, or one of another model.
+        """
+        lora, values = lora_files.read(folder)
+        if self.lora is None:
+            lora_files.enable(self, lora)
+            self.lora = lora
+        lora_files.assign(self, lora, values)
+
+    def _known_lora(self) -> lora_files.Lora:
+        if self.lora is None:
+            raise InputError("The encoder has no LoRA: use enable_lora().")
+        return self.lora
 
     def make_parts(self) -> None:
         """Makes its parts; InputError for encoders that are more than BERT."""
@@ -125,6 +185,7 @@ class Bert(modeling.Bert):
             "bert_config": families.to_values(self.config),
             "frozen": frozen,
             "reading": self.reading and self.reading.to_config(),
+            "lora": self.lora and dataclasses.asdict(self.lora),
         }
 
     @classmethod
@@ -135,8 +196,12 @@ class Bert(modeling.Bert):
         values = dict(config)
         trainable, frozen = values.pop("trainable", True), values.pop("frozen")
         architecture = families.from_values(values.pop("bert_config"))
-        known = values.pop("reading", None)
+        known, lora = values.pop("reading", None), values.pop("lora", None)
         model = cls(architecture, **values)
+        if lora:
+            targets = tuple(lora["targets"])
+            model.lora = lora_files.Lora(**lora | {"targets": targets})
+            lora_files.enable(model, model.lora)
         if known:
             model.reading = text_reading.Reading.from_config(known)
         # Afterwards, so that it reaches every layer.

@@ -35,7 +35,13 @@ def of_policy(policy: keras.DTypePolicy) -> Iterator[None]:
 
 
 class Dense(keras.layers.Layer):
-    """`x @ kernel + bias`; kernel [in_size, out_size]."""
+    """`x @ kernel + bias`; kernel [in_size, out_size].
+
+    `enable_lora` adds a product of two small matrices to the kernel, which are
+    trained in its place (Hu et al., 2021, LoRA).
+    """
+
+    lora_scale: float | None = None  # of that product; None: there is none
 
     def __init__(
         self, config: BertConfig, in_size: int, out_size: int, **kwargs: Any
@@ -45,7 +51,7 @@ class Dense(keras.layers.Layer):
         self.kernel_initializer = initializer(config)
 
     def build(self, input_shape=None):
-        self.kernel = self.add_weight(
+        self._kernel = self.add_weight(
             name="kernel",
             shape=self.shape,
             initializer=self.kernel_initializer,
@@ -53,6 +59,41 @@ class Dense(keras.layers.Layer):
         self.bias = self.add_weight(
             name="bias", shape=self.shape[1:], initializer="zeros"
         )
+
+    @property
+    def kernel(self):
+        """What `x` is multiplied by, [in_size, out_size]."""
+        if self.lora_scale is None:
+            return self._kernel
+        product = tf.matmul(
+            tf.convert_to_tensor(self.lora_a), tf.convert_to_tensor(self.lora_b)
+        )
+        return self._kernel + self.lora_scale * product
+
+    def enable_lora(self, rank: int, scale: float) -> None:
+        """Adds `scale * a @ b`: [in_size, rank] and zeros [rank, out_size]."""
+        self._tracker.unlock()
+        self.lora_a = self.add_weight(
+            name="lora_a",
+            shape=(self.shape[0], rank),
+            initializer="he_uniform",
+        )
+        self.lora_b = self.add_weight(
+            name="lora_b", shape=(rank, self.shape[1]), initializer="zeros"
+        )
+        self._tracker.lock()
+        self._kernel.trainable = False
+        self.lora_scale = scale
+
+    def merge_lora(self) -> None:
+        """Makes the product a part of the kernel, which is trained again."""
+        self._kernel.assign(self.kernel)
+        self._tracker.unlock()
+        for variable in (self.lora_a, self.lora_b):
+            self._untrack_variable(variable)
+        self._tracker.lock()
+        self._kernel.trainable = True
+        self.lora_scale = None
 
     def call(self, x):  # [..., in_size]
         return ops.affine(x, self.kernel, self.bias)  # [..., out_size]

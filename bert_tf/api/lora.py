@@ -1,0 +1,236 @@
+"""LoRA for the Keras models: small matrices that are trained for an encoder.
+
+Hu et al., 2021, https://arxiv.org/abs/2106.09685. Adapters are kept in the
+files of the library peft, which reads ours and whose ours are.
+"""
+
+import dataclasses
+import json
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bert_tf import files
+from bert_tf.checkpoints import opened
+from bert_tf.encoders import layers
+from bert_tf.errors import InputError
+
+import numpy as np
+import safetensors
+from absl import logging
+from safetensors import numpy as safetensors_numpy
+
+_WEIGHTS, _CONFIG = "adapter_model.safetensors", "adapter_config.json"
+TARGETS = ("query", "key", "value", "dense")
+
+# What peft calls a layer, whatever is before it, and the matrix.
+_NAME = re.compile(
+    r"(encoder\.layer\.\d+\.[\w.]+|pooler\.dense)"
+    r"\.lora_([AB])(?:\.default)?\.weight$"
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Lora:
+    """Which layers have matrices, and of what size.
+
+    Attributes:
+        rank: The columns of the first, the rows of the second.
+        alpha: Their product counts alpha / rank.
+        targets: Names of the dense layers of each transformer layer.
+        is_stabilized: Whether it counts alpha / sqrt(rank) instead
+            (Kalajdzievski, 2023, rsLoRA).
+    """
+
+    rank: int
+    alpha: float
+    targets: tuple[str, ...]
+    is_stabilized: bool = False
+
+    def __post_init__(self):
+        is_whole = isinstance(self.rank, int) and not isinstance(
+            self.rank, bool
+        )
+        if not is_whole or self.rank < 1:
+            raise InputError(
+                "rank must be a whole number from 1 up. "
+                f"Received: rank={self.rank!r}"
+            )
+        if not isinstance(self.alpha, int | float) or self.alpha <= 0:
+            raise InputError(
+                "alpha must be a positive number. "
+                f"Received: alpha={self.alpha!r}"
+            )
+        unknown = sorted(set(self.targets) - set(TARGETS))
+        if unknown or not self.targets:
+            raise InputError(
+                f"targets must be some of {', '.join(TARGETS)}. "
+                f"Received: targets={', '.join(unknown) or 'none'}"
+            )
+
+    @property
+    def scale(self) -> float:
+        """What the product of the matrices is multiplied by."""
+        divisor = math.sqrt(self.rank) if self.is_stabilized else self.rank
+        return self.alpha / divisor
+
+
+def dense_layers(model: Any) -> dict[str, layers.Dense]:
+    """Returns the dense layers of an encoder, by peft's names."""
+    found = {}
+    for layer in model._flatten_layers():
+        if isinstance(layer, layers.Dense):
+            path = re.sub(r".*?(encoder|pooler)/", r"\1/", layer._kernel.path)
+            path = path.replace("layer_", "layer.").removesuffix("/kernel")
+            found[path.replace("/", ".")] = layer
+    return found
+
+
+def _targets(model: Any, lora: Lora) -> dict[str, layers.Dense]:
+    return {
+        name: layer
+        for name, layer in dense_layers(model).items()
+        if name.rpartition(".")[2] in lora.targets
+    }
+
+
+def enable(model: Any, lora: Lora) -> None:
+    """Adds matrices to an encoder, and freezes all else of it."""
+    for variable in model.variables:
+        variable.trainable = False
+    for layer in _targets(model, lora).values():
+        layer.enable_lora(lora.rank, lora.scale)
+
+
+def merge(model: Any, lora: Lora) -> None:
+    """Makes the matrices a part of the kernels, and trains all again."""
+    for layer in _targets(model, lora).values():
+        layer.merge_lora()
+    for variable in model.variables:
+        variable.trainable = True
+
+
+def merged_variables(model: Any) -> dict[str, Any]:
+    """Returns what a model computes with, by the names in checkpoints."""
+    found = {variable.path: variable for variable in model.variables}
+    for layer in dense_layers(model).values():
+        if layer.lora_scale is not None:
+            del found[layer.lora_a.path], found[layer.lora_b.path]
+            found[layer._kernel.path] = layer.kernel
+    return found
+
+
+# ---- Files -------------------------------------------------------------------
+
+
+def save(model: Any, lora: Lora, folder: str | os.PathLike[str]) -> None:
+    """Writes the matrices into a new folder."""
+    tensors = {}
+    for name, layer in _targets(model, lora).items():
+        # peft multiplies by what PyTorch's kernels are, turned.
+        for matrix, value in (("A", layer.lora_a), ("B", layer.lora_b)):
+            key = f"base_model.model.bert.{name}.lora_{matrix}.weight"
+            tensors[key] = np.ascontiguousarray(np.asarray(value).T)
+    config = {
+        "bias": "none",
+        "fan_in_fan_out": False,
+        "lora_alpha": lora.alpha,
+        "lora_dropout": 0.0,
+        "peft_type": "LORA",
+        "r": lora.rank,
+        "target_modules": list(lora.targets),
+        "use_rslora": lora.is_stabilized,
+    }
+    path = os.fspath(folder)
+    data = safetensors_numpy.save(tensors, metadata={"format": "pt"})
+    with files.new_folder(path, False, len(data)) as new:
+        files.write_bytes(os.path.join(new, _WEIGHTS), data)
+        files.write_json(os.path.join(new, _CONFIG), config)
+
+
+def read(folder: str | os.PathLike[str]) -> tuple[Lora, dict[str, np.ndarray]]:
+    """Reads an adapter of peft, by the names of `dense_layers` and A or B.
+
+    Raises:
+        InputError: It is none, or computes otherwise than LoRA.
+    """
+    path = os.fspath(folder)
+    config = opened.read_json(path, _CONFIG, target_modules=list)
+    weights = os.path.join(path, _WEIGHTS)
+    if not config or not os.path.exists(weights):
+        raise InputError(
+            f"{path} holds no adapter: it needs {_CONFIG} and {_WEIGHTS}."
+        )
+    _check(config, path)
+    try:
+        tensors = safetensors_numpy.load_file(weights)
+    except safetensors.SafetensorError as error:
+        raise InputError(
+            f"{weights} can't be read: {error}. Copy or download it again."
+        ) from error
+    values = {}
+    for name, value in tensors.items():
+        match = _NAME.search(name)
+        if match:
+            values[f"{match[1]}.{match[2]}"] = np.asarray(value, np.float32).T
+    left = sorted(x for x in tensors if not _NAME.search(x))
+    if others := [x for x in left if "lora_" in x]:
+        raise InputError(
+            f"{path}: only dense layers of the encoder have LoRA here. Merge "
+            "the adapter into its model with peft, by merge_and_unload. "
+            f"Received: {others[0]}"
+        )
+    if left:
+        logging.warning("%s: not used: %s.", path, ", ".join(left))
+    targets = [str(x).rpartition(".")[2] for x in config["target_modules"]]
+    lora = Lora(
+        config.get("r"),
+        config.get("lora_alpha"),
+        tuple(sorted(set(targets))),
+        bool(config.get("use_rslora")),
+    )
+    return lora, values
+
+
+# Fields of peft that change what is computed -> what they must be.
+_USUAL: Mapping[str, Sequence[Any]] = {
+    "peft_type": ("LORA",),
+    "bias": ("none", None),
+    "use_dora": (False, None),
+    "fan_in_fan_out": (False, None),
+    "rank_pattern": ({}, None),
+    "alpha_pattern": ({}, None),
+    "layers_to_transform": (None,),
+}
+
+
+def _check(config: Mapping[str, Any], path: str) -> None:
+    for name, allowed in _USUAL.items():
+        if config.get(name) not in allowed:
+            raise InputError(
+                f"{path}: adapters with {name} of this kind can't be read. "
+                "Merge them into the model with peft, by merge_and_unload. "
+                f"Received: {name}={json.dumps(config.get(name))}"
+            )
+
+
+def assign(model: Any, lora: Lora, values: Mapping[str, np.ndarray]) -> None:
+    """Sets the matrices; InputError if they are not those of the layers."""
+    found = {
+        f"{name}.{matrix}": variable
+        for name, layer in _targets(model, lora).items()
+        for matrix, variable in (("A", layer.lora_a), ("B", layer.lora_b))
+    }
+    wrong = sorted(found.keys() ^ values.keys()) or [
+        name for name in found if found[name].shape != values[name].shape
+    ]
+    if wrong:
+        raise InputError(
+            "The adapter is not one of this model: it must have two matrices "
+            f"for each of {len(found) // 2} layers. Received: {wrong[0]} is "
+            "missing, too much or of another shape"
+        )
+    for name, variable in found.items():
+        variable.assign(values[name])

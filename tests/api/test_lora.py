@@ -1,0 +1,158 @@
+"""LoRA: what is computed, trained and kept."""
+
+import json
+
+import bert_tf
+from bert_tf.errors import InputError
+from tests import reference
+from tests.api import keras_models as tiny
+
+import keras
+import numpy as np
+import pytest
+from safetensors import numpy as safetensors_numpy
+
+_RANK, _ALPHA = 2, 3.0
+_TARGETS = ("value", "dense")
+
+
+@pytest.fixture
+def model():
+    """A classifier whose matrices are not zero."""
+    found = tiny.classifier()
+    found.bert.enable_lora(_RANK, _ALPHA, _TARGETS)
+    for variable in found.variables:
+        if "lora" in variable.path:
+            shape = variable.shape
+            values = np.random.default_rng(len(variable.path)).normal(
+                size=shape
+            )
+            variable.assign(values)
+    return found
+
+
+def _merged(model):
+    """The weights with the product in them, by the paper's formula."""
+    weights = reference.weights_of(model.variables)
+    for name in [x for x in weights if x.endswith("lora_a")]:
+        layer = name.removesuffix("lora_a")
+        product = weights.pop(name) @ weights.pop(f"{layer}lora_b")
+        weights[f"{layer}kernel"] += _ALPHA / _RANK * product
+    return weights
+
+
+def test_the_formula(model):
+    weights = _merged(model)
+    expected = reference.classify(model.bert.config, weights, tiny.INPUTS)
+    # Value, attention/output, intermediate and output twice, and the pooler.
+    assert sum("lora_a" in x.path for x in model.variables) == 9
+    tiny.close(model(tiny.INPUTS), expected)
+    model.bert.merge_lora()
+    assert not any("lora" in x.path for x in model.variables)
+    assert all(x.trainable for x in model.variables)
+    tiny.close(model(tiny.INPUTS), expected)
+
+
+def test_nothing_changes_at_first():
+    model = tiny.classifier()
+    expected = np.asarray(model(tiny.INPUTS))
+    model.bert.enable_lora()
+    np.testing.assert_array_equal(model(tiny.INPUTS), expected)
+    with pytest.raises(InputError, match="has LoRA already"):
+        model.bert.enable_lora()
+
+
+def test_only_matrices_and_the_head_are_trained(model):
+    before = {x.path: np.asarray(x) for x in model.variables}
+    model.compile(keras.optimizers.Adam(1e-2), tiny.ENTROPY)
+    model.fit(tiny.INPUTS, tiny.LABELS, epochs=2, verbose=0)
+    changed = {
+        x.path
+        for x in model.variables
+        if not np.array_equal(before[x.path], np.asarray(x))
+    }
+    matrices = {x for x in before if "lora" in x}
+    assert changed == {*matrices, "output_weights", "output_bias"}
+
+
+def test_adapters_are_files_of_peft(model, tmp_path):
+    model.bert.save_lora(tmp_path / "adapter")
+    tensors = safetensors_numpy.load_file(
+        tmp_path / "adapter" / "adapter_model.safetensors"
+    )
+    name = "base_model.model.bert.encoder.layer.1.attention.self.value"
+    weights = reference.weights_of(model.variables)
+    ours = "bert/encoder/layer_1/attention/self/value"
+    # There a matrix is applied as in PyTorch: x @ A.T @ B.T.
+    for matrix in "AB":
+        np.testing.assert_array_equal(
+            tensors[f"{name}.lora_{matrix}.weight"].T,
+            weights[f"{ours}/lora_{matrix.lower()}"],
+        )
+    other = tiny.classifier()
+    other.bert.load_lora(tmp_path / "adapter")
+    np.testing.assert_array_equal(
+        other(tiny.INPUTS), np.asarray(model(tiny.INPUTS))
+    )
+    # Of a model without a head, and of layers that have none here.
+    renamed = {x.replace("bert.", "", 1): y for x, y in tensors.items()}
+    path = tmp_path / "adapter" / "adapter_model.safetensors"
+    safetensors_numpy.save_file(renamed, path)
+    other.bert.load_lora(tmp_path / "adapter")
+    tensors["base_model.model.classifier.lora_A.weight"] = np.ones((2, 8))
+    safetensors_numpy.save_file(tensors, path)
+    with pytest.raises(InputError, match=r"Received: .*classifier\.lora_A"):
+        other.bert.load_lora(tmp_path / "adapter")
+
+
+def test_it_is_kept_in_keras_files_and_merged_in_exports(model, tmp_path):
+    path = tmp_path / "model.keras"
+    model.save(path)
+    again = keras.saving.load_model(path)
+    expected = np.asarray(model(tiny.INPUTS))
+    np.testing.assert_array_equal(again(tiny.INPUTS), expected)
+    assert again.bert.lora == model.bert.lora
+    assert len(again.trainable_variables) == len(model.trainable_variables)
+    vocab = [*["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"], *"abcdefgh"]
+    vocab += [f"##{i}" for i in range(tiny.PLAIN.vocab_size - len(vocab))]
+    bert_tf.export(model, tmp_path / "export", vocab=vocab, max_seq_length=8)
+    answer = bert_tf.load(tmp_path / "export")("a b")
+    ids = [[2, vocab.index("a"), vocab.index("b"), 3]]
+    logits = np.asarray(model({"input_ids": np.array(ids, np.int32)}))[0]
+    likely = np.exp(logits) / np.exp(logits).sum()
+    found = list(answer["probabilities"].values())
+    tiny.close(found, likely)
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"use_dora": True}, "use_dora=true"),
+        ({"peft_type": "IA3"}, 'peft_type="IA3"'),
+        ({"r": 0}, "rank=0"),
+        ({"target_modules": ["lm_head"]}, "targets=lm_head"),
+        ({"target_modules": ["query"]}, "The adapter is not one of this"),
+    ],
+)
+def test_other_adapters_are_refused(model, tmp_path, changes, named):
+    model.bert.save_lora(tmp_path / "adapter")
+    path = tmp_path / "adapter" / "adapter_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    with pytest.raises(InputError, match=named) as error:
+        tiny.classifier().bert.load_lora(tmp_path / "adapter")
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_missing(tmp_path):
+    encoder = tiny.classifier().bert
+    with pytest.raises(InputError, match="holds no adapter"):
+        encoder.load_lora(tmp_path)
+    with pytest.raises(InputError, match=r"use enable_lora\(\)"):
+        encoder.merge_lora()
+    for arguments, named in (
+        ((0,), "rank=0"),
+        ((2, -1.0), "alpha=-1.0"),
+        ((2, None, ["all"]), "targets=all"),
+    ):
+        with pytest.raises(InputError, match=named):
+            encoder.enable_lora(*arguments)
