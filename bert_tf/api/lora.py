@@ -185,9 +185,12 @@ def read(folder: str | os.PathLike[str]) -> tuple[Lora, dict[str, np.ndarray]]:
     if left:
         logging.warning("%s: not used: %s.", path, ", ".join(left))
     targets = [str(x).rpartition(".")[2] for x in config["target_modules"]]
+    # Their values are checked there, whatever their types.
+    rank: Any = config.get("r")
+    alpha: Any = config.get("lora_alpha")
     lora = Lora(
-        config.get("r"),
-        config.get("lora_alpha"),
+        rank,
+        alpha,
         tuple(sorted(set(targets))),
         bool(config.get("use_rslora")),
     )
