@@ -456,6 +456,7 @@ def check_settings(path: epath.Path, settings: Mapping[str, Any]) -> None:
         )
     there = beside(path)
     is_other = bool(there.added) or dict(there.settings) != settings
+    is_other &= bool(there.added or there.settings) or file.exists()
     if is_other and not (settings and _OVERWRITE.value):
         way = "--overwrite" if settings else "the same --strip_accents"
         raise InputError(
@@ -486,9 +487,9 @@ def learn_word_pieces(path: str) -> None:
         pieces = learn(words, _NUM_UNUSED.value)
         if not warn_of_characters(words):
             warn_of_fewer(len(pieces))
-    if data := tokenizer_config.to_json((), settings):
+    if dict(beside(epath.Path(path)).settings) != settings:
         file = epath.Path(path).parent / tokenizer_config.FILE
-        files.write_bytes(file, data)
+        files.write_bytes(file, tokenizer_config.to_json((), settings))
     files.write_text(path, vocab_files.vocab_text(pieces))
     logging.info("Wrote %s pieces to %s.", f"{len(pieces):,}", path)
     report("The text", pieces, words)
