@@ -106,11 +106,6 @@ SPLIT_PUNCTUATION = _CharacterTable(split_punctuation)
 _STRIP_ACCENT = _CharacterTable(strip_accent)
 
 
-def lower_and_strip(text: str) -> str:
-    """Lower-cases and strips accents."""
-    return normalize(text, do_lower_case=True, strip_accents=True)
-
-
 def normalize(text: str, do_lower_case: bool, strip_accents: bool) -> str:
     """Lower-cases a text, strips its accents, or both."""
     text = text.lower() if do_lower_case else text
