@@ -94,8 +94,8 @@ def write(
         **made.config,
         "tokenizer_class": tokenizer_class or made.tokenizer_class,
     }
-    own = tokenizer_config.to_json(vocabulary.added, vocabulary.own_settings)
-    config |= json.loads(own or b"{}")
+    more = tokenizer_config.to_json(vocabulary.added, vocabulary.own_settings)
+    config |= json.loads(more or b"{}")
     files.write_json(os.path.join(folder, _CONFIG), config)
     return True
 

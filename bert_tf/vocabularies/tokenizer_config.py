@@ -33,6 +33,8 @@ _DECODER = "added_tokens_decoder"
 _TOKENIZER = "tokenizer.json"
 _IDS = "added_tokens.json"
 _SPECIAL = "special_tokens_map.json"
+# All that are read next to a vocabulary.
+FILES = (FILE, _TOKENIZER, _IDS, _SPECIAL)
 
 # Setting -> the step of a tokenizer.json that has it, and its name there.
 _IN_TOKENIZER = {

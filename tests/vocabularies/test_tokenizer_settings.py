@@ -258,7 +258,7 @@ def test_defaults_leave_no_file(tmp_path, config):
     assert len(vocabularies.open_files(tmp_path / "mine.txt").contents) == 1
 
 
-_BERT_ROWS = (
+_BERT_ROWS: tuple[dict[str, Any], ...] = (
     {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]},
     {
         "type": "TemplateProcessing",
