@@ -234,6 +234,11 @@ def test_transformers_reads_them(tmp_path):
         for text in _texts(200):
             if _MARKER not in text:
                 assert theirs.tokenize(text) == ours.tokenize(text), repr(text)
+        theirs.save_pretrained(folder / "theirs")
+        again = vocabularies.open_files(folder / "theirs" / "tokenizer.json")
+        assert again.contents[tokenizer_config.FILE] == (
+            vocabulary.files[tokenizer_config.FILE]
+        )
 
 
 @pytest.mark.parametrize(
