@@ -25,7 +25,9 @@ Symbols, what white space separates, the most frequent ones:
         --input_file=/data/visits/*.txt --vocab_file=symbols.txt
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from bert_tf import (
     extras,
@@ -46,7 +48,12 @@ from bert_tf.text import (
     learning_sentence_pieces,
     learning_symbols,
 )
-from bert_tf.vocabularies import byte_pair_files, byte_pairs, symbols
+from bert_tf.vocabularies import (
+    byte_pair_files,
+    byte_pairs,
+    symbols,
+    tokenizer_config,
+)
 
 from absl import flags, logging
 from etils import epath
@@ -76,6 +83,7 @@ _FLAGS = {
     "max_characters": (_WORDS,),
     "num_unused": (_WORDS,),
     "do_lower_case": (_WORDS, _SENTENCES),
+    "strip_accents": (_WORDS,),
     "min_frequency": (_WORDS, _BYTES, _SYMBOLS),
     "character_coverage": (_SENTENCES,),
 }
@@ -123,6 +131,13 @@ _VOCAB_SIZE = _MODEL.integer(
 )
 _DO_LOWER_CASE = _MODEL.boolean(
     "do_lower_case", True, "Whether to lower-case and strip accents."
+)
+_STRIP_ACCENTS = _MODEL.boolean(
+    "strip_accents",
+    None,
+    "Whether to strip accents, if not as --do_lower_case: false keeps the "
+    "umlauts of uncased German and the syllables of Korean. Is written to "
+    "tokenizer_config.json next to vocab.txt, which all scripts read.",
 )
 _MIN_FREQUENCY = _MODEL.integer(
     "min_frequency",
@@ -396,7 +411,8 @@ def base_of_flags() -> dict[str, int] | None:
         learning.check_room(_VOCAB_SIZE.value, _NUM_UNUSED.value)
         return None
     base = tokenization.load_vocab(path, flag="extend_vocab")
-    vocab_files.check_casing(base, _DO_LOWER_CASE.value, path)
+    strip_accents = settings_of_flags().get("strip_accents")
+    vocab_files.check_casing(base, _DO_LOWER_CASE.value, path, strip_accents)
     if not _NUM_APPENDED.value and not learning.unused_rows(list(base)):
         raise InputError(
             f"{path} has no [unused] rows to fill. Append rows by "
@@ -406,16 +422,62 @@ def base_of_flags() -> dict[str, int] | None:
     return base
 
 
+def settings_of_flags() -> dict[str, Any]:
+    """Returns the settings of the tokenizer that are not the default.
+
+    They are those of the vocabulary to extend, if the flag is not set.
+    """
+    path, lower = epath.Path(_EXTEND_VOCAB.value or ""), _DO_LOWER_CASE.value
+    found: dict[str, Any] = {}
+    if _EXTEND_VOCAB.value:
+        found |= beside(path).settings
+    if _STRIP_ACCENTS.value is not None:
+        found["strip_accents"] = _STRIP_ACCENTS.value
+    if found.get("strip_accents") == lower:
+        del found["strip_accents"]
+    return found
+
+
+def beside(path: epath.Path) -> tokenizer_config.Config:
+    """Returns what the files next to a vocabulary say of its tokenizer."""
+    is_named = path.name == vocabularies.USUAL_FILE
+    row = vocabularies.KINDS[_WORDS]
+    return tokenizer_config.beside(path, is_named, row.settings)
+
+
+def check_settings(path: epath.Path, settings: Mapping[str, Any]) -> None:
+    """Raises InputError if settings would not be read with the vocabulary."""
+    file = path.parent / tokenizer_config.FILE
+    if settings and path.name != vocabularies.USUAL_FILE:
+        raise InputError(
+            f"The settings of a tokenizer are kept in {file.name} next to a "
+            f"file named {vocabularies.USUAL_FILE}: write one of this name. "
+            f"Received: vocab_file={path}, {json.dumps(settings)}"
+        )
+    there = beside(path)
+    is_other = bool(there.added) or dict(there.settings) != settings
+    is_other &= bool(there.added or there.settings) or file.exists()
+    if is_other and not (settings and _OVERWRITE.value):
+        way = "--overwrite" if settings else "the same --strip_accents"
+        raise InputError(
+            f"{path.parent} has files that set another tokenizer for its "
+            f"{path.name}, such as {file.name}. Give another folder, or "
+            f"{way}. Received: vocab_file={path}, {json.dumps(settings)}"
+        )
+
+
 def learn_word_pieces(path: str) -> None:
     """Learns word pieces, or extends some, and writes their file."""
     # Else hours of work would end in an error.
     base = base_of_flags()
+    settings = settings_of_flags()
+    check_settings(epath.Path(path), settings)
     if not base:
         extras.check("tokenizers", "data", "Vocabularies that are learned")
     reader = text_flags.reader()
     epath.Path(path).parent.mkdir(parents=True, exist_ok=True)
     words = learning.count_words(
-        read(text_flags.units(), reader), _DO_LOWER_CASE.value
+        read(text_flags.units(), reader), _DO_LOWER_CASE.value, **settings
     )
     if not words:
         raise InputError("The text holds no words. Is it in --input_format?")
@@ -425,6 +487,9 @@ def learn_word_pieces(path: str) -> None:
         pieces = learn(words, _NUM_UNUSED.value)
         if not warn_of_characters(words):
             warn_of_fewer(len(pieces))
+    if dict(beside(epath.Path(path)).settings) != settings:
+        file = epath.Path(path).parent / tokenizer_config.FILE
+        files.write_bytes(file, tokenizer_config.to_json((), settings))
     files.write_text(path, vocab_files.vocab_text(pieces))
     logging.info("Wrote %s pieces to %s.", f"{len(pieces):,}", path)
     report("The text", pieces, words)

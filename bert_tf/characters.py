@@ -77,13 +77,16 @@ def assigned() -> tuple[str, ...]:
     )
 
 
-def clean(char: str) -> str:
-    """Drops invalid characters, spaces out white space and CJK characters."""
+def clean_only(char: str) -> str:
+    """Drops invalid characters, replaces white space by a space."""
     if char in "\0\ufffd" or is_control(char):
         return ""
-    if is_whitespace(char):
-        return " "
-    return f" {char} " if is_cjk(char) else char
+    return " " if is_whitespace(char) else char
+
+
+def clean(char: str) -> str:
+    """Drops invalid characters, spaces out white space and CJK characters."""
+    return f" {char} " if is_cjk(char) else clean_only(char)
 
 
 def split_punctuation(char: str) -> str:
@@ -98,13 +101,19 @@ def strip_accent(char: str) -> str:
 
 # For str.translate.
 CLEAN = _CharacterTable(clean)
+CLEAN_ONLY = _CharacterTable(clean_only)
 SPLIT_PUNCTUATION = _CharacterTable(split_punctuation)
 _STRIP_ACCENT = _CharacterTable(strip_accent)
 
 
-def lower_and_strip(text: str) -> str:
-    """Lower-cases and strips accents."""
-    text = text.lower()
-    if text.isascii():
+def normalize(text: str, do_lower_case: bool, strip_accents: bool) -> str:
+    """Lower-cases a text, strips its accents, or both."""
+    text = text.lower() if do_lower_case else text
+    if not strip_accents or text.isascii():
         return text
     return unicodedata.normalize("NFD", text).translate(_STRIP_ACCENT)
+
+
+def strips_accents(do_lower_case: bool, strip_accents: bool | None) -> bool:
+    """Returns whether accents are stripped: None means as `do_lower_case`."""
+    return do_lower_case if strip_accents is None else strip_accents

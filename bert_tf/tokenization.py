@@ -91,17 +91,38 @@ class BasicTokenizer:
     The original lower-cases each word, this the whole text. The result is the
     same: no rule of lower-casing (only the final sigma's looks around) or of
     decomposition reaches across white space.
+
+    Args:
+        do_lower_case: Whether to lower-case.
+        strip_accents: Whether to strip accents; by default as `do_lower_case`.
+        tokenize_chinese_chars: Whether each Chinese character is a word.
     """
 
-    def __init__(self, do_lower_case: bool = True):
+    def __init__(
+        self,
+        do_lower_case: bool = True,
+        *,
+        strip_accents: bool | None = None,
+        tokenize_chinese_chars: bool = True,
+    ):
         self.do_lower_case = do_lower_case
+        self.strip_accents = characters.strips_accents(
+            do_lower_case, strip_accents
+        )
+        self.tokenize_chinese_chars = tokenize_chinese_chars
+        self._clean = (
+            characters.CLEAN
+            if tokenize_chinese_chars
+            else characters.CLEAN_ONLY
+        )
         self._widths: dict[str, int] = {}
 
     def tokenize(self, text: str | bytes) -> list[str]:
         """Returns the words of `text`, normalized."""
-        text = convert_to_unicode(text).translate(characters.CLEAN)
-        if self.do_lower_case:
-            text = characters.lower_and_strip(text)
+        text = convert_to_unicode(text).translate(self._clean)
+        text = characters.normalize(
+            text, self.do_lower_case, self.strip_accents
+        )
         return whitespace_tokenize(text.translate(characters.SPLIT_PUNCTUATION))
 
     def character_spans(self, text: str) -> list[tuple[int, int]]:
@@ -183,6 +204,8 @@ class FullTokenizer:
         do_lower_case: Lower-case and strip accents; must be as in training.
         keep_special_tokens: Keep `[MASK]` and other special tokens in the text
             whole. The original takes them apart.
+        strip_accents: Whether to strip accents, if not as `do_lower_case`.
+        tokenize_chinese_chars: Whether each Chinese character is a word.
     """
 
     def __init__(
@@ -190,10 +213,18 @@ class FullTokenizer:
         vocab_file: epath.PathLike,
         do_lower_case: bool = True,
         keep_special_tokens: bool = False,
+        *,
+        strip_accents: bool | None = None,
+        tokenize_chinese_chars: bool = True,
     ):
         vocab = load_vocab(vocab_file)
-        check_casing(vocab, do_lower_case, vocab_file)
-        self._set_vocab(vocab, do_lower_case, keep_special_tokens)
+        check_casing(vocab, do_lower_case, vocab_file, strip_accents)
+        words = BasicTokenizer(
+            do_lower_case,
+            strip_accents=strip_accents,
+            tokenize_chinese_chars=tokenize_chinese_chars,
+        )
+        self._set_vocab(vocab, words, keep_special_tokens)
 
     @classmethod
     def from_vocab(
@@ -201,22 +232,30 @@ class FullTokenizer:
         vocab: Mapping[str, int],
         do_lower_case: bool = True,
         keep_special_tokens: bool = False,
+        *,
+        strip_accents: bool | None = None,
+        tokenize_chinese_chars: bool = True,
     ) -> typing.Self:
         """Makes a tokenizer of a vocabulary that is not in a file."""
         tokenizer = cls.__new__(cls)
-        tokenizer._set_vocab(dict(vocab), do_lower_case, keep_special_tokens)
+        words = BasicTokenizer(
+            do_lower_case,
+            strip_accents=strip_accents,
+            tokenize_chinese_chars=tokenize_chinese_chars,
+        )
+        tokenizer._set_vocab(dict(vocab), words, keep_special_tokens)
         return tokenizer
 
     def _set_vocab(
         self,
         vocab: dict[str, int],
-        do_lower_case: bool,
+        words: BasicTokenizer,
         keep_special_tokens: bool,
     ) -> None:
         self.vocab = vocab
         self.inv_vocab = {index: piece for piece, index in vocab.items()}
-        self.do_lower_case = do_lower_case
-        self.basic_tokenizer = BasicTokenizer(do_lower_case)
+        self.do_lower_case = words.do_lower_case
+        self.basic_tokenizer = words
         self.wordpiece_tokenizer = WordpieceTokenizer(vocab)
         kept = [token for token in SPECIAL_TOKENS if token in vocab]
         self._special = (

@@ -2,7 +2,7 @@
 
 import functools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from bert_tf import characters
 from bert_tf.errors import InputError
@@ -182,7 +182,7 @@ def check_casing(
     vocab: Iterable[str],
     do_lower_case: bool,
     vocab_file: epath.PathLike,
-    lower: Callable[[str], str] = characters.lower_and_strip,
+    strip_accents: bool | None = None,
 ) -> None:
     """Raises InputError if `do_lower_case` contradicts the vocabulary's pieces.
 
@@ -190,8 +190,14 @@ def check_casing(
     and a third of a cased one; of scripts without case, as Hindi's, those with
     signs on their letters. Names in brackets and pieces without letters do not
     count; a vocabulary without case and signs fits both. Errors begin with
-    `vocab_file`, a path or a name. `lower` is what lower-casing does.
+    `vocab_file`, a path or a name. `strip_accents` is False where lower-casing
+    keeps accents.
     """
+    strips = strip_accents is not False
+
+    def changes(word: str, strips: bool) -> bool:
+        return characters.normalize(word, True, strips) != word
+
     words = [
         piece.removeprefix(SUFFIX_INDICATOR)
         for piece in vocab
@@ -199,17 +205,25 @@ def check_casing(
     ]
     letters = [word for word in words if any(map(str.isalpha, word))]
     cased = [word for word in letters if word.lower() != word.upper()]
-    changed = [word for word in letters if lower(word) != word]
+    changed = [word for word in letters if changes(word, strips)]
     # One in a hundred: users put words of their own into the unused places.
     is_cased = len(changed) * 100 > len(letters)
     is_cased |= len({*changed} & {*cased}) * 100 > len(cased)
     if do_lower_case and is_cased:
+        rule = "lower-casing and accent stripping change"
+        way = "Set `--do_lower_case=False` or give an uncased vocabulary"
+        if not strips:
+            rule = "lower-casing changes"
+        elif not any(changes(word, False) for word in changed):
+            rule = "accent stripping changes"
+            way += (
+                "; or keep accents by a tokenizer_config.json next to it with "
+                '{"strip_accents": false}, if its model was trained so'
+            )
         raise InputError(
-            f"{vocab_file} is cased: lower-casing and accent stripping change "
-            f"{len(changed)} of its {len(letters)} pieces "
-            f"with letters, for example {changed[:3]}. Set "
-            "`--do_lower_case=False` or give an uncased vocabulary. "
-            f"Received: do_lower_case={do_lower_case}"
+            f"{vocab_file} is cased: {rule} {len(changed)} of its "
+            f"{len(letters)} pieces with letters, for example {changed[:3]}. "
+            f"{way}. Received: do_lower_case={do_lower_case}"
         )
     if not do_lower_case and cased and not changed:
         raise InputError(

@@ -9,6 +9,6 @@ import gc
 from bert_tf.text import graph
 
 for do_lower_case in (False, True):
-    graph._table(do_lower_case)
+    graph._table(graph.Rules(do_lower_case, do_lower_case, True))
 gc.collect()
 gc.freeze()

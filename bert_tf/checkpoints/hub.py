@@ -22,6 +22,7 @@ from bert_tf.checkpoints import (
     sentence_transformers,
 )
 from bert_tf.errors import InputError
+from bert_tf.vocabularies import tokenizer_config
 
 from absl import logging
 
@@ -33,8 +34,7 @@ _FILE = re.compile(
 )
 # Everything but the weights.
 _FILES = (
-    *(huggingface.CONFIG, "tokenizer.json", "tokenizer_config.json"),
-    *("added_tokens.json", "special_tokens_map.json"),
+    *(huggingface.CONFIG, *tokenizer_config.FILES),
     huggingface_names.SBERT_FILE,
     *sentence_transformers.FILES,
     *(original.CONFIG, original.LABELS, *original.vocab_names()),

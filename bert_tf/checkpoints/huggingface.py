@@ -83,7 +83,7 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         return arrays
 
     do_lower_case = huggingface_tokenizer.lower_cases(folder)
-    huggingface_tokenizer.warn_of_others(folder, values, do_lower_case)
+    huggingface_tokenizer.warn_of_class(folder, values)
     return opened.Checkpoint(
         path=folder,
         format="hf",

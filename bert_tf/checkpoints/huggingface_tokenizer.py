@@ -67,29 +67,14 @@ def lower_cases(folder: str) -> bool | None:
     return said
 
 
-def warn_of_others(
-    folder: str, values: Mapping[str, Any], do_lower_case: bool | None
-) -> None:
-    """Warns of what the tokenizer of a folder does otherwise than ours."""
+def warn_of_class(folder: str, values: Mapping[str, Any]) -> None:
+    """Warns of a class of tokenizers that may split text by other rules."""
     said = _read_tokenizer_config(folder)
-    rules = _read_tokenizer(folder).get("normalizer") or {}
-    strips = said.get("strip_accents", rules.get("strip_accents"))
-    splits = said.get(
-        "tokenize_chinese_chars", rules.get("handle_chinese_chars")
-    )
     kind = said.get("tokenizer_class") or values.get("tokenizer_class")
-    others = []
-    # None: accents go where letters become lower case, as ours do.
-    if None not in (strips, do_lower_case) and strips != do_lower_case:
-        others.append(f"strip_accents={strips}")
-    if splits is False:
-        others.append("tokenize_chinese_chars=False")
     if kind and not _SAME_CLASS.fullmatch(kind):
-        others.append(f"tokenizer_class={kind}")
-    if others:
         logging.warning(
-            "The tokenizer of %s has %s, which ours has not: texts get other "
-            "pieces than in its training.",
+            "The tokenizer of %s has tokenizer_class=%s, which ours has not: "
+            "texts get other pieces than in its training.",
             folder,
-            ", ".join(others),
+            kind,
         )

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from bert_tf import extras, modeling, vocabularies
+from bert_tf import characters, extras, modeling, vocabularies
 from bert_tf.checkpoints import keras_hub_names as table
 from bert_tf.checkpoints import names, opened, tf1_files
 from bert_tf.encoders import families, family, foreign
@@ -227,11 +227,20 @@ def _tokenizer(kind: Any, vocabulary: vocabularies.Vocabulary) -> Any:
         )
     if isinstance(vocabulary, byte_pairs.BytePairs):
         merges = [" ".join(pair) for pair in vocabulary.merges]
-        return kind(dict(vocabulary.ids), merges)
+        settings = vocabulary.own_settings
+        return kind(dict(vocabulary.ids), merges, **settings)
     if isinstance(vocabulary, sentence_pieces.SentencePieces):
         return kind(vocabulary.model)
     lower = vocabulary.settings["do_lower_case"]
-    return kind(list(vocabulary.pieces), lowercase=lower, strip_accents=lower)
+    settings = vocabulary.own_settings
+    return kind(
+        list(vocabulary.pieces),
+        lowercase=lower,
+        strip_accents=characters.strips_accents(
+            lower, settings["strip_accents"]
+        ),
+        split_on_cjk=settings["tokenize_chinese_chars"],
+    )
 
 
 def _assign(

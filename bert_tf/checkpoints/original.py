@@ -13,6 +13,7 @@ from bert_tf.checkpoints import names, opened, runs, tf1_files
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.storage import input_files
+from bert_tf.vocabularies import tokenizer_config
 
 import tensorflow as tf
 
@@ -121,7 +122,8 @@ def read_labels(path: str, way_out: str = _RESTORE) -> tuple[str, ...] | None:
 
 def vocab_names() -> list[str]:
     """Returns the names of files of vocabularies of all kinds."""
-    return [x for kind in vocabularies.KINDS.values() for x in kind.files]
+    own = [x for kind in vocabularies.KINDS.values() for x in kind.files]
+    return [*own, tokenizer_config.FILE]
 
 
 def contents(

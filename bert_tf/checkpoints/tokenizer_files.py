@@ -26,11 +26,11 @@ from bert_tf.checkpoints import opened
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import (
     Vocabulary,
-    added_tokens,
     byte_pairs,
     sentence_models,
     sentence_pieces,
     symbols,
+    tokenizer_config,
     unigram_json,
     word_pieces,
 )
@@ -80,7 +80,7 @@ def write(
     """
     writer = WRITERS.get(vocabulary.kind)
     made = writer(vocabulary, max_length) if writer else None
-    # Of a kind without a writer, only these files name the added tokens.
+    # Of a kind without a writer, no other file has what is added and set.
     own = vocabulary.own_files if made else vocabulary.files
     for name, data in own.items():
         files.write_bytes(os.path.join(folder, name), data)
@@ -94,9 +94,8 @@ def write(
         **made.config,
         "tokenizer_class": tokenizer_class or made.tokenizer_class,
     }
-    if vocabulary.added:
-        found = json.loads(vocabulary.files[added_tokens.FILE])
-        config["added_tokens_decoder"] = found
+    more = tokenizer_config.to_json(vocabulary.added, vocabulary.own_settings)
+    config |= json.loads(more or b"{}")
     files.write_json(os.path.join(folder, _CONFIG), config)
     return True
 
@@ -148,8 +147,11 @@ def _word_pieces(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
             max_input_chars_per_word=tokenization.MAX_CHARS_PER_WORD,
         )
     )
+    settings = vocabulary.own_settings
     tokenizer.normalizer = made.normalizers.BertNormalizer(
-        lowercase=do_lower_case
+        lowercase=do_lower_case,
+        strip_accents=settings["strip_accents"],
+        handle_chinese_chars=settings["tokenize_chinese_chars"],
     )
     tokenizer.pre_tokenizer = made.pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = made.decoders.WordPiece()
@@ -164,8 +166,7 @@ def _word_pieces(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
         config={
             "do_lower_case": do_lower_case,
             "model_max_length": max_length,
-            "strip_accents": None,
-            "tokenize_chinese_chars": True,
+            **settings,
         },
         tokenizer_class="BertTokenizer",
     )
@@ -183,7 +184,7 @@ def _byte_pairs(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
         made.models.BPE(dict(vocabulary.ids), list(vocabulary.merges))
     )
     tokenizer.pre_tokenizer = made.pre_tokenizers.ByteLevel(
-        add_prefix_space=False
+        **vocabulary.own_settings
     )
     tokenizer.decoder = made.decoders.ByteLevel()
     tokenizer.add_special_tokens(list(byte_pairs.FIRST))
@@ -193,7 +194,7 @@ def _byte_pairs(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
         mask = made.AddedToken(special.mask.text, lstrip=True, special=True)
         tokenizer.add_special_tokens([mask])
     tokenizer.post_processor = made.processors.RobertaProcessing(
-        tuple(special.sep), tuple(special.cls), add_prefix_space=False
+        tuple(special.sep), tuple(special.cls), **vocabulary.own_settings
     )
     return TokenizerFiles(
         tokenizer=tokenizer.to_str(pretty=True),
@@ -205,7 +206,7 @@ def _byte_pairs(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
         config={
             # The class would add a piece.
             **({} if has_mask else {"mask_token": None}),
-            "add_prefix_space": False,
+            **vocabulary.own_settings,
             "errors": "replace",
             "model_max_length": max_length,
             "trim_offsets": True,

@@ -66,6 +66,7 @@ class BytePairTokenizer(graph_rows.Tokenizer):
 
     def __init__(self, vocabulary: vocabulary_kind.BytePairs):
         super().__init__(vocabulary)
+        self._add_prefix_space = vocabulary.add_prefix_space
         self._classes = tf.constant(_classes())
         ids, merges = vocabulary.ids, vocabulary.merges
         self._byte_ids = tf.constant([ids[x] for x in byte_pair_files.BYTES])
@@ -84,7 +85,18 @@ class BytePairTokenizer(graph_rows.Tokenizer):
 
         Invalid bytes are left out.
         """
+        texts, _ = self._begun(texts)
         return self._pieces(self._words(texts), tf.size(texts, tf.int64))
+
+    def _begun(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns texts with the space before them, and how many each got."""
+        if not self._add_prefix_space:
+            return texts, tf.zeros_like(texts, tf.int32)
+        valid = tf.strings.unicode_transcode(
+            texts, "UTF-8", "UTF-8", errors="ignore"
+        )
+        begun = tf.strings.regex_replace(valid, r"\A([^ ])", r" \1")
+        return begun, tf.strings.length(begun) - tf.strings.length(valid)
 
     # ---- Words ---------------------------------------------------------------
 
@@ -212,6 +224,7 @@ class OffsetTokenizer(BytePairTokenizer):
 
     def tokenize_with_offsets(self, texts: tf.Tensor) -> graph_rows.Pieces:
         """Splits UTF-8 texts [B] into pieces; invalid bytes are left out."""
+        texts, more = self._begun(texts)
         words = self._words(texts)
         ids = self._pieces(words, tf.size(texts, tf.int64))
         flat = words.codes.values  # [N]
@@ -231,7 +244,10 @@ class OffsetTokenizer(BytePairTokenizer):
         ends = tf.gather(chars, limits - 1) + 1
         starts = tf.minimum(starts + tf.gather(self._before, ids.values), ends)
         after = ends - tf.gather(self._after, ids.values)
-        return graph_rows.Pieces(ids, starts, tf.maximum(after, starts))
+        ends = tf.maximum(after, starts)
+        more = tf.gather(more, ids.value_rowids())
+        starts, ends = (tf.maximum(x - more, 0) for x in (starts, ends))
+        return graph_rows.Pieces(ids, starts, ends)
 
 
 def _starts(codes: tf.Tensor, classes: tf.Tensor) -> tf.Tensor:

@@ -13,7 +13,7 @@ import dataclasses
 import functools
 import unicodedata
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from bert_tf import characters, tokenization, vocabularies
 from bert_tf.errors import InputError
@@ -41,11 +41,35 @@ _SIGMA, _FINAL_SIGMA = ord("Σ"), ord("ς")
 # Texts that need no table: printable ASCII with words within the limit.
 _PLAIN = rf"[!-~]{{0,{_MAX_CHARS}}}(?:[\t\n\r ]+[!-~]{{0,{_MAX_CHARS}}})*"
 
+# Punctuation of such texts.
+_ASCII_MARK = r"[!-/:-@\[-`{-~]"
+
 # What a code point becomes, besides other code points (which are >= 0).
 _NOTHING = -1
 _ITSELF = -2
 # Nothing, too, but marks on its two sides do not change places.
 _BARRIER = -3
+
+
+class Rules(NamedTuple):
+    """How texts are normalized: the settings of the Python tokenizer."""
+
+    do_lower_case: bool
+    strips_accents: bool
+    tokenize_chinese_chars: bool
+
+    def clean(self, char: str) -> str:
+        """Cleans a character, and sets Chinese apart."""
+        if self.tokenize_chinese_chars:
+            return characters.clean(char)
+        return characters.clean_only(char)
+
+    def change(self, text: str) -> str:
+        """Lower-cases a text and takes accents off its letters, as set."""
+        text = text.lower() if self.do_lower_case else text
+        return (
+            unicodedata.normalize("NFD", text) if self.strips_accents else text
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +85,7 @@ class _Table:
 
 
 @functools.cache
-def _table(do_lower_case: bool) -> _Table:
+def _table(words: Rules) -> _Table:
     """Builds the table from the Python tokenizer's rules (about a second)."""
     rules: dict[tuple[tuple[int, ...], int, bool], int] = {}
     # The first rule is that of all code points that are not assigned.
@@ -71,19 +95,18 @@ def _table(do_lower_case: bool) -> _Table:
     chars = sorted({*characters.assigned(), *characters.all_cjk()})
     combining = frozenset(ord(x) for x in chars if unicodedata.combining(x))
     marks: set[int] = set()
-    cleaned = list(map(characters.clean, chars))
-    lowered_texts = (
-        code_points.of_each(_lower, cleaned) if do_lower_case else cleaned
-    )
+    cleaned = list(map(words.clean, chars))
+    lowered_texts = code_points.of_each(words.change, cleaned)
     kinds = code_points.sigma_kinds(chars)
     for char, clean, lowered, kind in zip(
         chars, cleaned, lowered_texts, kinds, strict=True
     ):
         code = ord(char)
-        output = _output(lowered, do_lower_case)
+        output = _output(lowered, words.strips_accents)
         moving = combining.intersection(output)
-        needs_context = do_lower_case and (code == _SIGMA or bool(moving))
-        if do_lower_case:
+        needs_context = words.do_lower_case and code == _SIGMA
+        if words.strips_accents:
+            needs_context |= bool(moving)
             marks |= moving
         output = tuple(_ITSELF if x == code != _SPACE else x for x in output)
         key = (output, kind if clean else code_points.IGNORED, needs_context)
@@ -110,15 +133,11 @@ def _combining(code: int) -> int:
     return unicodedata.combining(chr(code))
 
 
-def _lower(string: str) -> str:
-    return unicodedata.normalize("NFD", string.lower())
-
-
-def _output(string: str, do_lower_case: bool) -> tuple[int, ...]:
+def _output(string: str, strips_accents: bool) -> tuple[int, ...]:
     """Returns what a clean character becomes, whatever is around it."""
     output: list[int] = []
     for part in string:
-        if do_lower_case and unicodedata.category(part) == "Mn":
+        if strips_accents and unicodedata.category(part) == "Mn":
             if not _combining(ord(part)):
                 output.append(_BARRIER)
         elif part.isspace():
@@ -131,15 +150,24 @@ def _output(string: str, do_lower_case: bool) -> tuple[int, ...]:
 class BertTokenizer(graph_rows.Tokenizer):
     """Splits texts into the ids of word pieces and packs them for the model.
 
-    `vocab` holds the pieces by id. `do_lower_case`, which also strips accents,
-    must be as in training.
+    `vocab` holds the pieces by id. `do_lower_case` and the settings, keyword
+    arguments of `tokenization.BasicTokenizer`, must be as in training.
     """
 
-    def __init__(self, vocab: Sequence[str], do_lower_case: bool):
-        vocabulary = word_pieces.WordPiece(tuple(vocab), do_lower_case)
+    def __init__(
+        self, vocab: Sequence[str], do_lower_case: bool, **settings: Any
+    ):
+        vocabulary = word_pieces.WordPiece(
+            tuple(vocab), do_lower_case, **settings
+        )
         super().__init__(vocabulary)
         self.do_lower_case = do_lower_case
-        table = _table(do_lower_case)
+        self._words = Rules(
+            do_lower_case,
+            characters.strips_accents(do_lower_case, vocabulary.strip_accents),
+            vocabulary.tokenize_chinese_chars,
+        )
+        table = _table(self._words)
         self._rule = tf.constant(table.rule)
         self._output = tf.constant(table.output)
         self._sigma_kind = tf.constant(table.sigma_kind)
@@ -155,6 +183,8 @@ class BertTokenizer(graph_rows.Tokenizer):
             max_bytes_per_word=4 * _MAX_CHARS,
             token_out_type=tf.int32,
             unknown_token=vocabulary.special.unk.text,
+            # Its own words have each Chinese character apart.
+            no_pretokenization=not vocabulary.tokenize_chinese_chars,
         )
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
@@ -162,11 +192,17 @@ class BertTokenizer(graph_rows.Tokenizer):
 
         Invalid bytes are left out.
         """
-        return self._wordpiece.tokenize(self._normalize(texts))
+        normalized = self._normalize(texts)
+        if self._words.tokenize_chinese_chars:
+            return self._wordpiece.tokenize(normalized)
+        words = tf.strings.split(normalized)  # [B, (words)]
+        return self._wordpiece.tokenize(words).merge_dims(1, 2)
 
     def _normalize(self, texts: tf.Tensor) -> tf.Tensor:
         is_plain = tf.strings.regex_full_match(texts, _PLAIN)  # [B]
         plain = tf.strings.lower(texts) if self.do_lower_case else texts
+        if not self._words.tokenize_chinese_chars:
+            plain = tf.strings.regex_replace(plain, _ASCII_MARK, r" \0 ")
         others = tf.where(~is_plain)  # [others, 1]
         normalized = self._normalize_by_table(tf.gather_nd(texts, others))
         return tf.tensor_scatter_nd_update(plain, others, normalized)
@@ -179,7 +215,7 @@ class BertTokenizer(graph_rows.Tokenizer):
         rows = codes.value_rowids()  # [N]
         codes = codes.values  # [N]
         rules = self._rules(codes)  # [N]
-        if self.do_lower_case:
+        if self.do_lower_case or self._words.strips_accents:
             codes, rows = tf.cond(
                 tf.reduce_any(tf.gather(self._needs_context, rules)),
                 lambda: self._map_in_context(codes, rules, rows),
@@ -216,9 +252,11 @@ class BertTokenizer(graph_rows.Tokenizer):
         self, codes: tf.Tensor, rules: tf.Tensor, rows: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """As `_map`, for what depends on neighbours: final sigmas and marks."""
-        codes = self._mark_final_sigmas(codes, rules)
+        if self.do_lower_case:
+            codes = self._mark_final_sigmas(codes, rules)
         codes, rows = self._map(codes, self._rules(codes), rows, True)
-        codes = self._order_marks(codes)
+        if self._words.strips_accents:
+            codes = self._order_marks(codes)
         is_kept = codes != _BARRIER
         return tf.boolean_mask(codes, is_kept), tf.boolean_mask(rows, is_kept)
 
@@ -312,7 +350,9 @@ def _without_unreachable(vocab: Sequence[str]) -> list[str]:
 
 
 def _of_word_pieces(vocabulary: word_pieces.WordPiece) -> BertTokenizer:
-    return BertTokenizer(vocabulary.pieces, vocabulary.do_lower_case)
+    return BertTokenizer(
+        vocabulary.pieces, vocabulary.do_lower_case, **vocabulary.own_settings
+    )
 
 
 # The kind of a vocabulary -> what makes its tokenizer.

@@ -44,8 +44,10 @@ class Tokenizer(Protocol):
 class OffsetTokenizer(text_graph.BertTokenizer):
     """A BertTokenizer that knows where pieces come from."""
 
-    def __init__(self, vocab: Sequence[str], do_lower_case: bool):
-        super().__init__(vocab, do_lower_case)
+    def __init__(
+        self, vocab: Sequence[str], do_lower_case: bool, **settings: Any
+    ):
+        super().__init__(vocab, do_lower_case, **settings)
         chars = map(chr, range(sys.maxunicode + 1))
         self._accents = tf.constant(
             [ord(x) for x in chars if unicodedata.category(x) == "Mn"]
@@ -53,14 +55,16 @@ class OffsetTokenizer(text_graph.BertTokenizer):
 
     def tokenize_with_offsets(self, texts: tf.Tensor) -> Pieces:
         """Splits UTF-8 texts [B] into pieces; invalid bytes are left out."""
-        normalized = self._normalize(texts)
-        ids, first, end = self._wordpiece.tokenize_with_offsets(normalized)
-        codes, offsets = tf.strings.unicode_decode_with_offsets(
-            normalized, "UTF-8"
-        )
+        parts = self._normalize(texts)  # [B]
+        words = None
+        if not self._words.tokenize_chinese_chars:
+            words = tf.strings.split(parts)  # [B, (words)]
+            parts = words.values
+        ids, first, end = self._wordpiece.tokenize_with_offsets(parts)
+        codes, offsets = tf.strings.unicode_decode_with_offsets(parts, "UTF-8")
         # Bytes are counted over all texts, and so are characters.
-        sizes = tf.strings.length(normalized, unit="BYTE")
-        before = tf.cumsum(tf.cast(sizes, tf.int64), exclusive=True)  # [B]
+        sizes = tf.strings.length(parts, unit="BYTE")
+        before = tf.cumsum(tf.cast(sizes, tf.int64), exclusive=True)
         places = offsets.values + tf.gather(before, codes.value_rowids())  # [M]
         before = tf.gather(before, ids.value_rowids())  # [P]
         first = tf.searchsorted(places, first.values + before)
@@ -69,6 +73,8 @@ class OffsetTokenizer(text_graph.BertTokenizer):
         is_word = tf.cast(codes.values > ord(" "), tf.int32)
         number = tf.cumsum(is_word) - 1  # [M]
         starts, ends = self._origins(texts)
+        if words is not None:
+            ids = words.with_values(ids).merge_dims(1, 2)
         return Pieces(
             ids,
             tf.gather(starts, tf.gather(number, first)),
@@ -113,7 +119,9 @@ class OffsetTokenizer(text_graph.BertTokenizer):
 
 
 def _of_word_pieces(vocabulary: word_pieces.WordPiece) -> OffsetTokenizer:
-    return OffsetTokenizer(vocabulary.pieces, vocabulary.do_lower_case)
+    return OffsetTokenizer(
+        vocabulary.pieces, vocabulary.do_lower_case, **vocabulary.own_settings
+    )
 
 
 # The kind of a vocabulary -> what makes its tokenizer.

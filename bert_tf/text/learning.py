@@ -9,6 +9,7 @@ import collections
 import dataclasses
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from bert_tf import tokenization
 from bert_tf.errors import InputError
@@ -49,14 +50,18 @@ class Coverage:
 
 
 def count_words(
-    texts: Iterable[str], do_lower_case: bool, max_words: int = MAX_WORDS
+    texts: Iterable[str],
+    do_lower_case: bool,
+    max_words: int = MAX_WORDS,
+    **settings: Any,
 ) -> Counts:
     """Counts the words of lines or paragraphs as the BERT tokenizer finds them.
 
     When there are more than `max_words` different words, the rarest are
-    forgotten, those seen once first.
+    forgotten, those seen once first. The settings are keyword arguments of
+    `tokenization.BasicTokenizer`.
     """
-    tokenizer = tokenization.BasicTokenizer(do_lower_case)
+    tokenizer = tokenization.BasicTokenizer(do_lower_case, **settings)
     words = Counts()
     for strings in count_strings(texts):
         for string, count in strings.items():

@@ -14,6 +14,7 @@ elsewhere joins by three calls, before any file is read:
 """
 
 import dataclasses
+import json
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,10 @@ from bert_tf.vocabularies import (
     byte_pairs,
     sentence_pieces,
     symbols,
+    tokenizer_config,
     tokenizer_json,
+    tokenizer_rows,
+    unigram_json,
     word_pieces,
 )
 from bert_tf.vocabularies.kinds import Files, Kind
@@ -77,6 +81,8 @@ KINDS: dict[str, Kind] = {
         tokenizer="WordPiece",
         difference=word_pieces.difference,
         append=word_pieces.append,
+        settings=word_pieces.WordPiece.setting_names,
+        check=tokenizer_json.check_word_pieces,
     ),
     byte_pairs.BytePairs.kind: Kind(
         files=byte_pairs.FILES,
@@ -86,6 +92,8 @@ KINDS: dict[str, Kind] = {
         tokenizer="BPE",
         difference=byte_pairs.difference,
         append=byte_pairs.append,
+        settings=byte_pairs.BytePairs.setting_names,
+        check=tokenizer_json.check_byte_pairs,
     ),
     sentence_pieces.SentencePieces.kind: Kind(
         files=(sentence_pieces.FILE,),
@@ -95,6 +103,7 @@ KINDS: dict[str, Kind] = {
         tokenizer="Unigram",
         difference=sentence_pieces.difference,
         append=sentence_pieces.append,
+        check=unigram_json.check,
     ),
     symbols.Symbols.kind: Kind(
         files=(symbols.FILE,),
@@ -144,26 +153,33 @@ def open(
 def open_files(path: epath.PathLike, say: bool = True) -> Files:
     """Reads the files of a vocabulary; arguments are those of `open`.
 
-    Of several files in one folder any may be named, or a tokenizer.json. The
-    tokens that files beside it add belong to it.
+    Of several files in one folder any may be named, or a tokenizer.json. Added
+    tokens and settings that files next to it hold belong to it.
     """
     kind = _kind(path)
     row = KINDS[kind]
     contents = row.open(path, say)
     is_named = pathlib.PurePath(path).name in row.files
-    tokens = added_tokens.beside(path, is_named)
-    if not tokens:
-        return Files(kind, contents)
-    if row.append is None:
+    config = tokenizer_config.beside(path, is_named, row.settings)
+    whole, tokens = config.tokenizer, config.added
+    if whole is not None and tokenizer_json.kind(whole) == row.tokenizer:
+        row.check(whole, config.name)
+        if tokenizer_json.post_processors(whole):
+            vocabulary = row.read(contents, False, str(path))
+            tokenizer_rows.check(whole, vocabulary, config.name)
+    if tokens and row.append is None:
         raise InputError(
             f"{path}: a vocabulary of the kind {kind} takes no added tokens. "
             f"Received: {tokens[0].content!r} beside it"
         )
-    known = row.read(contents, False, str(path)).pieces
-    return Files(
-        kind,
-        added_tokens.join(contents, tokens, known, row.append, str(path)),
-    )
+    if tokens and row.append is not None:
+        known = row.read(contents, False, str(path)).pieces
+        contents = added_tokens.join(
+            contents, tokens, known, row.append, str(path)
+        )
+    data = tokenizer_config.to_json(tokens, config.settings)
+    more = {tokenizer_config.FILE: data} if data else {}
+    return Files(kind, {**contents, **more})
 
 
 def _kind(path: epath.PathLike) -> str:
@@ -209,18 +225,27 @@ def difference(given: Files, brought: Files) -> str:
     if given.kind != brought.kind:
         kinds = [x.kind.replace("_", " ") for x in (given, brought)]
         return f"it is of {kinds[0]}, and the checkpoint's of {kinds[1]}"
-    ours, theirs = (added_tokens.split(x.contents) for x in (given, brought))
+    ours, theirs = (
+        tokenizer_config.split(x.contents) for x in (given, brought)
+    )
     found = KINDS[given.kind].difference(ours[0], theirs[0])
-    if not found and ours[1] != theirs[1]:
+    if found or ours[1] == theirs[1]:
+        return found
+    own, their = (
+        tokenizer_config.parse(x[1] or b"{}", tokenizer_config.FILE)
+        for x in (ours, theirs)
+    )
+    if own.added != their.added:
         return "other tokens are added to it"
-    return found
+    said = [json.dumps(dict(x.settings)) for x in (own, their)]
+    return f"its settings are {said[0]}, and the checkpoint's are {said[1]}"
 
 
 def among(contents: Mapping[str, bytes]) -> Files | None:
     """Picks the vocabulary out of files, name -> content; None of none."""
     for name, kind in KINDS.items():
         if all(file in contents for file in kind.files):
-            names = [*kind.files, added_tokens.FILE]
+            names = [*kind.files, tokenizer_config.FILE]
             return Files(name, {x: contents[x] for x in names if x in contents})
     return None
 
@@ -235,19 +260,26 @@ def read(files: Files, do_lower_case: bool, name: str) -> Vocabulary:
             f"{name} is of a kind of vocabulary that is not known. Give one of "
             f"{', '.join(KINDS)}. Received: kind={files.kind}"
         )
-    own, added = added_tokens.split(files.contents)
+    own, data = tokenizer_config.split(files.contents)
     vocabulary = KINDS[files.kind].read(own, do_lower_case, name)
-    if added is None:
+    if data is None:
         return vocabulary
-    tokens = added_tokens.parse(added, f"{name}, {added_tokens.FILE}")
+    file = tokenizer_config.FILE
+    config = tokenizer_config.parse(data, f"{name}, {file}")
+    tokens = config.added
     wrong = [x for x in tokens if vocabulary.ids.get(x.content) != x.id]
     if wrong:
         raise InputError(
-            f"{name}: the vocabulary has not the tokens that "
-            f"{added_tokens.FILE} adds. Copy both again from one place. "
+            f"{name}: the vocabulary must have the tokens that {file} adds. "
+            "Copy both again from one place. "
             f"Received: {wrong[0].content!r} with id={wrong[0].id}"
         )
-    return dataclasses.replace(vocabulary, added=tokens)
+    settings = {
+        key: value
+        for key, value in config.settings.items()
+        if key in vocabulary.setting_names
+    }
+    return dataclasses.replace(vocabulary, added=tokens, **settings)
 
 
 def of_list(pieces: Sequence[str]) -> Files:

@@ -3,8 +3,7 @@
 They are found in a text before it is split, as the library `tokenizers` does,
 and each is one token with one id, whatever kind the vocabulary is of. What
 `add_tokens` and `additional_special_tokens` of transformers have added is read
-from the files of a folder and kept beside the vocabulary in the form of
-`added_tokens_decoder`, a field of transformers' tokenizer_config.json.
+from the files of a folder, by `tokenizer_config`.
 
 A token that is `normalized` is found whatever the case of the text is, if the
 vocabulary lower-cases; also with other accents, if it strips them. Only accents
@@ -14,31 +13,18 @@ tokens that overlap are treated otherwise than by `tokenizers`.
 
 import dataclasses
 import functools
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bert_tf import characters, tokenization
 from bert_tf.errors import InputError
-from bert_tf.storage import input_files
 from bert_tf.vocabularies import tokenizer_json
 
 import numpy as np
-from etils import epath
 
 if TYPE_CHECKING:
     from bert_tf.vocabularies.vocabulary import BulkTokenizer, Tokenizer
-
-# What they are kept as beside the files of any vocabulary.
-FILE = "added_tokens_decoder.json"
-
-# The files of transformers that name them. Versions before 5 write the last
-# two, and since 4.34 the second as well.
-_TOKENIZER = "tokenizer.json"
-_CONFIG = "tokenizer_config.json"
-_IDS = "added_tokens.json"
-_SPECIAL = "special_tokens_map.json"
 
 # Those that every row has, by the names that all vocabularies here use. In a
 # text they are text, as in the original.
@@ -115,9 +101,9 @@ Tokens = tuple[AddedToken, ...]
 # ---- Files -------------------------------------------------------------------
 
 
-def to_json(tokens: Tokens) -> bytes:
-    """Returns what `parse` reads: JSON, id -> token."""
-    found = {
+def to_decoder(tokens: Tokens) -> dict[str, dict[str, Any]]:
+    """Returns what `of_decoder` reads: id -> token."""
+    return {
         str(token.id): {
             key: value
             for key, value in dataclasses.asdict(token).items()
@@ -125,99 +111,46 @@ def to_json(tokens: Tokens) -> bytes:
         }
         for token in tokens
     }
-    return json.dumps(found, ensure_ascii=False, indent=2).encode() + b"\n"
 
 
-def parse(data: bytes, name: str) -> Tokens:
-    """Reads what `to_json` wrote; InputError, by `name`, if it is damaged."""
-    found = _json(data, name)
-    return _sorted(_of_decoder(found, name), name)
+def of_tokenizer(found: Mapping[str, Any], name: str) -> Tokens:
+    """Reads the tokens of a tokenizer.json; errors begin with its `name`."""
+    return _sorted(
+        (
+            AddedToken.parse(entry, entry.get("id"), name)
+            for entry in tokenizer_json.added(found)
+            if entry["content"] not in _OF_ROWS
+        ),
+        name,
+    )
 
 
-def beside(path: epath.PathLike, is_named: bool) -> Tokens:
-    """Reads the tokens that were added to the vocabulary at `path`.
-
-    Args:
-        path: A file of the vocabulary, or a tokenizer.json of any name.
-        is_named: Whether the file has the name of its kind. Beside a file of
-            another name nothing is looked for: the folder may be of others.
-
-    Raises:
-        InputError: A file that names them is damaged, or two disagree.
-    """
-    place = epath.Path(path)
-    whole = tokenizer_json.read(path)
-    if whole is not None:
-        return _sorted(_of_tokenizer(whole, str(path)), str(path))
-    if not is_named:
-        return ()
-    folder = place.parent
-    read: Callable[[str], Any] = functools.partial(_read, folder)
-    if (found := read(FILE)) is not None:
-        return _sorted(_of_decoder(found, FILE), str(folder / FILE))
-    whole = read(_TOKENIZER)
-    if isinstance(whole, dict) and isinstance(whole.get("model"), dict):
-        name = str(folder / _TOKENIZER)
-        return _sorted(_of_tokenizer(whole, name), name)
-    config = read(_CONFIG)
-    name = str(folder / _CONFIG)
-    decoder = config.get(_DECODER) if isinstance(config, dict) else None
-    if decoder:
-        return _sorted(_of_decoder(decoder, name), name)
-    ids = read(_IDS)
-    if ids is None:
-        return ()
-    name = str(folder / _IDS)
-    return _sorted(_of_ids(ids, read(_SPECIAL), name), name)
-
-
-_DECODER = "added_tokens_decoder"
-
-
-def _read(folder: epath.Path, name: str) -> Any:
-    path = folder / name
-    if not path.exists() or path.is_dir():
-        return None
-    input_files.check_can_be_read_again(path)
-    return _json(path.read_bytes(), str(path))
-
-
-def _json(data: bytes, name: str) -> Any:
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise InputError(
-            f"{name} is not whole JSON: {error}. Copy or download it again."
-        ) from error
-
-
-def _of_tokenizer(found: Mapping[str, Any], name: str) -> Iterator[AddedToken]:
-    for entry in tokenizer_json.added(found):
-        if entry["content"] not in _OF_ROWS:
-            yield AddedToken.parse(entry, entry.get("id"), name)
-
-
-def _of_decoder(found: Any, name: str) -> Iterator[AddedToken]:
+def of_decoder(found: Any, name: str) -> Tokens:
+    """Reads an `added_tokens_decoder`; InputError if it is damaged."""
+    tokens = []
     entries = found.items() if isinstance(found, dict) else [("", found)]
     for number, entry in entries:
         content = entry.get("content") if isinstance(entry, dict) else None
         if content not in _OF_ROWS:
-            yield AddedToken.parse(
-                entry, int(number) if number.isdecimal() else number, name
-            )
+            place = int(number) if number.isdecimal() else number
+            tokens.append(AddedToken.parse(entry, place, name))
+    return _sorted(tokens, name)
 
 
-def _of_ids(found: Any, special: Any, name: str) -> Iterator[AddedToken]:
+def of_ids(found: Any, special: Any, name: str) -> Tokens:
     """Reads content -> id; `special` says which are special, if anything."""
     uses = special if isinstance(special, dict) else {}
     listed = uses.get("additional_special_tokens") or []
     names = {x.get("content") if isinstance(x, dict) else x for x in listed}
+    tokens = []
     entries = found.items() if isinstance(found, dict) else [("", found)]
     for content, number in entries:
         if content not in _OF_ROWS:
             is_special = content in names
             flags = {"special": is_special, "normalized": not is_special}
-            yield AddedToken.parse({"content": content, **flags}, number, name)
+            entry = {"content": content, **flags}
+            tokens.append(AddedToken.parse(entry, number, name))
+    return _sorted(tokens, name)
 
 
 def _sorted(tokens: Iterable[AddedToken], name: str) -> Tokens:
@@ -231,14 +164,6 @@ def _sorted(tokens: Iterable[AddedToken], name: str) -> Tokens:
     return found
 
 
-def split(
-    contents: Mapping[str, bytes],
-) -> tuple[dict[str, bytes], bytes | None]:
-    """Returns the kind's own files, and what `parse` reads, if anything."""
-    own = {name: data for name, data in contents.items() if name != FILE}
-    return own, contents.get(FILE)
-
-
 # Returns the kind's files with more tokens, whose ids go on with its own.
 Append = Callable[[Mapping[str, bytes], Sequence[str]], Mapping[str, bytes]]
 
@@ -250,13 +175,11 @@ def join(
     append: Append,
     name: str,
 ) -> dict[str, bytes]:
-    """Returns the files of a vocabulary with the tokens that were added.
+    """Returns the own files of a vocabulary with the tokens that were added.
 
     `known` holds the kind's own tokens by id, and `append` adds the others.
     InputError, by `name`, if ids do not go on with those of `known`.
     """
-    if not tokens:
-        return dict(contents)
     places = {token: place for place, token in enumerate(known)}
     new = [token for token in tokens if token.content not in places]
     wrong = [
@@ -276,8 +199,7 @@ def join(
             f"{token.content!r} with id={token.id}, where {place} is expected"
         )
     added = [token.content for token in new]
-    whole = append(contents, added) if added else contents
-    return {**whole, FILE: to_json(tokens)}
+    return dict(append(contents, added) if added else contents)
 
 
 # ---- Finding them ------------------------------------------------------------

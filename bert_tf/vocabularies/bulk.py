@@ -11,6 +11,7 @@ Shapes: B bytes of all texts, W words, T texts, N pieces of all texts.
 import abc
 import array
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from bert_tf import characters, tokenization
 
@@ -205,9 +206,12 @@ class BulkTokenizer(Words):
     characters than ASCII. `vocab` is piece -> id.
     """
 
-    def __init__(self, vocab: Mapping[str, int], do_lower_case: bool):
+    def __init__(
+        self, vocab: Mapping[str, int], do_lower_case: bool, **settings: Any
+    ):
+        """Takes the keyword arguments of `BasicTokenizer`, too."""
         self._reference = tokenization.FullTokenizer.from_vocab(
-            vocab, do_lower_case
+            vocab, do_lower_case, **settings
         )
         super().__init__(*_byte_classes(), do_lower_case)
 

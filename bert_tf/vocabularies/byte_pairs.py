@@ -8,6 +8,7 @@ that can't be written.
 
 import dataclasses
 import functools
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
@@ -29,6 +30,8 @@ _SPACES = [0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029]
 _SPACES += [0x202F, 0x205F, 0x3000]
 # White space beyond ASCII, and halves of surrogate pairs, which have no UTF-8.
 _UNUSUAL = frozenset(map(chr, [*_SPACES, *range(0xD800, 0xE000)]))
+# What gets a space before it, if any text does.
+_NO_SPACE = re.compile("[\ud800-\udfff]*[^ \ud800-\udfff]")
 
 
 def library() -> Any:
@@ -40,12 +43,26 @@ def library() -> Any:
     return tokenizers
 
 
-class Tokenizer:
-    """Splits texts by the library `tokenizers`."""
+def with_space(text: str) -> str:
+    """Puts a space before a text, unless it begins with one or is empty."""
+    return f" {text}" if _NO_SPACE.match(text) else text
 
-    def __init__(self, vocab: Mapping[str, int], merges: Iterable[tuple]):
+
+class Tokenizer:
+    """Splits texts by the library `tokenizers`.
+
+    With `add_prefix_space` a text begins as one inside a text does.
+    """
+
+    def __init__(
+        self,
+        vocab: Mapping[str, int],
+        merges: Iterable[tuple],
+        add_prefix_space: bool = False,
+    ):
         made = library()
         self.vocab = vocab
+        self._add_prefix_space = add_prefix_space
         self._tokenizer = made.Tokenizer(made.models.BPE(vocab, list(merges)))
         self._tokenizer.pre_tokenizer = made.pre_tokenizers.ByteLevel(
             add_prefix_space=False
@@ -57,11 +74,12 @@ class Tokenizer:
 
     def ids(self, text: str) -> list[int]:
         """Returns the ids of the pieces of a text."""
-        return self._encode(text).ids
+        return self._encode(self._begun(text)).ids
 
     def tokenize(self, text: str | bytes) -> list[str]:
         """Returns the pieces of a text; invalid bytes are left out."""
-        return self._encode(tokenization.convert_to_unicode(text)).tokens
+        text = self._begun(tokenization.convert_to_unicode(text))
+        return self._encode(text).tokens
 
     def tokenize_with_offsets(
         self, text: str | bytes
@@ -71,7 +89,8 @@ class Tokenizer:
         Spaces at the ends of a piece are left out: one of spaces alone has no
         characters. The pieces of a character share its offsets.
         """
-        text = tokenization.convert_to_unicode(text)
+        given = tokenization.convert_to_unicode(text)
+        text = self._begun(given)
         found = self._encode(text)
         # Where halves of surrogate pairs are left out, they still count.
         kept = [i for i, x in enumerate(text) if not "\ud800" <= x <= "\udfff"]
@@ -82,10 +101,15 @@ class Tokenizer:
                 (kept[a], kept[b - 1] + 1 if b > a else kept[a])
                 for a, b in spans
             ]
+        # A space that was put before the text is none of its characters.
+        more = len(text) - len(given)
         return [
-            tokenization.Token(piece, *span)
-            for piece, span in zip(found.tokens, spans, strict=True)
+            tokenization.Token(piece, max(start - more, 0), max(end - more, 0))
+            for piece, (start, end) in zip(found.tokens, spans, strict=True)
         ]
+
+    def _begun(self, text: str) -> str:
+        return with_space(text) if self._add_prefix_space else text
 
     def _encode(self, text: str) -> Any:
         if not text.isascii():
@@ -116,7 +140,14 @@ class BulkTokenizer(bulk.Words):
         self._kind = _byte_kinds()
         is_word = self._kind != _END
         super().__init__(is_word, np.zeros(256, bool), same_case=False)
-        self._reference = byte_pairs.own_tokenizer()
+        self._add_prefix_space = byte_pairs.add_prefix_space
+        self._reference = Tokenizer(byte_pairs.ids, byte_pairs.merges)
+
+    def tokenize(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the ids of all tokens [N] int32, and how many by text [T]."""
+        if self._add_prefix_space:
+            texts = list(map(with_space, texts))
+        return super().tokenize(texts)
 
     def _ids(self, text: str) -> list[int]:
         return self._reference.ids(text)
@@ -212,11 +243,15 @@ class BytePairs(vocabulary.Vocabulary):
     """The pieces of a vocab.json and the pairs of a merges.txt, by rank.
 
     `contents` are those of the two files, by default made of the others.
+    `add_prefix_space` puts a space before each text, and before what follows an
+    added token.
     """
 
     merges: tuple[tuple[str, str], ...]
     contents: tuple[bytes, bytes] | None = None
+    add_prefix_space: bool = dataclasses.field(default=False, kw_only=True)
 
+    setting_names: ClassVar[tuple[str, ...]] = ("add_prefix_space",)
     kind: ClassVar[str] = "byte_pairs"
     before_words: ClassVar[str] = " "
 
@@ -331,7 +366,7 @@ class BytePairs(vocabulary.Vocabulary):
 
     def own_tokenizer(self) -> Tokenizer:
         """Makes the one by `tokenizers`."""
-        return Tokenizer(self.ids, self.merges)
+        return Tokenizer(self.ids, self.merges, self.add_prefix_space)
 
     def own_bulk_tokenizer(self) -> BulkTokenizer:
         """Makes the one by NumPy."""

@@ -55,6 +55,10 @@ def _difference(
     return f"its {names[0]} has another content" if names else ""
 
 
+def _check_nothing(found: Mapping[str, Any], name: str) -> None:
+    del found, name
+
+
 def of_pieces(given: Sequence[str], brought: Sequence[str]) -> str:
     """Says how pieces by id differ from a checkpoint's; "" if they do not."""
     if len(given) != len(brought):
@@ -84,6 +88,9 @@ class Kind:
             By default other bytes are another vocabulary.
         append: Adds tokens to such contents, with the ids after the last; None
             where a kind takes none.
+        settings: The fields of a tokenizer_config.json that it has.
+        check: Raises InputError if a tokenizer.json, whose path is the second
+            argument, splits texts by rules that the kind does not have.
         open: Returns name -> content of what is at a path. The second argument
             is whether to log what was changed in it.
         read: Makes the vocabulary of such contents. The second argument is
@@ -100,3 +107,5 @@ class Kind:
         _difference
     )
     append: added_tokens.Append | None = None
+    settings: tuple[str, ...] = ()
+    check: Callable[[Mapping[str, Any], str], None] = _check_nothing

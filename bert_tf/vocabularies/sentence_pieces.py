@@ -326,7 +326,9 @@ class SentencePieces(vocabulary.Vocabulary):
             if entry.type == entry.NORMAL
         ]
         # Accents are left out of cased texts, too.
-        vocab_files.check_casing(words, self.do_lower_case, name, str.lower)
+        vocab_files.check_casing(
+            words, self.do_lower_case, name, strip_accents=False
+        )
 
     @functools.cached_property
     def special(self) -> vocabulary.Special:

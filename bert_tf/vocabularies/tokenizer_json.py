@@ -90,6 +90,11 @@ def pre_tokenizers(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     return _steps(found.get("pre_tokenizer"), "pretokenizers")
 
 
+def post_processors(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Returns the steps by which a tokenizer lays out rows."""
+    return _steps(found.get("post_processor"), "processors")
+
+
 def _steps(part: Any, key: str) -> list[dict[str, Any]]:
     if not isinstance(part, dict):
         return []
@@ -114,7 +119,8 @@ def otherwise(path: str, owner: str, field: str, value: Any) -> InputError:
     """Returns the error of a file that does not split text as `owner`."""
     return InputError(
         f"{path} splits text otherwise than {owner}, by its {field}. Give the "
-        f"tokenizer.json of {owner}, or the vocabulary in its own files. "
+        f"tokenizer.json of {owner}, or the vocabulary in its own files, "
+        "without this one next to them. "
         f"Received: {field}={json.dumps(value)[:60]}"
     )
 
@@ -125,14 +131,20 @@ def otherwise(path: str, owner: str, field: str, value: Any) -> InputError:
 def read_word_pieces(found: Mapping[str, Any], name: str) -> dict[str, int]:
     """Takes the ids by piece out of a file.
 
-    What `warn_of_others` of Hugging Face's folders warns of is no error: text
-    that is not cleaned, or Chinese that is not parted. Nor is the limit of
-    words, which are unknown above 100 characters there and above 200 here, as
-    in the original.
-
     Raises:
         InputError: It is no WordPiece, or one that splits text otherwise, or
             has not the ids 0, 1, 2 and so on. `name` is that of the file.
+    """
+    check_word_pieces(found, name)
+    return ids_of(found, name)
+
+
+def check_word_pieces(found: Mapping[str, Any], name: str) -> None:
+    """Raises InputError unless a file splits texts as a BERT's tokenizer.
+
+    `tokenizer_config` reads its settings. The limit of words is no error: they
+    are unknown above 100 characters there and above 200 here, as in the
+    original.
     """
     if kind(found) != _WORD_PIECE:
         raise InputError(
@@ -143,6 +155,9 @@ def read_word_pieces(found: Mapping[str, Any], name: str) -> dict[str, int]:
     for field, default, allowed in _WORD_PIECE_RULES:
         part, key = field.split(".")
         inside = found.get(part)
+        steps = normalizers(found)
+        if part == "normalizer" and len(steps) == 1:
+            inside = steps[0]
         # Files of the first versions leave out what is as in BERT.
         value = default
         if isinstance(inside, dict):
@@ -151,7 +166,6 @@ def read_word_pieces(found: Mapping[str, Any], name: str) -> dict[str, int]:
             value = inside
         if value not in allowed:
             raise otherwise(name, "a BERT", field, value)
-    return ids_of(found, name)
 
 
 def ids_of(found: Mapping[str, Any], name: str) -> dict[str, int]:
@@ -180,6 +194,7 @@ def ids_of(found: Mapping[str, Any], name: str) -> dict[str, int]:
 # Field -> what it means where it is left out, what it may be.
 _WORD_PIECE_RULES: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("normalizer.type", "BertNormalizer", ("BertNormalizer",)),
+    ("normalizer.clean_text", True, (True,)),
     ("pre_tokenizer.type", "BertPreTokenizer", ("BertPreTokenizer",)),
     ("model.unk_token", vocab_files.UNKNOWN, (vocab_files.UNKNOWN,)),
     (
@@ -202,6 +217,18 @@ def read_byte_pairs(data: bytes, name: str) -> tuple[dict[str, int], Merges]:
             that of the file.
     """
     found = json.loads(data)
+    check_byte_pairs(found, name)
+    model = found["model"]
+    vocab = model.get("vocab")
+    ids = dict(vocab) if isinstance(vocab, dict) else {}
+    # Those beside the model are special pieces, most often in it as well.
+    for token in added(found):
+        ids.setdefault(token["content"], token.get("id"))
+    return ids, _merges(model.get("merges"), name)
+
+
+def check_byte_pairs(found: Mapping[str, Any], name: str) -> None:
+    """Raises InputError unless a file splits texts as a RoBERTa's tokenizer."""
     if kind(found) != _BPE:
         raise InputError(
             f"{name}: the tokenizer must be a BPE. Give the vocabulary of a "
@@ -210,13 +237,6 @@ def read_byte_pairs(data: bytes, name: str) -> tuple[dict[str, int], Merges]:
         )
     for field, value in _otherwise(found):
         raise otherwise(name, "a RoBERTa", field, value)
-    model = found["model"]
-    vocab = model.get("vocab")
-    ids = dict(vocab) if isinstance(vocab, dict) else {}
-    # Those beside the model are special pieces, most often in it as well.
-    for token in added(found):
-        ids.setdefault(token["content"], token.get("id"))
-    return ids, _merges(model.get("merges"), name)
 
 
 def merges(data: str | bytes, name: str) -> Merges:
@@ -262,7 +282,6 @@ def _is_off(value: Any) -> bool:
 _RULES: dict[str, Callable[[Any], bool]] = {
     "normalizer": _is_off,
     "pre_tokenizer.type": lambda value: value == "ByteLevel",
-    "pre_tokenizer.add_prefix_space": _is_off,
     "pre_tokenizer.use_regex": lambda value: value is not False,
     "model.dropout": _is_off,
     "model.byte_fallback": _is_off,

@@ -163,7 +163,7 @@ def read(found: Mapping[str, Any], name: str) -> bytes:
             "or the tokenizer.json of an ALBERT. "
             f"Received: model.type={tokenizer_json.kind(found)}"
         )
-    _check(found, name)
+    check(found, name)
     # Only sentence pieces need it: workers of word pieces start without.
     from sentencepiece import sentencepiece_model_pb2
 
@@ -212,8 +212,8 @@ def _write_specs(proto: Any, unknown: int, charsmap: bytes) -> None:
     normalizer.escape_whitespaces = True
 
 
-def _check(found: Mapping[str, Any], name: str) -> None:
-    """Raises InputError where text is split otherwise."""
+def check(found: Mapping[str, Any], name: str) -> None:
+    """Raises InputError where a tokenizer.json splits text otherwise."""
     names = [_name(step) for step in tokenizer_json.normalizers(found)]
     names = [x for x in names if x]
     if not _ALLOWED.fullmatch(" ".join(names)):

@@ -8,10 +8,10 @@ import dataclasses
 import functools
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 from bert_tf import tokenization
-from bert_tf.vocabularies import added_tokens
+from bert_tf.vocabularies import added_tokens, tokenizer_config
 
 import numpy as np
 
@@ -145,19 +145,27 @@ class Vocabulary(abc.ABC):
     splits_punctuation: ClassVar[bool] = True
     # Whether paragraphs are of sentences, which punctuation ends.
     has_sentences: ClassVar[bool] = True
+    # Its fields that a tokenizer_config.json sets.
+    setting_names: ClassVar[tuple[str, ...]] = ()
 
     @property
     def files(self) -> dict[str, bytes]:
         """Name -> content of what is kept beside weights and in SavedModels."""
         found = self.own_files
-        if self.added:
-            found[added_tokens.FILE] = added_tokens.to_json(self.added)
+        config = tokenizer_config.to_json(self.added, self.own_settings)
+        if config:
+            found[tokenizer_config.FILE] = config
         return found
+
+    @property
+    def own_settings(self) -> dict[str, Any]:
+        """The fields of a tokenizer_config.json that it has, by name."""
+        return {name: getattr(self, name) for name in self.setting_names}
 
     @property
     @abc.abstractmethod
     def own_files(self) -> dict[str, bytes]:
-        """The files of its kind: `files` without the added tokens."""
+        """The files of its kind: `files` without tokenizer_config.json."""
 
     @property
     @abc.abstractmethod

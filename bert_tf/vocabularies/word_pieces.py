@@ -65,26 +65,32 @@ def _lines(data: bytes) -> list[str]:
     return text.split("\n") if text else []
 
 
-def _cleaned(char: str) -> str:
-    # Not set apart: that changes nothing of where a character is found.
-    return char if characters.is_cjk(char) else characters.clean(char)
-
-
-def _lowered(char: str) -> str:
-    return characters.lower_and_strip(_cleaned(char))
+@functools.cache
+def _normalizer(lower: bool, strip: bool) -> Callable[[str], str]:
+    # Chinese is not set apart: that changes nothing of where it is found.
+    return lambda char: characters.normalize(
+        characters.clean_only(char), lower, strip
+    )
 
 
 @dataclasses.dataclass(frozen=True)
 class WordPiece(vocabulary.Vocabulary):
     """The pieces of a vocab.txt.
 
-    `do_lower_case`, which also strips accents, must be as in training. `text`
-    is that of the file, by default that of the pieces.
+    `do_lower_case`, `strip_accents` (None: as `do_lower_case`) and
+    `tokenize_chinese_chars` must be as in training. `text` is that of the file,
+    by default that of the pieces.
     """
 
     do_lower_case: bool
     text: str = ""
+    strip_accents: bool | None = dataclasses.field(default=None, kw_only=True)
+    tokenize_chinese_chars: bool = dataclasses.field(default=True, kw_only=True)
 
+    setting_names: ClassVar[tuple[str, ...]] = (
+        "strip_accents",
+        "tokenize_chinese_chars",
+    )
     kind: ClassVar[str] = "word_pieces"
     has_fixed_words: ClassVar[bool] = True
 
@@ -173,18 +179,25 @@ class WordPiece(vocabulary.Vocabulary):
     def check(self, name: str) -> None:
         """Checks `[CLS]` and `[SEP]`, and that the casing is the pieces'."""
         vocab_files.check_row_pieces(self.ids, name)
-        vocab_files.check_casing(self.pieces, self.do_lower_case, name)
+        vocab_files.check_casing(
+            self.pieces, self.do_lower_case, name, self.strip_accents
+        )
 
     def own_tokenizer(self) -> tokenization.FullTokenizer:
         """Makes the original's tokenizer."""
         return tokenization.FullTokenizer.from_vocab(
-            self.ids, self.do_lower_case
+            self.ids, self.do_lower_case, **self.own_settings
         )
 
     def own_bulk_tokenizer(self) -> bulk.BulkTokenizer:
         """Makes the one by NumPy."""
-        return bulk.BulkTokenizer(self.ids, self.do_lower_case)
+        return bulk.BulkTokenizer(
+            self.ids, self.do_lower_case, **self.own_settings
+        )
 
     def normalizer(self) -> Callable[[str], str]:
-        """Cleans a character, and lower-cases it by the casing."""
-        return _lowered if self.do_lower_case else _cleaned
+        """Cleans a character, and changes its case and accents as texts'."""
+        strips = characters.strips_accents(
+            self.do_lower_case, self.strip_accents
+        )
+        return _normalizer(self.do_lower_case, strips)

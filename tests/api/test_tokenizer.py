@@ -77,6 +77,23 @@ def test_where_its_vocabulary_may_lie(tmp_path, vocab_file):
     assert bert_tf.Tokenizer(run, do_lower_case=True).do_lower_case
 
 
+def test_settings_of_runs_and_exports(tmp_path):
+    """The tokenizer of a vocabulary that keeps accents keeps them."""
+    run, export = tmp_path / "run", tmp_path / "export"
+    shutil.copytree(exports.run("one text"), run)
+    shutil.copytree(exports.exported("one text"), export)
+    unknown = _VOCAB.index("[UNK]")
+    for path, folder in ((run, run), (export, export / "assets")):
+        ids = bert_tf.Tokenizer(path)(["fílm"])["input_ids"]
+        assert ids[0, 1] == _VOCAB.index("film")
+        file = folder / "tokenizer_config.json"
+        file.write_text('{"strip_accents": false}')
+        layer = bert_tf.Tokenizer(path)
+        again = bert_tf.Tokenizer.from_config(layer.get_config())
+        for made in (layer, again):
+            assert made(["fílm"])["input_ids"][0, 1] == unknown
+
+
 # ---- In models --------------------------------------------------------------
 
 

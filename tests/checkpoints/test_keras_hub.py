@@ -6,6 +6,8 @@ import pathlib
 
 from bert_tf import modeling
 from bert_tf.checkpoints import formats, keras_hub_names, names
+from bert_tf.checkpoints import keras_hub as keras_hub_presets
+from bert_tf.vocabularies import word_pieces
 from tests import combinations
 from tests import interop_samples as samples
 
@@ -219,3 +221,22 @@ class TestWriting:
         assert written.left_out == tuple(
             sorted(names.HEADS["tagging"].variables)
         )
+
+
+@pytest.mark.parametrize("chinese", [True, False])
+@pytest.mark.parametrize("strip_accents", [True, False])
+def test_settings_of_a_tokenizer(strip_accents, chinese):
+    pieces = (*samples.VOCAB[:5], "äpfel", "apfel", "中", "##国")
+    vocabulary = word_pieces.WordPiece(
+        pieces,
+        True,
+        strip_accents=strip_accents,
+        tokenize_chinese_chars=chinese,
+    )
+    made = keras_hub_presets._tokenizer(
+        keras_hub.models.BertTokenizer, vocabulary
+    )
+    tokenizer = vocabulary.tokenizer()
+    for text in ("ÄPFEL", "中国"):
+        ids = tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text))
+        assert np.asarray(made(text)).tolist() == ids

@@ -6,7 +6,7 @@ import json
 import random
 import re
 
-from bert_tf import tokenization
+from bert_tf import tokenization, vocabularies
 from bert_tf.text import learning
 from tests import scripts
 
@@ -331,6 +331,37 @@ class TestMain:
         assert "Filled 1 [unused] rows, appended 0." in "\n".join(done.lines)
         vocab = tokenization.load_vocab(tmp_path / "vocab.txt")
         assert vocab["##a"] == base.index("##a") + 1
+
+    def test_keeps_accents_if_set(self, tmp_path):
+        text = "Die Äpfel müssten schön über die Brücke.\n\n" * 9
+        (tmp_path / "text1").write_text(text, "utf-8")
+        self.run(tmp_path, strip_accents="false")
+        path = tmp_path / "vocab.txt"
+        config = tmp_path / "tokenizer_config.json"
+        assert json.loads(config.read_text()) == {"strip_accents": False}
+        vocabulary = vocabularies.open(path, True)
+        assert {"ä", "ü", "##ü"} <= set(vocabulary.pieces)
+        vocabulary.check("it")
+        pieces = vocabulary.tokenizer().tokenize("ÄPFEL")
+        assert "".join(pieces).replace("##", "") == "äpfel"
+        # It is followed where records are made, and where it is extended.
+        scripts.run_checked(
+            *(tmp_path / "records.log", "create_pretraining_data"),
+            f"--input_file={tmp_path / 'text1'}",
+            f"--vocab_file={path}",
+            f"--output_dir={tmp_path / 'records'}",
+            *("--max_seq_length=32", "--max_predictions_per_seq=5"),
+        )
+        manifest = json.loads((tmp_path / "records/manifest.json").read_text())
+        assert manifest["vocab_sha256"] == vocabulary.sha256
+        more = {"extend_vocab": path, "vocab_file": tmp_path / "b/vocab.txt"}
+        self.run(tmp_path, **more)
+        config = tmp_path / "b/tokenizer_config.json"
+        assert json.loads(config.read_text()) == {"strip_accents": False}
+        with pytest.raises(AssertionError, match="set another tokenizer"):
+            self.run(tmp_path, overwrite="true")
+        with pytest.raises(AssertionError, match=r"named vocab\.txt"):
+            self.run(tmp_path, vocab_file="de.txt", strip_accents="false")
 
     def test_reads_all_formats(self, tmp_path, words):
         lines = [json.dumps({"body": word}) for word in words.elements()]

@@ -229,8 +229,8 @@ def test_words_alone_are_refused(tmp_path):
     _old_files(tmp_path, False)
     entry = {"content": "x y", "single_word": True}
     found = {str(len(_PIECES)): entry}
-    path = tmp_path / "added_tokens_decoder.json"
-    path.write_text(json.dumps(found))
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text(json.dumps({"added_tokens_decoder": found}))
     with pytest.raises(InputError, match="single_word=False"):
         vocabularies.open(tmp_path / "vocab.txt", True)
     path.write_text("{")

@@ -107,7 +107,6 @@ def test_tokenizer_json(folder):
         ("model", {"merges": [["a"]]}, "Received: ['a']"),
         ("model", {"vocab": {"a": 7}}, "4 is missing"),
         ("pre_tokenizer", {"type": "Metaspace"}, 'type="Metaspace"'),
-        ("pre_tokenizer", {"add_prefix_space": True}, "prefix_space=true"),
         ("pre_tokenizer", {"use_regex": False}, "use_regex=false"),
         ("", {"normalizer": {"type": "NFC"}}, 'normalizer={"type": "NFC"}'),
         ("", {"pre_tokenizer": None}, "pre_tokenizer.type=null"),

@@ -30,6 +30,7 @@ _FAMILIES_ARE_IN = {
     "bert_tf/checkpoints/huggingface_tokenizer.py": r"\(Bert\|DistilBert.*",
     # A class of the library `tokenizers`.
     "bert_tf/checkpoints/tokenizer_files.py": "Roberta(Processing|Tokenizer)",
+    "bert_tf/vocabularies/tokenizer_rows.py": "RobertaProcessing",
     # A way to distil, by the name of its paper.
     "bert_tf/options.py": "distilbert",
     "bert_tf/flags/distillation.py": "distillation=distilbert",

@@ -1,0 +1,389 @@
+"""Settings of other models' tokenizers, beside the library `tokenizers`."""
+
+import dataclasses
+import json
+import pathlib
+import random
+import unicodedata
+from typing import Any
+
+from bert_tf import tokenization, vocab_files, vocabularies
+from bert_tf.checkpoints import tokenizer_files
+from bert_tf.errors import InputError
+from bert_tf.vocabularies import tokenizer_config, word_pieces
+from tests.text import test_tokenizers
+from tests.vocabularies import byte_pair_samples, sentence_models
+
+import pytest
+import tokenizers
+from tokenizers import models, normalizers, pre_tokenizers, processors
+
+_LENGTH = 64
+_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+# Without the capital sigma, which the library lower-cases otherwise.
+_CHARS = (
+    "abcÄöüßéèñçİıŞşğIi中国人漢豈가나다한국어かガギｶﾞ日本ΑάΩώσςЙйèाि०ु .,!?-#$12½"
+    "\t\n\xa0\u3000\x00\ufffd\u200b\u0301\u0323\U0001d15e₩ﬁ…\xad"
+)
+_MARKER = "[E1]"
+
+
+def _texts(count: int = 1500) -> list[str]:
+    rng = random.Random(0)
+    texts = [
+        "".join(rng.choices(_CHARS, k=rng.randrange(14))) for _ in range(count)
+    ]
+    words = ["Äpfel müssen", "我中国人", "한국어 각", "İstanbul", "中" * 201]
+    return [*texts, *words, *(f"{x}{_MARKER}{x}" for x in words), "", "a.b,c"]
+
+
+def _pieces() -> tuple[str, ...]:
+    """Every character that a text may become, first in a word and later."""
+    forms = [_CHARS, _CHARS.lower(), "각İstanbulÄpfelmüssen"]
+    chars = "".join(forms)
+    chars += unicodedata.normalize("NFD", chars)
+    found = [x for x in dict.fromkeys(chars) if not (x + "\0").isspace()]
+    found = [x for x in found if x.strip() and x not in "\0\ufffd"]
+    later = [f"##{x}" for x in found]
+    words = ["中国", "##国人", "##fel", "müssen", "mussen"]
+    return (*_SPECIAL, *found, *later, *words)
+
+
+def _bert(
+    lower: bool, strip_accents: bool | None, chinese: bool
+) -> tokenizers.Tokenizer:
+    """Makes the library's tokenizer as transformers does."""
+    ids = {piece: index for index, piece in enumerate(_pieces())}
+    made = tokenizers.Tokenizer(
+        models.WordPiece(
+            ids, unk_token="[UNK]", max_input_chars_per_word=200
+        )
+    )
+    made.normalizer = normalizers.BertNormalizer(
+        lowercase=lower,
+        strip_accents=strip_accents,
+        handle_chinese_chars=chinese,
+    )
+    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    made.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    made.add_special_tokens([_MARKER])
+    return made
+
+
+def _check(
+    vocabulary: vocabularies.Vocabulary, library: tokenizers.Tokenizer
+) -> None:
+    """Compares all tokenizers with each other, and one with the library's."""
+    texts = _texts()
+    test_tokenizers.check(vocabulary, texts)
+    tokenizer = vocabulary.tokenizer()
+    for text in texts:
+        pieces = tokenizer.tokenize(text)
+        expected = library.encode(text, add_special_tokens=False).ids
+        assert tokenizer.convert_tokens_to_ids(pieces) == expected, repr(text)
+
+
+def _write(folder: pathlib.Path, name: str, found: Any) -> pathlib.Path:
+    path = folder / name
+    path.write_text(json.dumps(found), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("lower", "strip_accents", "chinese"),
+    [
+        (True, False, True),
+        (True, False, False),
+        (True, None, False),
+        (False, True, True),
+        (False, None, False),
+    ],
+)
+def test_word_pieces(tmp_path, lower, strip_accents, chinese):
+    library = _bert(lower, strip_accents, chinese)
+    library.save(str(tmp_path / "tokenizer.json"))
+    path = tmp_path / "tokenizer.json"
+    vocabulary = vocabularies.open(path, lower)
+    assert vocabulary.own_settings == {
+        "strip_accents": strip_accents,
+        "tokenize_chinese_chars": chinese,
+    }
+    _check(vocabulary, library)
+    # As a user gives them, without a tokenizer.json.
+    path.unlink()
+    path = tmp_path / "vocab.txt"
+    path.write_text("".join(f"{piece}\n" for piece in _pieces()), "utf-8")
+    _write(tmp_path, "added_tokens.json", {_MARKER: len(_pieces())})
+    config = {
+        "strip_accents": strip_accents,
+        "tokenize_chinese_chars": chinese,
+        "model_max_length": 512,
+    }
+    _write(tmp_path, "tokenizer_config.json", config)
+    other = vocabularies.open(path, lower)
+    assert other.own_settings == vocabulary.own_settings
+    words = tokenization.FullTokenizer.from_vocab(
+        other.ids,
+        lower,
+        strip_accents=strip_accents,
+        tokenize_chinese_chars=chinese,
+    )
+    text = "Äpfel 我中国人 한국어"
+    assert words.tokenize(text) == other.tokenizer().tokenize(text)
+
+
+def _byte_pairs(prefix: bool) -> tokenizers.Tokenizer:
+    found = byte_pair_samples.learned()
+    found = {**found, "post_processor": None}
+    made = tokenizers.Tokenizer.from_str(json.dumps(found))
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix)
+    made.post_processor = processors.RobertaProcessing(
+        ("</s>", 2), ("<s>", 0), add_prefix_space=prefix
+    )
+    made.add_special_tokens([_MARKER])
+    return made
+
+
+def test_byte_pairs(tmp_path):
+    library = _byte_pairs(True)
+    path = tmp_path / "tokenizer.json"
+    library.save(str(path))
+    vocabulary = vocabularies.open(path, False)
+    assert vocabulary.own_settings == {"add_prefix_space": True}
+    _check(vocabulary, library)
+    own = vocabulary.own_tokenizer()
+    for text in ("\ud800 a", "\ud800a", "\ud800"):
+        kept = text.encode("utf-8", "ignore").decode()
+        expected = library.encode(kept, add_special_tokens=False)
+        assert own.tokenize(text) == expected.tokens
+        assert vocabulary.own_bulk_tokenizer().tokenize([text])[0].tolist() == (
+            expected.ids
+        )
+    assert own.tokenize_with_offsets("\ud800a")[-1][1:] == (1, 2)
+    # As versions 4 of transformers write them.
+    path.unlink()
+    byte_pair_samples.write(tmp_path)
+    _write(tmp_path, "tokenizer_config.json", {"add_prefix_space": True})
+    for name in ("vocab.json", "merges.txt"):
+        other = vocabularies.open(tmp_path / name, False)
+        assert other.own_settings == {"add_prefix_space": True}
+        assert other.tokenizer().tokenize("a b") == own.tokenize("a b")
+
+
+def _settings() -> list[vocabularies.Vocabulary]:
+    plain = word_pieces.WordPiece(
+        _pieces(), True, vocab_files.vocab_text(_pieces())
+    )
+    german = dataclasses.replace(plain, strip_accents=False)
+    chinese = dataclasses.replace(plain, tokenize_chinese_chars=False)
+    prefix = dataclasses.replace(
+        byte_pair_samples.vocabulary(), add_prefix_space=True
+    )
+    return [german, chinese, prefix]
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_they_travel(tmp_path, number):
+    """In the files of runs and exports, and in folders for transformers."""
+    vocabulary = _settings()[number]
+    lower = vocabulary.settings.get("do_lower_case", False)
+    files = vocabularies.Files(vocabulary.kind, vocabulary.files)
+    assert list(files.contents)[-1] == tokenizer_config.FILE
+    assert vocabularies.among(files.contents) == files
+    again = vocabularies.Files.from_config(files.to_config())
+    assert vocabularies.read(again, lower, "it") == vocabulary
+    plain = vocabularies.Files(files.kind, vocabulary.own_files)
+    assert "its settings are {}, and the checkpoint's are {" in (
+        vocabularies.difference(plain, files)
+    )
+    assert plain.sha256 != files.sha256 == vocabulary.sha256
+    assert vocabularies.listed(files, vocabulary.pieces) is None
+    for name, data in files.contents.items():
+        (tmp_path / name).write_bytes(data)
+    assert vocabularies.find(tmp_path) == files
+    written = tmp_path / "written"
+    written.mkdir()
+    tokenizer_files.write(str(written), vocabulary, _LENGTH)
+    library = tokenizers.Tokenizer.from_file(str(written / "tokenizer.json"))
+    tokenizer = vocabulary.tokenizer()
+    for text in ("Äpfel 我中国人", "a b"):
+        pieces = tokenizer.tokenize(text)
+        assert library.encode(text, add_special_tokens=False).tokens == pieces
+    assert vocabularies.find(written) == files
+    assert vocabularies.open_files(written / "tokenizer.json").contents[
+        tokenizer_config.FILE
+    ] == (files.contents[tokenizer_config.FILE])
+    # Where no tokenizer.json is read, the config says the same.
+    (written / "tokenizer.json").unlink()
+    assert vocabularies.find(written) == files
+
+
+def test_transformers_reads_them(tmp_path):
+    transformers = pytest.importorskip(
+        "transformers", reason="needs the extra `parity`"
+    )
+    # Its type names flags only.
+    auto: Any = transformers.AutoTokenizer
+    for number, vocabulary in enumerate(_settings()):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        tokenizer_files.write(str(folder), vocabulary, _LENGTH)
+        _write(folder, "config.json", {})
+        theirs = auto.from_pretrained(folder)
+        ours = vocabulary.tokenizer()
+        for text in _texts(200):
+            if _MARKER not in text:
+                assert theirs.tokenize(text) == ours.tokenize(text), repr(text)
+        theirs.save_pretrained(folder / "theirs")
+        again = vocabularies.open_files(folder / "theirs" / "tokenizer.json")
+        assert again.contents[tokenizer_config.FILE] == (
+            vocabulary.files[tokenizer_config.FILE]
+        )
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {},
+        {"strip_accents": None, "tokenize_chinese_chars": True},
+        {"do_lower_case": True, "strip_accents": True},
+        {"add_prefix_space": True, "do_lower_case": False},
+    ],
+)
+def test_defaults_leave_no_file(tmp_path, config):
+    text = "".join(f"{piece}\n" for piece in _pieces())
+    path = tmp_path / "vocab.txt"
+    path.write_text(text, "utf-8")
+    _write(tmp_path, "tokenizer_config.json", config)
+    assert vocabularies.open_files(path).contents == {path.name: text.encode()}
+    # Beside a file of another name nothing is looked for.
+    _write(tmp_path, "tokenizer_config.json", {"strip_accents": False})
+    assert len(vocabularies.open_files(path).contents) == 2
+    path.rename(tmp_path / "mine.txt")
+    assert len(vocabularies.open_files(tmp_path / "mine.txt").contents) == 1
+
+
+_BERT_ROWS: tuple[dict[str, Any], ...] = (
+    {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]},
+    {
+        "type": "TemplateProcessing",
+        "single": [
+            {"SpecialToken": {"id": "[CLS]", "type_id": 0}},
+            {"Sequence": {"id": "A", "type_id": 0}},
+            {"SpecialToken": {"id": "[SEP]", "type_id": 0}},
+        ],
+        "pair": [
+            {"SpecialToken": {"id": "[CLS]", "type_id": 0}},
+            {"Sequence": {"id": "A", "type_id": 0}},
+            {"SpecialToken": {"id": "[SEP]", "type_id": 0}},
+            {"Sequence": {"id": "B", "type_id": 1}},
+            {"SpecialToken": {"id": "[SEP]", "type_id": 1}},
+        ],
+        "special_tokens": {
+            "[CLS]": {"id": "[CLS]", "ids": [2], "tokens": ["[CLS]"]},
+            "[SEP]": {"id": "[SEP]", "ids": [3], "tokens": ["[SEP]"]},
+        },
+    },
+)
+
+
+def _folder(folder: pathlib.Path, **parts: Any) -> pathlib.Path:
+    """Writes a vocab.txt beside a tokenizer.json with some other parts."""
+    found = json.loads(_bert(True, None, True).to_str())
+    for name, value in parts.items():
+        is_part = isinstance(value, dict) and "type" not in value
+        found[name] = {**found[name], **value} if is_part else value
+    _write(folder, "tokenizer.json", found)
+    path = folder / "vocab.txt"
+    path.write_text("".join(f"{piece}\n" for piece in _pieces()), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize("step", [None, *_BERT_ROWS])
+def test_rows_of_released_files_are_taken(tmp_path, step):
+    inside = {"type": "Sequence", "processors": [step]} if step else None
+    for parts in (step, inside):
+        path = _folder(tmp_path, post_processor=parts)
+        assert vocabularies.open(path, True).own_settings == {
+            "strip_accents": None,
+            "tokenize_chinese_chars": True,
+        }
+        vocabularies.open(tmp_path / "tokenizer.json", True)
+
+
+@pytest.mark.parametrize(
+    "make", [byte_pair_samples.vocabulary, sentence_models.vocabulary]
+)
+def test_rows_of_other_kinds_are_taken(tmp_path, make):
+    tokenizer_files.write(str(tmp_path), make(), _LENGTH)
+    files = vocabularies.find(tmp_path)
+    assert files is not None
+    assert list(files.contents) == list(make().own_files)
+
+
+def _template(**changes: Any) -> dict[str, Any]:
+    return {**_BERT_ROWS[1], **changes}
+
+
+@pytest.mark.parametrize(
+    ("parts", "named"),
+    [
+        ({"normalizer": {"clean_text": False}}, "clean_text=false"),
+        ({"normalizer": {"type": "NFKC"}}, 'normalizer.type="NFKC"'),
+        (
+            {"post_processor": {**_BERT_ROWS[0], "type": "RobertaProcessing"}},
+            r"post_processor=\[CLS\]:0 \$A:0 \[SEP\]:0 \[SEP\]:0 \$B:0 ",
+        ),
+        (
+            {"post_processor": _template(single=_BERT_ROWS[1]["single"][1:])},
+            r"post_processor=\$A:0 \[SEP\]:0",
+        ),
+        (
+            {"post_processor": _template(pair=_BERT_ROWS[1]["pair"][:4])},
+            r"post_processor=\[CLS\]:0 \$A:0 \[SEP\]:0 \$B:1",
+        ),
+        ({"post_processor": _template(special_tokens={})}, "must be whole"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(tmp_path, parts, named):
+    path = _folder(tmp_path, **parts)
+    for file in (path, tmp_path / "tokenizer.json"):
+        with pytest.raises(InputError, match=named) as error:
+            vocabularies.open(file, True)
+        assert "tokenizer.json" in str(error.value)
+        assert "\n" not in str(error.value)
+    path.rename(tmp_path / "mine.txt")
+    vocabularies.open(tmp_path / "mine.txt", True)
+
+
+@pytest.mark.parametrize(
+    ("config", "named"),
+    [
+        ({"strip_accents": False}, "strip_accents=true and strip_accents="),
+        (
+            {"tokenize_chinese_chars": False},
+            "handle_chinese_chars=true and tokenize_chinese_chars=false",
+        ),
+        ({"strip_accents": "no"}, "must be true or false"),
+        ({"keep_accents": True}, "keep_accents=True"),
+    ],
+)
+def test_contradictions_are_refused(tmp_path, config, named):
+    path = _folder(tmp_path, normalizer={"strip_accents": True})
+    vocabularies.open(path, True)
+    _write(tmp_path, "tokenizer_config.json", config)
+    for file in (path, tmp_path / "tokenizer.json"):
+        with pytest.raises(InputError, match=named) as error:
+            vocabularies.open(file, True)
+        assert "tokenizer_config.json" in str(error.value)
+        assert "\n" not in str(error.value)
+
+
+def test_casing_of_a_vocabulary_with_accents():
+    pieces = (*_SPECIAL, *"aouäöü", *(f"##{x}" for x in "aouäöü"))
+    vocab_files.check_casing(pieces, True, "it", strip_accents=False)
+    word_pieces.WordPiece(pieces, True, strip_accents=False).check("it")
+    with pytest.raises(InputError, match=r'{"strip_accents": false}'):
+        vocab_files.check_casing(pieces, True, "it")
+    with pytest.raises(InputError, match=r"lower-casing changes 1 of its"):
+        vocab_files.check_casing(("A",), True, "it", strip_accents=False)
