@@ -37,9 +37,12 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         )
     values = opened.read_json(folder, CONFIG, hidden_act=str)
     try:
-        stored, read_stored = huggingface_weights.open_files(folder)
-        values = table.with_kind(values, stored, folder)
+        # A model that is none of ours is named before its weights are read.
         config = table.to_config(values)
+        stored, read_stored = huggingface_weights.open_files(folder)
+        told = table.with_kind(values, stored, folder)
+        if told is not values:
+            values, config = told, table.to_config(told)
         theirs = table.of(config, "encoder")
         today = table.canonical(theirs, stored)
         head = table.find_head(theirs, values, today)
