@@ -82,17 +82,27 @@ def lower_cases(found: Mapping[str, Any]) -> bool | None:
 
 def normalizers(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns the steps of a tokenizer's normalizer, in order."""
-    return _steps(found.get("normalizer"), "normalizers")
+    return _steps(_object(found, "normalizer"), "normalizers")
 
 
 def pre_tokenizers(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns the steps by which a tokenizer cuts texts into words."""
-    return _steps(found.get("pre_tokenizer"), "pretokenizers")
+    return _steps(_object(found, "pre_tokenizer"), "pretokenizers")
 
 
 def post_processors(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns the steps by which a tokenizer lays out rows."""
     return _steps(found.get("post_processor"), "processors")
+
+
+def _object(found: Mapping[str, Any], key: str) -> Any:
+    part = found.get(key)
+    if part is not None and not isinstance(part, dict):
+        raise InputError(
+            f"tokenizer.json: `{key}` must be an object. Copy or download it "
+            f"again. Received: {key}={repr(part)[:40]}"
+        )
+    return part
 
 
 def _steps(part: Any, key: str) -> list[dict[str, Any]]:
