@@ -92,7 +92,7 @@ def pre_tokenizers(found: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def post_processors(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns the steps by which a tokenizer lays out rows."""
-    return _steps(found.get("post_processor"), "processors")
+    return _steps(_object(found, "post_processor"), "processors")
 
 
 def _object(found: Mapping[str, Any], key: str) -> Any:
