@@ -239,14 +239,23 @@ _PLAIN = "The vocabulary"
 _CONFIG_KEYS = {"kind", "contents"}
 
 
+def _has_no_weights(path: str) -> bool:
+    """Whether this is a folder with files of a tokenizer at most."""
+    if not tf.io.gfile.isdir(path):
+        return False
+    endings = (".index", ".h5", ".safetensors", ".bin", "checkpoint", ".pb")
+    here = (name.rstrip("/") for name in tf.io.gfile.listdir(path))
+    return not any(x.endswith(endings) or x == "best" for x in here)
+
+
 def _of_model(path: str) -> tuple[vocabularies.Files, bool, bool]:
     """Returns a model's vocabulary, its casing, and if others trained it."""
     if paths.is_export(path):
         vocabulary = paths.vocabulary(paths.export_files(path), path)
         files = vocabularies.Files(vocabulary.kind, vocabulary.files)
         return files, vocabulary.settings.get("do_lower_case", True), False
-    if hub.is_name(path):
-        folder = hub.locate(path, with_weights=False)
+    folder = hub.locate(path, with_weights=False)
+    if hub.is_name(path) or _has_no_weights(folder):
         brought = huggingface_tokenizer.read_vocab(folder)
         lower = huggingface_tokenizer.lower_cases(folder)
         if brought is not None:

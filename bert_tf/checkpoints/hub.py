@@ -28,6 +28,7 @@ from absl import logging
 
 _NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*(@[\w.-]+)?", re.ASCII)
 # Endings of files: such arguments are paths, even of missing files.
+_ADDRESS = re.compile(r"^(hf://|https://(www\.)?huggingface\.co/)")
 _FILE = re.compile(
     r"\.(bin|ckpt|data|h5|index|json|keras|meta|model|msgpack|safetensors|txt)"
     r"(?![a-z])"
@@ -63,13 +64,17 @@ def locate(path: str, with_weights: bool = True) -> str:
         InputError: The Hub has no such model, or none that can be read.
         OSError: It can't be downloaded.
     """
-    return _download(path, with_weights) if is_name(path) else path
+    name = _ADDRESS.sub("", path)
+    return _download(name, with_weights) if is_name(path) else path
 
 
 def is_name(path: str) -> bool:
-    """Whether this is OWNER/NAME or OWNER/NAME@REVISION, and no file here."""
+    """Whether this is OWNER/NAME or OWNER/NAME@REVISION, and no file here.
+
+    It may have an address before it: hf:// or https://huggingface.co/.
+    """
     return (
-        bool(_NAME.fullmatch(path))
+        bool(_NAME.fullmatch(_ADDRESS.sub("", path)))
         and not _FILE.search(path)
         and not any(map(os.path.lexists, (path, f"{path}.index")))
     )

@@ -70,7 +70,7 @@ class Dense(keras.layers.Layer):
         )
         return self._kernel + self.lora_scale * product
 
-    def enable_lora(self, rank: int, scale: float) -> None:
+    def enable_lora(self, rank: int, scale: float = 1.0) -> None:
         """Adds `scale * a @ b`: [in_size, rank] and zeros [rank, out_size]."""
         self._tracker.unlock()
         self.lora_a = self.add_weight(

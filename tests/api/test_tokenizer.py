@@ -66,7 +66,9 @@ def test_where_its_vocabulary_may_lie(tmp_path, vocab_file):
     run = tmp_path / "run"
     shutil.copytree(exports.run("one text"), run)
     expected = rows(vocab_file, ["a film"], [""], 128)
-    for place in (str(vocab_file), run, str(run / "model.ckpt-7"), _VOCAB):
+    places = [str(vocab_file), run, str(run / "model.ckpt-7"), _VOCAB]
+    # A folder of a tokenizer alone.
+    for place in (*places, vocab_file.parent):
         check(bert_tf.Tokenizer(place)(["a film"]), expected)
     path = exports.exported("one text")
     check(bert_tf.Tokenizer(path)(["a film"]), expected)

@@ -136,7 +136,7 @@ class TestNoCheckpoint:
 
     @pytest.mark.parametrize(
         "name",
-        ["bert-base-uncased", "https://huggingface.co/google-bert/bert-base"],
+        ["bert-base-uncased", "https://x.org/google-bert/bert-base"],
     )
     def test_nearly_a_name_of_the_hub(self, name):
         with pytest.raises(ValueError) as error:

@@ -109,7 +109,8 @@ def test_one_process_asks_once(server, client):
     with client(server):
         folder = hub.locate(_NAME)
         server.models.clear()
-        assert hub.locate(_NAME) == folder
+        for address in ("", "hf://", "https://huggingface.co/"):
+            assert hub.locate(f"{address}{_NAME}") == folder
 
 
 def _copy(saved, folder, *names):
@@ -307,7 +308,7 @@ class TestPaths:
         [
             *("/some/one", "./some/one", "../one", "some/one/two", "some/"),
             *("one", "some/one.ckpt", "some/model.ckpt-3", "some/bert.json"),
-            *("some/model.safetensors", "gs://some/one", "hf://some/one"),
+            *("some/model.safetensors", "gs://some/one", "http://some/one"),
             "some/x.data-00000-of-00001",
         ],
     )
