@@ -187,6 +187,7 @@ def train(
         predictions=next_pieces.LOSS,
         evaluation=evaluation,
         eval_steps=plan.steps_per_epoch(data.count),
+        epoch_steps=plan.steps_per_epoch(data.count),
         beside=run.files.contents(run.labels),
         data={"training data": trained_on},
         tracing=tracing,

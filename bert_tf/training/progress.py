@@ -89,11 +89,11 @@ def check_profile(steps: tuple[int, int] | None, stop: int) -> None:
 class Progress:
     """Reports what the training loop tells of some steps.
 
-    On screen: step, time left, losses and accuracies, learning rate, norm of
-    the gradients, sequences and real (non-padding) tokens per second, what the
-    meter says. The same numbers go to TensorBoard and metrics.jsonl, one object
-    a line, from which lines after step `start` are removed: those steps are
-    made again. Processes that do not `write` need the hook as well, to make the
+    On screen: step, epoch of `epoch_steps` each, time left, losses and
+    accuracies, learning rate, norm of the gradients, sequences and real
+    (non-padding) tokens per second, what the meter says. The same numbers go to
+    TensorBoard and metrics.jsonl, one object a line, from which lines after
+    step `start` are removed: those steps are made again. Processes that do not `write` need the hook as well, to make the
     same blocks of steps.
     """
 
@@ -104,8 +104,10 @@ class Progress:
         stop: int,
         write: bool = True,
         meter: Callable[[Mapping[str, float]], dict[str, float]] | None = None,
+        epoch_steps: int | None = None,
     ):
         self.step, self.stop = start, stop
+        self.epoch_steps = epoch_steps
         self.path = os.path.join(folder, "metrics.jsonl")
         self.write = write
         self.meter = meter
@@ -171,7 +173,7 @@ class Progress:
 
     def _line(self, scalars: dict[str, float], left: float | None) -> str:
         shown = [
-            f"step {self.step:,}/{self.stop:,}",
+            *self._place(),
             *([] if left is None else [f"{phases.duration(left)} left"]),
             f"loss {scalars['loss']:.4f}",
             *_of_losses(scalars),
@@ -190,6 +192,15 @@ class Progress:
             measured.pop("peak_memory", None)
         self.memory = measured.get("peak_memory", self.memory)
         return _lines([*shown, *measured.values()])
+
+    def _place(self) -> list[str]:
+        """How far the run is."""
+        share = 100 * self.step // self.stop
+        shown = [f"step {self.step:,}/{self.stop:,} ({share}%)"]
+        if self.epoch_steps:
+            epochs = (-(-x // self.epoch_steps) for x in (self.step, self.stop))
+            shown.append("epoch {}/{}".format(*epochs))
+        return shown
 
 
 def _of_losses(scalars: Mapping[str, float]) -> list[str]:

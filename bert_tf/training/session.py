@@ -105,6 +105,7 @@ class Session:
     predictions: str | None = None
     evaluation: scoring.Evaluation | None = None
     eval_steps: int = 1
+    epoch_steps: int | None = None  # of one pass over the examples
     beside: Mapping[str, bytes] = dataclasses.field(default_factory=dict)
     data: Mapping[str, object] = dataclasses.field(default_factory=dict)
     tracing: Callable[[], contextlib.AbstractContextManager[None]] = (
@@ -391,7 +392,9 @@ class Session:
             self.model.generator and self.model.generator.config,
         )
         is_chief = distribution.is_chief(self.strategy)
-        return progress.Progress(self.folder, start, self.stop, is_chief, meter)
+        return progress.Progress(
+            self.folder, start, self.stop, is_chief, meter, self.epoch_steps
+        )
 
     def _evaluations(self, step: int) -> scoring.Evaluations | None:
         """Returns those of a run at a step; None where it has none."""

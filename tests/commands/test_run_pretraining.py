@@ -171,7 +171,7 @@ class TestRun:
         )
         assert done.returncode == 0, done.stderr
         assert re.search(
-            r"step 2/2  0:00 left  loss \d\.\d+  masked_lm \d.*"
+            r"step 2/2 \(100%\)  0:00 left  loss \d\.\d+  masked_lm \d.*"
             r" \(accuracy 0\.\d+\).*\n"
             r" +learning_rate 5.00e-04  .* sequences/s  .* tokens/s",
             done.stderr,

@@ -95,14 +95,24 @@ class TestProgress:
         report = progress.Progress(str(tmp_path), 1000, 1250)
         # The first block includes building the graph.
         report(1010, _BLOCK | {"seconds": 400.0})
-        assert screen.messages[0].startswith("step 1,010/1,250  loss 7.2500  ")
+        assert screen.messages[0].startswith("step 1,010/1,250 (80%)  loss 7")
         report(1020, _BLOCK | {"seconds": 40.0, "tokens": 1e7})
         # 230 steps at 4 seconds each.
         assert screen.messages[1] == (
-            "step 1,020/1,250  15:20 left  loss 7.2500  masked_lm_accuracy "
-            "0.1250  learning_rate 1.00e-04\n"
+            "step 1,020/1,250 (81%)  15:20 left  loss 7.2500  "
+            "masked_lm_accuracy 0.1250  learning_rate 1.00e-04\n"
             "    gradient_norm 3.50  8.0 sequences/s  250,000 tokens/s"
         )
+
+    def test_epochs(self, tmp_path, screen):
+        report = progress.Progress(str(tmp_path), 0, 25, epoch_steps=10)
+        for step in (10, 11, 25):
+            report(step, _BLOCK)
+        assert [x.split("  ")[:2] for x in screen.messages] == [
+            ["step 10/25 (40%)", "epoch 1/3"],
+            ["step 11/25 (44%)", "epoch 2/3"],
+            ["step 25/25 (100%)", "epoch 3/3"],
+        ]
 
     def test_narrow_terminals(self, report, screen, monkeypatch):
         monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
@@ -199,7 +209,7 @@ class TestProgress:
         report = progress.Progress(str(tmp_path), 80, 100)
         report(90, _BLOCK)
         report(100, _BLOCK)
-        assert screen.messages[1].startswith("step 100/100  0:00 left  ")
+        assert screen.messages[1].startswith("step 100/100 (100%)  0:00 ")
 
 
 def test_the_best_that_counted_at_a_step(tmp_path):
