@@ -93,8 +93,8 @@ class Progress:
     accuracies, learning rate, norm of the gradients, sequences and real
     (non-padding) tokens per second, what the meter says. The same numbers go to
     TensorBoard and metrics.jsonl, one object a line, from which lines after
-    step `start` are removed: those steps are made again. Processes that do not `write` need the hook as well, to make the
-    same blocks of steps.
+    step `start` are removed: those steps are made again. Processes
+    that do not `write` need the hook as well, to make the same blocks of steps.
     """
 
     def __init__(
