@@ -16,6 +16,7 @@ from bert_tf.checkpoints import (
     huggingface_weights,
     keras_hub,
     keras_hub_names,
+    model_card,
     names,
     opened,
     original,
@@ -259,6 +260,9 @@ def write(
         if is_prefix
         else files.new_folder(path, overwrite, size)
     )
+    card = None
+    if not is_prefix:  # It may be somebody's text: it stays.
+        card = opened.read_bytes(os.path.join(path, model_card.FILE))
     with place as folder:
         if is_prefix:
             weights = original.write_prefix(path, source, config, overwrite)
@@ -269,9 +273,20 @@ def write(
             notes += _lost_for_transformers(source)
             head = huggingface_names.head_there(config, head)
             notes += huggingface_names.differences(config, head)
+            tokenizer = os.path.join(folder, tokenizer_files.TOKENIZER)
+            card = card or model_card.of(
+                source,
+                config,
+                head,
+                weights,
+                os.path.basename(path.rstrip("/")),
+                tf.io.gfile.exists(tokenizer),
+            )
         else:
             weights = keras_hub.write(folder, source, config)
             notes += _lost_in_a_preset(source, config, head)
+        if card is not None:
+            files.write_bytes(os.path.join(folder, model_card.FILE), card)
     if output_format == "tf1":
         notes += lost_in_tf1(source)
     if source.vocab is None:

@@ -155,8 +155,8 @@ def test_models_are_tried(browser, pairs, tmp_path):
         assert browser.answer() == row
         bars = dict(zip(exports.LABELS, row["probabilities"], strict=True))
         best_first = sorted(bars, key=lambda x: -bars[x])
-        lines = [[name, f"{100 * bars[name]:.1f}%"] for name in best_first]
-        assert shown.split("\n") == [row["label"], "", *sum(lines, [])]
+        lines = [f"{name}\n{100 * bars[name]:.1f}%" for name in best_first]
+        assert shown == "\n".join([row["label"], "", *lines])
         command = browser.run("return at('command').textContent")
         assert "v1/models/pairs:predict" in command
 
