@@ -315,6 +315,7 @@ _FORMATS: dict[str, tuple[Callable[..., Any], Callable[..., str]]] = {
     ),
 }
 
+
 def _inflate(body: bytes, encoding: str, most: int) -> bytes:
     """Returns a compressed body; raises Refusal if it is larger than `most`."""
     if encoding not in _ENCODINGS:

@@ -126,6 +126,12 @@ def test_reading_is_answered_as_described(server, described):
         of_schema(content["schema"], described).validate(value)
 
 
+@pytest.mark.parametrize("path", ["/", "/docs", "/openapi.json"])
+def test_other_hosts_may_not_read_it(server, path):
+    headers = {"Host": "evil.example"}
+    assert server.ask("GET", path, headers=headers)[0] == 403
+
+
 def test_errors_are_described(server, described):
     predict = described["paths"][bad_requests.PREDICT]["post"]
     for method, path, _, status in bad_requests.BAD:
