@@ -273,15 +273,8 @@ def write(
             notes += _lost_for_transformers(source)
             head = huggingface_names.head_there(config, head)
             notes += huggingface_names.differences(config, head)
-            tokenizer = os.path.join(folder, tokenizer_files.TOKENIZER)
-            card = card or model_card.of(
-                source,
-                config,
-                head,
-                weights,
-                os.path.basename(path.rstrip("/")),
-                tf.io.gfile.exists(tokenizer),
-            )
+            if card is None:
+                card = _card(folder, path, source, config, weights)
         else:
             weights = keras_hub.write(folder, source, config)
             notes += _lost_in_a_preset(source, config, head)
@@ -301,6 +294,25 @@ def write(
         )
     left_out = [*source.left_over, *sorted(source.shapes.keys() - weights)]
     return Written(tuple(sorted(weights)), tuple(left_out), tuple(notes))
+
+
+def _card(
+    folder: str,
+    path: str,
+    source: opened.Checkpoint,
+    config: modeling.BertConfig,
+    weights: set[str],
+) -> bytes:
+    """Returns the model card of a folder that becomes `path`."""
+    head = names.find_head(source.shapes, source.path)
+    return model_card.of(
+        source,
+        config,
+        huggingface_names.head_there(config, head),
+        weights,
+        os.path.basename(path.rstrip("/")),
+        tf.io.gfile.exists(os.path.join(folder, tokenizer_files.TOKENIZER)),
+    )
 
 
 def lost_in_tf1(source: opened.Checkpoint) -> list[str]:
