@@ -134,6 +134,7 @@ from bert_tf.checkpoints import (
     generators,
     model_files,
     names,
+    runs,
     smaller,
     tf1_files,
     vocabulary_change,
@@ -288,6 +289,9 @@ def main(_):
     """The whole conversion as an outline."""
     path, output_format = _OUTPUT_PATH.value, _OUTPUT_FORMAT.value
     source = formats.open_checkpoint(_INPUT_CHECKPOINT.value)
+    if not any(x.value for x in (_HEAD, _GENERATOR, _NEW_VOCAB_FILE, _LAYERS)):
+        run = runs.folder_of(_INPUT_CHECKPOINT.value)
+        source = dataclasses.replace(source, run=run)
     if _HEAD.value:
         source = formats.with_head(source, _HEAD.value)
     source = complete(

@@ -16,6 +16,7 @@ from bert_tf.checkpoints import (
     huggingface_weights,
     keras_hub,
     keras_hub_names,
+    model_card,
     names,
     opened,
     original,
@@ -259,6 +260,9 @@ def write(
         if is_prefix
         else files.new_folder(path, overwrite, size)
     )
+    card = None
+    if not is_prefix:  # It may be somebody's text: it stays.
+        card = opened.read_bytes(os.path.join(path, model_card.FILE))
     with place as folder:
         if is_prefix:
             weights = original.write_prefix(path, source, config, overwrite)
@@ -269,9 +273,13 @@ def write(
             notes += _lost_for_transformers(source)
             head = huggingface_names.head_there(config, head)
             notes += huggingface_names.differences(config, head)
+            if card is None:
+                card = _card(folder, path, source, config, weights)
         else:
             weights = keras_hub.write(folder, source, config)
             notes += _lost_in_a_preset(source, config, head)
+        if card is not None:
+            files.write_bytes(os.path.join(folder, model_card.FILE), card)
     if output_format == "tf1":
         notes += lost_in_tf1(source)
     if source.vocab is None:
@@ -286,6 +294,25 @@ def write(
         )
     left_out = [*source.left_over, *sorted(source.shapes.keys() - weights)]
     return Written(tuple(sorted(weights)), tuple(left_out), tuple(notes))
+
+
+def _card(
+    folder: str,
+    path: str,
+    source: opened.Checkpoint,
+    config: modeling.BertConfig,
+    weights: set[str],
+) -> bytes:
+    """Returns the model card of a folder that becomes `path`."""
+    head = names.find_head(source.shapes, source.path)
+    return model_card.of(
+        source,
+        config,
+        huggingface_names.head_there(config, head),
+        weights,
+        os.path.basename(path.rstrip("/")),
+        tf.io.gfile.exists(os.path.join(folder, tokenizer_files.TOKENIZER)),
+    )
 
 
 def lost_in_tf1(source: opened.Checkpoint) -> list[str]:

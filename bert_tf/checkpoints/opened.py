@@ -28,6 +28,7 @@ class Checkpoint:
         do_lower_case: None where the source does not say.
         state: Names of what only training needs: moments, steps.
         left_over: Foreign names that mean nothing here.
+        run: The folder of the run that trained exactly these weights, or "".
     """
 
     path: str
@@ -40,6 +41,7 @@ class Checkpoint:
     labels: tuple[str, ...] | None = None
     state: tuple[str, ...] = ()
     left_over: tuple[str, ...] = ()
+    run: str = ""
 
     @property
     def is_foreign(self) -> bool:

@@ -35,7 +35,7 @@ from bert_tf.vocabularies import (
     word_pieces,
 )
 
-_TOKENIZER = "tokenizer.json"
+TOKENIZER = "tokenizer.json"
 _SPECIAL = "special_tokens_map.json"
 _CONFIG = "tokenizer_config.json"
 
@@ -87,7 +87,7 @@ def write(
     if made is None:
         return False
     text = _with_added(made.tokenizer, vocabulary)
-    files.write_text(os.path.join(folder, _TOKENIZER), text)
+    files.write_text(os.path.join(folder, TOKENIZER), text)
     files.write_json(os.path.join(folder, _SPECIAL), made.special)
     config = {
         **made.special,

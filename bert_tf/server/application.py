@@ -2,7 +2,6 @@
 
 import asyncio
 import functools
-import importlib.resources
 import ipaddress
 import json
 import logging
@@ -18,6 +17,8 @@ from bert_tf.server import (
     json_requests,
     metrics,
     models,
+    openapi,
+    pages,
     refusals,
 )
 from bert_tf.server import signatures as signature_defs
@@ -73,7 +74,6 @@ class Application:
         self._models = served
         self._metrics = counts
         self._most = max_request_bytes
-        self._page = _page(list(served))
         self._is_local = _is_loopback(host)
         self._origins = frozenset(cors_origins)
         self._hosts = frozenset({"", *allowed_hosts})
@@ -84,14 +84,15 @@ class Application:
         self.web = web.Application(
             client_max_size=max_request_bytes, middlewares=[self._guard]
         )
-        self.web.router.add_get("/", self._show_page)
-        self.web.router.add_get("/healthz", self._tell_health)
-        self.web.router.add_get("/readyz", self._tell_readiness)
-        self.web.router.add_get("/metrics", self._tell_metrics)
-        # TensorFlow Serving's, as its monitoring guide configures it.
-        self.web.router.add_get(
-            "/monitoring/prometheus/metrics", self._tell_metrics
-        )
+        handlers = {
+            **dict.fromkeys(pages.FILES, self._show_page),
+            **dict.fromkeys(openapi.METRICS, self._tell_metrics),
+            "/openapi.json": self._describe,
+            "/healthz": self._tell_health,
+            "/readyz": self._tell_readiness,
+        }
+        for route in openapi.ROUTES:
+            self.web.router.add_get(route.path, handlers[route.path])
         self.web.router.add_route("*", r"/v1{rest:.*}", self._serve)
 
     # ---- Errors -------------------------------------------------------------
@@ -184,15 +185,16 @@ class Application:
 
     # ---- The server's own ---------------------------------------------------
 
-    async def _show_page(self, _: web.Request) -> web.Response:
+    async def _show_page(self, request: web.Request) -> web.Response:
         return web.Response(
-            text=self._page,
+            text=pages.read(request.path),
             content_type="text/html",
-            headers={
-                "Content-Security-Policy": "default-src 'none'; connect-src "
-                "'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
-            },
+            headers={"Content-Security-Policy": pages.POLICY},
         )
+
+    async def _describe(self, _: web.Request) -> web.Response:
+        described = openapi.describe(self._models, not self.is_loading)
+        return _json(json.dumps(described))
 
     async def _tell_health(self, _: web.Request) -> web.Response:
         return web.Response(text="ok\n")
@@ -419,11 +421,3 @@ def _error(
         kept["Retry-After"] = "1"
     text = json.dumps({"error": str(refusal)}, ensure_ascii=False)
     return _json(text, refusal.status, headers=kept)
-
-
-def _page(names: list[str]) -> str:
-    """Returns the page on which models are tried."""
-    text = importlib.resources.files("bert_tf.server").joinpath("page.html")
-    # In a script, nothing but its end tag ends it.
-    data = json.dumps(names).replace("<", "\\u003c")
-    return text.read_text(encoding="utf-8").replace("MODELS", data)

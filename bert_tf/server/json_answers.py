@@ -78,10 +78,15 @@ def of_regress(outputs: Outputs) -> str:
     return json.dumps({"results": _values("outputs", scores.reshape(-1))})
 
 
+def is_binary(name: str) -> bool:
+    """Whether the strings of an output are bytes, written in base 64."""
+    return name.endswith(_BINARY)
+
+
 def _values(name: str, array: np.ndarray) -> Any:
     """Returns an array as what JSON has."""
     if array.dtype == object:
-        as_text = _in_base64 if name.endswith(_BINARY) else _decoded
+        as_text = _in_base64 if is_binary(name) else _decoded
         flat = np.empty(array.size, object)
         flat[:] = [as_text(x) for x in array.ravel()]
         return flat.reshape(array.shape).tolist()

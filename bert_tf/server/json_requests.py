@@ -145,18 +145,24 @@ def _is_base64(value: dict) -> bool:
     return value.keys() == {"b64"} and isinstance(value["b64"], str)
 
 
-def _only_input(signature: Signature, key: str, expected: str) -> str:
-    """Returns the input that a value without a name is for."""
+def only_input(signature: Signature) -> str | None:
+    """Returns the input that a value without a name is for, if there is one."""
     names = list(signature.inputs)
     if len(names) > 1:
         names = [x for x in names if x not in signature.defaults]
-    if len(names) != 1:
+    return names[0] if len(names) == 1 else None
+
+
+def _only_input(signature: Signature, key: str, expected: str) -> str:
+    """Returns the input that a value without a name is for, or raises."""
+    name = only_input(signature)
+    if name is None:
         raise Refusal(
             f"{key} is a plain value/list, but expecting {expected} with "
             f"{', '.join(signature.inputs)}, as the signature "
             f"{signature.name} has several inputs"
         )
-    return names[0]
+    return name
 
 
 def _check_names(
@@ -244,13 +250,28 @@ def _bytes(leaf: Any) -> bytes:
         raise Refusal("Unable to base64 decode") from None
 
 
-def _numbers(leaves: list[Any], dtype: tf.DType) -> np.ndarray:
-    allowed: set[type] = {int}
+# The types of Python of a kind of value of JSON Schema.
+_TYPES: dict[str, set[type]] = {
+    "boolean": {bool},
+    "number": {int, float},
+    "integer": {int},
+}
+
+
+def kind(dtype: tf.DType) -> str:
+    """Returns the type in JSON Schema of a tensor's values, or ""."""
+    if dtype == tf.string:
+        return "string"
     if dtype.is_bool:
-        allowed = {bool}
-    elif dtype.is_floating:
-        allowed = {int, float}
-    elif not dtype.is_integer:
+        return "boolean"
+    if dtype.is_floating:
+        return "number"
+    return "integer" if dtype.is_integer else ""
+
+
+def _numbers(leaves: list[Any], dtype: tf.DType) -> np.ndarray:
+    allowed = _TYPES.get(kind(dtype))
+    if allowed is None:
         raise Refusal(
             f"Conversion of JSON Value to type: {dtype.name} is not known", 501
         )
@@ -289,11 +310,16 @@ def _type_error(leaf: Any, expected: str) -> Refusal:
 # ---- :classify and :regress -------------------------------------------------
 
 
+def takes_examples(signature: Signature) -> bool:
+    """Whether a signature's only input is that of `:classify`, `:regress`."""
+    return list(signature.inputs) == [_EXAMPLES]
+
+
 def to_examples(body: bytes, signatures: Signatures, method: str) -> Request:
     """Returns what a body of `:classify` or `:regress` asks."""
     asked = parse(body)
     signature = signatures.find(_signature_name(asked), method)
-    if list(signature.inputs) != [_EXAMPLES]:
+    if not takes_examples(signature):
         kind = "classification" if method == CLASSIFY else "regression"
         raise Refusal(
             f"Expected {kind} signature input to be {_EXAMPLES!r}. "

@@ -13,6 +13,7 @@ import dataclasses
 import logging
 import os
 import time
+import urllib.parse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bert_tf.errors import InputError
@@ -28,6 +29,7 @@ _OLD_STATES = 10  # Versions that are gone and still told of.
 # As TensorFlow Serving's status has them.
 _LOADING, _AVAILABLE = "LOADING", "AVAILABLE"
 _UNLOADING, _END = "UNLOADING", "END"
+STATES = (_LOADING, _AVAILABLE, _UNLOADING, _END)
 
 # What has a meaning of its own in a path of a URL.
 _NOT_IN_NAMES = frozenset("/:?#%")
@@ -159,6 +161,28 @@ class Model:
     def waiting(self) -> int:
         """Requests that wait or are under way."""
         return sum(servable.waiting for servable in self._loaded.values())
+
+    @property
+    def addresses(self) -> dict[str, servables.Servable]:
+        """The loaded versions by the end of the path that selects them.
+
+        The newest comes first, by "" and by `/versions/N`, then the labels.
+        """
+        numbers = sorted(self._loaded, reverse=True)
+        ends = dict(zip([""], numbers, strict=False))
+        ends |= {f"/versions/{x}": x for x in numbers}
+        ends |= {
+            f"/labels/{urllib.parse.quote(label, safe='')}": x
+            for label, x in self._labels.items()
+            if x in self._loaded
+        }
+        return {end: self._loaded[x] for end, x in ends.items()}
+
+    @property
+    def loading(self) -> list[int]:
+        """The versions that are being loaded."""
+        states = self._states.items()
+        return [number for number, (state, _) in states if state == _LOADING]
 
     # ---- Versions -----------------------------------------------------------
 

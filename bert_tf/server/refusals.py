@@ -18,6 +18,17 @@ _STATUSES: dict[int, int] = {
     tf.errors.UNIMPLEMENTED: 501,
     tf.errors.UNAVAILABLE: 503,
 }
+# The error statuses of requests to a model.
+MEANINGS = {
+    400: "The request is invalid.",
+    403: "The Host or the Origin of the request is not allowed.",
+    404: "The server has no such model, or no such version of it.",
+    408: "The body has not arrived in time.",
+    413: "The body is too large, or has too many rows.",
+    415: "The Content-Encoding is neither gzip nor deflate.",
+    500: "The server has failed.",
+    503: "The queue is full, or the model is being loaded.",
+}
 # What TensorFlow puts around a message: where in the graph, who called.
 _HEAD_LINES = re.compile(
     r"Graph execution error|Detected at node|<stack traces|\s*$"

@@ -2,13 +2,12 @@
 
 import asyncio
 import gc
-import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 
 from bert_tf.errors import InputError
-from bert_tf.server import batching, refusals
+from bert_tf.server import batching, descriptions, refusals
 from bert_tf.server import signatures as signature_defs
 
 # For its effect: the tokenizer's op is registered.
@@ -53,6 +52,7 @@ class Servable:
         self.version = version
         self.users = 0  # Requests that hold it.
         self.signatures = signature_defs.read(path)
+        self.description = descriptions.read(path)
         try:
             # Held as a whole: it has the weights.
             self._loaded = tf.saved_model.load(path, tags=["serve"])
@@ -147,7 +147,8 @@ class Servable:
         self, batch_size: int
     ) -> Iterator[tuple[signature_defs.Signature, Inputs]]:
         """Yields texts, or ids, of several lengths, alone and in a batch."""
-        longest = self._longest()
+        # Models of other programs do not say it.
+        longest = self.description.max_seq_length or _LENGTHS[-1]
         for signature in self.signatures.by_name.values():
             if not signature.has_rows:
                 continue
@@ -158,15 +159,6 @@ class Servable:
                     for name, info in signature.inputs.items()
                 }
                 yield signature, inputs
-
-    def _longest(self) -> int:
-        """Returns how many ids a row may have, as far as the export tells."""
-        path = os.path.join(self.path, "assets", "export.json")
-        try:
-            with tf.io.gfile.GFile(path) as file:
-                return int(json.load(file)["max_seq_length"])
-        except (tf.errors.OpError, ValueError, TypeError, KeyError):
-            return _LENGTHS[-1]  # Of another program's.
 
 
 def _some(info: signature_defs.Tensor, rows: int, length: int) -> np.ndarray:

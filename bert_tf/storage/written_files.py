@@ -97,6 +97,7 @@ CHECKPOINT = (
     "preprocessor.json",
     "special_tokens_map.json",
     "assets",
+    "README.md",
 )
 
 

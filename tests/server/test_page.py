@@ -1,17 +1,22 @@
 """The page to try a model, in a real browser by its own protocol."""
 
+import asyncio
 import contextlib
 import json
+import re
 import shutil
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.request
 
+from bert_tf.server import application, batching, metrics, models
 from tests import exports
 from tests.server import served
 
 import pytest
+from aiohttp import web
 
 _DRIVER = shutil.which("chromedriver")
 _BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
@@ -65,8 +70,23 @@ class _Browser:
             time.sleep(0.05)
         raise TimeoutError(selector)
 
-    def type(self, selector, text):
-        self._call("POST", f"{self.find(selector)}/value", {"text": text})
+    def fill(self, selector, text):
+        """Replaces the text of a field."""
+        field = self.find(selector)
+        self._call("POST", f"{field}/clear", {})
+        self._call("POST", f"{field}/value", {"text": text})
+
+    def answer(self):
+        """Returns the JSON of the prediction."""
+        return json.loads(self.run("return at('answer').textContent"))
+
+    def resize(self, width):
+        """Gives the page a width in pixels, which windows may not have."""
+        size = {"width": width, "height": 900}
+        parameters = {**size, "deviceScaleFactor": 1, "mobile": False}
+        command = "Emulation.setDeviceMetricsOverride"
+        body = {"cmd": command, "params": parameters}
+        self._call("POST", "/goog/cdp/execute", body)
 
     def click(self, selector):
         self._call("POST", f"{self.find(selector)}/click", {})
@@ -108,50 +128,115 @@ def browser():
 @pytest.mark.slow
 def test_models_are_tried(browser, pairs, tmp_path):
     chooser = exports.exported("multiple_choice")
-    models = f"--model=pairs={pairs},chooser={chooser}"
-    with served.start(tmp_path, models) as server:
+    given = f"--model=pairs={pairs},chooser={chooser}"
+    with served.start(tmp_path, given) as server:
         browser.open(f"http://{server.address}/")
+        # It shows what the model is, and an example that it answers.
+        assert browser.wait_for_text("#facts", "version 1")
+        assert f"{exports.LENGTH} tokens" in browser.text("#facts")
+        assert exports.LABELS[1] in browser.text("#facts")
+        assert "pair of texts" in browser.text("#does")
+        browser.click("#predict")
+        assert browser.wait_for_text("#time", "ms")
         # An input that is missing is not sent.
-        browser.click("button")
-        assert browser.wait_for_text("#answer", "text_a") == "text_a is empty."
+        browser.fill("#input-text_a", "")
+        browser.click("#predict")
+        shown = browser.wait_for_text("#shown", "text_a")
+        assert shown == "text_a is empty."
         assert browser.text("#title") == "Error"
-        assert not browser.text("#command")
+        assert not browser.text("#again")
         # An optional input stays empty.
-        browser.type("#input-text_a", "a <b>good</b> film")
-        browser.click("button")
-        shown = browser.wait_for_text("#answer", "probabilities")
+        browser.fill("#input-text_a", "a <b>good</b> film")
+        browser.fill("#input-text_b", "")
+        browser.click("#predict")
+        shown = browser.wait_for_text("#shown", "%")
         asked = {"instances": [{"text_a": "a <b>good</b> film"}]}
         _, expected = server.post("/v1/models/pairs:predict", asked)
-        assert json.loads(shown) == expected["predictions"][0]
-        assert "v1/models/pairs:predict" in browser.text("#command")
+        (row,) = expected["predictions"]
+        assert browser.answer() == row
+        bars = dict(zip(exports.LABELS, row["probabilities"], strict=True))
+        best_first = sorted(bars, key=lambda x: -bars[x])
+        lines = [f"{name}\n{100 * bars[name]:.1f}%" for name in best_first]
+        shown = re.sub(r"\n+", "\n", shown)
+        assert shown == "\n".join([row["label"], *lines])
+        command = browser.run("return at('command').textContent")
+        assert "v1/models/pairs:predict" in command
 
         browser.click("#signature option[value=serve_ids]")
         for name in ("input_ids", "input_mask", "segment_ids"):
-            browser.type(f"#input-{name}", "[1, 1000000]")
-        browser.click("button")
-        assert "1000000" in browser.wait_for_text("#answer", "1000000")
-        assert browser.run("return at('answer').className") == "wrong"
-        assert "serve_ids" in browser.text("#command")
+            browser.fill(f"#input-{name}", "[1, 1000000]")
+        browser.click("#predict")
+        browser.wait_for_text("#shown", "1000000")
+        assert browser.run("return document.querySelector('#shown .wrong')")
         # The first mistake on the page, without the request before it.
-        for name in ("input_ids", "segment_ids"):
-            browser.type(f"#input-{name}", "]")
-        browser.click("button")
-        shown = browser.wait_for_text("#answer", "is not JSON")
-        assert shown == "input_ids is not JSON: [1, 1000000]]"
-        assert not browser.text("#command")
+        browser.fill("#input-input_ids", "]")
+        browser.fill("#input-segment_ids", "]")
+        browser.click("#predict")
+        shown = browser.wait_for_text("#shown", "is not JSON")
+        assert shown == "input_ids is not JSON: ]"
+        assert not browser.text("#again")
 
         browser.click("#model option[value=chooser]")
-        browser.type("#input-prompt", "He rang.")
-        browser.type("#input-choices", '["It rained.", "A dog"]')
-        browser.click("button")
-        shown = json.loads(browser.wait_for_text("#answer", "choice"))
-        assert shown["choice"] in (0, 1)
-        assert len(shown["probabilities"]) == 2
+        browser.fill("#input-prompt", "He rang.")
+        browser.fill("#input-choices", '["It rained.", "A dog"]')
+        browser.click("#predict")
+        shown = browser.wait_for_text("#shown", "It rained.")
+        chosen = browser.answer()["choice"]
+        assert shown.startswith(["It rained.", "A dog"][chosen])
+        check_loaded(browser, server.address)
 
-        # All that was loaded came from the server.
-        loaded = browser.run(
-            "return performance.getEntriesByType('resource').map(x => x.name)"
-        )
-        assert loaded
-        for url in loaded:
-            assert url.startswith(f"http://{server.address}/v1/")
+        # The page of the API has a command for each example.
+        browser.open(f"http://{server.address}/docs")
+        command = browser.wait_for_text("details[open] pre", "curl")
+        assert f"http://{server.address}/v1/models/pairs:predict" in command
+        browser.click("details[open] .copy")
+        browser.wait_for_text("details[open] .copy", "Copied")
+        assert browser.run("return getSelection().toString()") == command
+        check_loaded(browser, server.address)
+
+
+def check_loaded(browser, address):
+    """Checks that a page loads from its server only, and fits a phone."""
+    loaded = browser.run(
+        "return performance.getEntriesByType('resource').map(x => x.name)"
+    )
+    assert loaded
+    for url in loaded:
+        assert url.startswith(f"http://{address}/")
+    for width in (1200, 360):
+        browser.resize(width)
+        assert browser.run("return document.body.scrollWidth") <= width
+        assert browser.run("return innerWidth") == width
+
+
+@pytest.mark.slow
+def test_a_model_that_is_being_loaded(browser, pairs):
+    model = models.Model(models.Place("pairs", str(pairs)), batching.Limits())
+    app = application.Application(
+        {"pairs": model}, metrics.Metrics(), 1 << 20, "127.0.0.1"
+    )
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+
+    def wait_for(work):
+        return asyncio.run_coroutine_threadsafe(work, loop).result(120)
+
+    runner = web.AppRunner(app.web)
+    try:
+        wait_for(runner.setup())
+        wait_for(web.TCPSite(runner, "127.0.0.1", 0).start())
+        host, port = runner.addresses[0]
+        browser.open(f"http://{host}:{port}/")
+        assert browser.wait_for_text("#facts", "loading")
+        assert browser.run("return at('predict').disabled")
+        wait_for(model.update())
+        app.is_loading = False
+        assert browser.wait_for_text("#facts", "version 1")
+        assert not browser.run("return at('predict').disabled")
+    finally:
+        wait_for(runner.cleanup())
+        wait_for(model.close())
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

@@ -1,0 +1,252 @@
+"""The OpenAPI description, and the requests and responses that it describes."""
+
+import json
+import urllib.request
+
+from bert_tf.server import (
+    application,
+    descriptions,
+    json_requests,
+    openapi,
+    refusals,
+    schemas,
+    signatures,
+)
+from tests import exports
+from tests.server import bad_requests, served
+
+import numpy as np
+import openapi_spec_validator
+import pytest
+import tensorflow as tf
+from jsonschema import Draft202012Validator
+
+JSON = "application/json"
+# Bodies that the schema allows and the server refuses: the text of a string,
+# keys and lists that must be as others are.
+NOT_IN_SCHEMAS = [
+    b'{"instances": ["\\ud800"]}',
+    *(
+        json.dumps(body).encode()
+        for body in (
+            {"instances": [bad_requests.ROW, {"text_a": "a"}]},
+            {"instances": [{"text_a": {"b64": "?"}, "text_b": "a"}]},
+        )
+    ),
+    *(bad_requests.of_ids(input_ids=x)[2] for x in ([[1, 1], [1]], [])),
+]
+
+
+@pytest.fixture(scope="module")
+def server(pairs, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("log")
+    flags = f"--model={pairs}", "--poll_seconds=0", "--max_request_mb=2"
+    with served.start(folder, *flags) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def described(server):
+    status, found = server.get("/openapi.json")
+    assert status == 200
+    return found
+
+
+def of_schema(schema, described=None):
+    """Returns a validator of a schema, which may refer to components."""
+    components = (described or {}).get("components") or {
+        "schemas": schemas.COMPONENTS
+    }
+    return Draft202012Validator({**schema, "components": components})
+
+
+def media(body, described):
+    """Returns a body's content of JSON."""
+    if "$ref" in body:
+        *_, kind, name = body["$ref"].split("/")
+        body = described["components"][kind][name]
+    return body["content"][JSON]
+
+
+def check_examples(server, described):
+    """Sends all examples; returns how many there are of each path."""
+    counts = {}
+    for path, operations in described["paths"].items():
+        if "post" not in operations:
+            continue
+        request = media(operations["post"]["requestBody"], described)
+        response = media(operations["post"]["responses"]["200"], described)
+        examples = request.get("examples", {})
+        for name, example in examples.items():
+            body = example["value"]
+            of_schema(request["schema"], described).validate(body)
+            status, found = server.post(path, body)
+            assert status == 200, (path, name, found)
+            of_schema(response["schema"], described).validate(found)
+        counts[path] = len(examples)
+    return counts
+
+
+def test_is_valid(described):
+    openapi_spec_validator.validate(described)
+    assert described["info"]["version"]
+    (tag,) = (x for x in described["tags"] if "x-model" in x)
+    assert tag["name"] == "pairs"
+    facts = tag["x-model"]
+    assert facts["state"] == "ready"
+    assert facts["labels"] == exports.LABELS
+    assert facts["max_seq_length"] == exports.LENGTH
+    assert facts["examples"].keys() == {
+        *("serving_default", "serve_text", "serve_pairs", "serve_ids")
+    }
+
+
+def test_examples_are_answered_as_described(server, described):
+    path = bad_requests.PATH
+    counts = check_examples(server, described)
+    assert counts == {
+        f"{path}:predict": 5,
+        f"{path}:classify": 1,
+        f"{path}/versions/1:predict": 5,
+        f"{path}/versions/1:classify": 1,
+    }
+
+
+def test_reading_is_answered_as_described(server, described):
+    paths = [x for x, found in described["paths"].items() if "get" in found]
+    assert {"/", "/docs", f"{bad_requests.PATH}/metadata"} <= {*paths}
+    for path in paths:
+        responses = described["paths"][path]["get"]["responses"]
+        url = f"http://{server.address}{path}"
+        with urllib.request.urlopen(url) as found:
+            ((kind, content),) = responses["200"]["content"].items()
+            assert found.headers.get_content_type() == kind
+            body = found.read().decode()
+        value = json.loads(body) if kind == JSON else body
+        of_schema(content["schema"], described).validate(value)
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/openapi.json"])
+def test_other_hosts_may_not_read_it(server, path):
+    headers = {"Host": "evil.example"}
+    assert server.ask("GET", path, headers=headers)[0] == 403
+
+
+def test_errors_are_described(server, described):
+    predict = described["paths"][bad_requests.PREDICT]["post"]
+    for method, path, _, status in bad_requests.BAD:
+        if (method, path) == ("POST", bad_requests.PREDICT):
+            assert str(status) in predict["responses"]
+    for body in (b"{", b'{"instances": ["' + b"a" * (3 << 20) + b'"]}'):
+        status, found = server.post(bad_requests.PREDICT, body)
+        error = media(predict["responses"][str(status)], described)
+        of_schema(error["schema"], described).validate(found)
+
+
+def _is_accepted(body, known):
+    try:
+        json_requests.to_predict(body, known)
+    except refusals.Refusal:
+        return False
+    return True
+
+
+def test_schemas_refuse_what_the_server_refuses(pairs):
+    known = signatures.read(str(pairs / "1"))
+    schema = schemas.request(known, signatures.PREDICT)
+    bodies = [x for _, path, x, _ in bad_requests.BAD if x and ":pre" in path]
+    checked = 0
+    for body in bodies:
+        try:
+            value = json_requests.parse(body)
+        except refusals.Refusal:
+            continue
+        is_valid = of_schema(schema).is_valid(value)
+        is_accepted = _is_accepted(body, known)
+        assert is_valid == (is_accepted or body in NOT_IN_SCHEMAS), body
+        checked += 1
+    assert checked > 30
+
+
+def _tensor(dtype, *shape):
+    return signatures.Tensor(dtype, shape)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "defaults", "good", "bad"),
+    [
+        (
+            {"x": _tensor(tf.float32, None, 2)},
+            {},
+            [{"instances": [[1, 2.5]]}, {"inputs": {"x": [[1, 2], [3, 4]]}}],
+            [{"instances": [[1]]}, {"inputs": [1, 2]}, {"instances": []}],
+        ),
+        (
+            {"x": _tensor(tf.bool, None), "y": _tensor(tf.int8, None)},
+            {"y": np.array([1])},
+            [{"instances": [True]}, {"instances": [{"x": True, "y": 127}]}],
+            [{"instances": [1]}, {"instances": [{"x": True, "y": 128}]}],
+        ),
+        (
+            {"x": _tensor(tf.int64)},
+            {},
+            [{"inputs": 3}, {"inputs": {"x": 3}}],
+            [{"inputs": [3]}, {"inputs": "3"}],
+        ),
+        (
+            {"x": signatures.Tensor(tf.string, None)},
+            {},
+            [{"inputs": "a"}, {"inputs": [["a"], [{"b64": "YQ=="}]]}],
+            [{"signature_name": "other", "inputs": "a"}],
+        ),
+        (
+            {"x": _tensor(tf.complex64, None)},
+            {},
+            [],
+            [{"instances": [1]}, {"inputs": [1]}],
+        ),
+    ],
+)
+def test_schemas_of_other_signatures(inputs, defaults, good, bad):
+    known = signatures.Signatures({})
+    known.by_name["serving_default"] = signatures.Signature(
+        "serving_default", signatures.PREDICT, inputs, {}, defaults
+    )
+    schema = schemas.request(known, signatures.PREDICT)
+    Draft202012Validator.check_schema(schema)
+    for bodies, is_right in ((good, True), (bad, False)):
+        for body in bodies:
+            assert of_schema(schema).is_valid(body) == is_right, body
+            assert _is_accepted(json.dumps(body).encode(), known) == is_right
+
+
+def test_all_methods_are_described():
+    assert openapi.METHODS.keys() == application._FORMATS.keys()
+
+
+@pytest.mark.slow
+def test_every_head(tmp_path):
+    heads = [*exports.ALL_NAMES, "tokens"]
+    names = {head.replace(" ", "_"): exports.exported(head) for head in heads}
+    # A name that no component may have.
+    models = {f"ein {{{name}}}ä": path for name, path in names.items()}
+    given = ",".join(f"{name}={path}" for name, path in models.items())
+    with served.start(tmp_path, f"--model={given}") as server:
+        _, described = server.get("/openapi.json")
+        openapi_spec_validator.validate(described)
+        counts = check_examples(server, described)
+        tags = {x["name"]: x for x in described["tags"]}
+    assert all(counts.values())
+    for name in models:
+        assert tags[name]["description"].endswith(".")
+        assert tags[name]["x-model"]["head"] in exports.NAMES
+
+
+def test_other_models_have_no_description(tmp_path):
+    found = descriptions.read(str(tmp_path))
+    assert (found.head, found.does, found.labels) == ("", "", ())
+    assert found.max_seq_length is None
+    for text in ("[]", "{"):
+        (tmp_path / "assets").mkdir(exist_ok=True)
+        (tmp_path / "assets" / "export.json").write_text(text)
+        assert descriptions.read(str(tmp_path)) == found
