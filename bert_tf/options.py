@@ -57,6 +57,9 @@ HEADS = [
 EXPORT_FORMATS = ("saved_model", "litert", "onnx")
 EXPORT_WEIGHTS = ("float32", "int8")
 
+# Pruners of a hyperparameter search, which stop unpromising trials.
+SEARCH_PRUNERS = ("median",)
+
 # What is read of texts that are too long.
 LONG_DOCUMENTS = ("head", "tail", "head_tail", "windows")
 

@@ -50,6 +50,8 @@ RUN_FILES = (
     "results.jsonl",
     "table.md",
     "table.json",
+    "study.db*",
+    "trial-[0-9]*",
     "submission.zip",
     "encoders",
     "model",

@@ -271,6 +271,12 @@ def last_evaluation(folder: str) -> int:
     return max(_evaluations(folder), default=0)
 
 
+def scores(folder: str, metric: str) -> list[float]:
+    """Returns a metric of the evaluations in metrics.jsonl, by step."""
+    name, found = _of_evaluation(metric), _evaluations(folder)
+    return [found[step][name] for step in sorted(found)]
+
+
 def evaluations_between(folder: str, after: int, step: int) -> int:
     """Returns how many metrics.jsonl has of later steps, up to this one."""
     return sum(after < x <= step for x in _evaluations(folder))
