@@ -389,11 +389,12 @@ def main(_):
     """The whole run as an outline."""
     folder = run_flags.OUTPUT_DIR.value
     work = fine_tuning_setup.work()
+    searches = search_setup.is_requested()
     take_flags()
     seed = run_flags.SEED.value
     known_labels = trained_setup.labels()
     task = classification_setup.find_task(known_labels, seed)
-    if search_setup.is_requested():
+    if searches:
         search_setup.run(__file__, f"eval_{task.metrics[0]}")
         return
     data_dir = classification_flags.DATA_DIR.value

@@ -98,6 +98,13 @@ _CREATE = ("create_pretraining_data", "--output_dir={}/out")
             *("tensorflow_serving", "tensorflow-serving"),
             ("export_saved_model", "--model_dir={}", "--serving_dir={}/out"),
         ),
+        (
+            *("optuna", "search"),
+            (
+                *("run_classifier", "--search=2", "--do_train=true"),
+                *("--do_eval=true", "--output_dir={}/out"),
+            ),
+        ),
         ("aiohttp", "server", ("run_server", "--model={}")),
         ("prometheus_client", "server", ("run_server", "--model={}")),
         (

@@ -47,9 +47,9 @@ def _check_flags() -> None:
     for flag in (fine_tuning_flags.DO_PREDICT, fine_tuning_flags.DO_EXPORT):
         if flag.value:
             raise InputError(
-                f"A search does not support --{flag.name}. Run the command "
-                "again after the search, without --search and --do_train: it "
-                "uses output_dir/best. "
+                f"A search does not support --{flag.name}. Use "
+                "--init_checkpoint=OUTPUT_DIR/best and another --output_dir "
+                "after the search, without --do_train. "
                 f"Received: {flag.name}=true"
             )
     strategy = run_flags.DISTRIBUTION_STRATEGY

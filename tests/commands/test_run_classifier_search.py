@@ -1,7 +1,5 @@
 """Runs run_classifier.py --search, whose trials are runs of the script."""
 
-import pathlib
-
 from tests import classifier_runs, scripts
 
 import pytest
@@ -84,14 +82,13 @@ def test_a_search_that_is_killed_and_resumed(flags, tmp_path):
     refused = classifier_runs.run(tmp_path, *other, code=1)
     assert "max_seq_length was 12 and is 10" in refused.lines[-1]
 
-    # The folder of the search is a trained model.
+    # What is copied is a trained model.
+    table = next(x.partition("=")[2] for x in flags if "train_file" in x)
     classifier_runs.run(
-        tmp_path,
-        *("--do_predict=true", f"--output_dir={output}"),
-        f"--test_file={pathlib.Path(flags[0].partition('=')[2]).parent}"
-        "/table.tsv",
+        *(tmp_path, "--do_predict=true", f"--test_file={table}"),
+        *(f"--init_checkpoint={copied}", f"--output_dir={tmp_path}/predicted"),
     )
-    found = classifier_runs.rows(output / "predictions.jsonl")
+    found = classifier_runs.rows(tmp_path / "predicted/predictions.jsonl")
     assert len(found) == 12
     assert set(found[0]["probabilities"]) == {"neg", "pos"}
 
