@@ -97,8 +97,8 @@ def _print_completion(arguments: list[str]) -> None:
             f"{', '.join(completion.SHELLS)}. Received: {' '.join(arguments)}"
         )
     commands = completion.of_scripts(_scripts().values())
-    others = dict.fromkeys(_OTHERS, [])
-    text = completion.SHELLS[arguments[0]]({**commands, **others})
+    commands |= {name: [] for name in _OTHERS}
+    text = completion.SHELLS[arguments[0]](commands)
     print(text, end="")
 
 

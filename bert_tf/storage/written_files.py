@@ -31,6 +31,8 @@ RESULT_FILES = (
 # What they write where they train, beside checkpoints.
 STATE_FILES = (
     "metrics.jsonl",
+    "trackers.json",
+    "wandb",
     "checkpoint",
     "bert_config.json",
     *VOCABULARIES,

@@ -19,6 +19,7 @@ INDIFFERENT = frozenset(
         "iterations_per_loop",
         "peak_flops",
         "profile_steps",
+        "report_to",
     }
 )
 # Seconds between two calls of `is_over`.

@@ -147,7 +147,7 @@ def _is_pruned(scores, whole):
 def test_hopeless_trials_are_pruned_only_where_requested(make):
     space = {"rate": list("123456"), "batch": ["16", "32"]}
     rows = _rows(make(pruner="median", space=space).run(12))
-    whole = []
+    whole: list[list[float]] = []
     for _, rate, batch, outcome in rows:
         scores = [epoch * int(rate) - int(batch) / 32 for epoch in (1, 2)]
         is_pruned = _is_pruned(scores, whole)
