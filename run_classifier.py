@@ -19,6 +19,9 @@ confusion_matrix.png (which needs matplotlib). With --do_predict also
 test_results.tsv, as in the original, and predictions.jsonl with ids, labels and
 probabilities by name.
 
+To search for the best learning rate, batch size and number of epochs:
+    python run_classifier.py --search=10 --do_train --do_eval ...
+
 To resume a run after a crash or a kill, run the same command again. It ends
 with the same weights as an uninterrupted run.
 """
@@ -33,6 +36,7 @@ from bert_tf.flags import distillation as distillation_flags
 from bert_tf.flags import fine_tuning as fine_tuning_flags
 from bert_tf.flags import optimization as optimization_flags
 from bert_tf.flags import run as run_flags
+from bert_tf.flags import search as search_flags
 from bert_tf.flags import sections as flag_sections
 
 from absl import flags
@@ -42,6 +46,7 @@ flags.adopt_module_key_flags(fine_tuning_flags)
 flags.adopt_module_key_flags(optimization_flags)
 flags.adopt_module_key_flags(classification_flags)
 flags.adopt_module_key_flags(distillation_flags)
+flags.adopt_module_key_flags(search_flags)
 
 # ---- Flags ------------------------------------------------------------------
 
@@ -96,6 +101,7 @@ from bert_tf.setup import auxiliary_lm, teachers
 from bert_tf.setup import classification as classification_setup
 from bert_tf.setup import distillation as distillation_setup
 from bert_tf.setup import fine_tuning as fine_tuning_setup
+from bert_tf.setup import search as search_setup
 from bert_tf.setup import trained as trained_setup
 from bert_tf.tasks.classification import (
     glue,
@@ -383,10 +389,14 @@ def main(_):
     """The whole run as an outline."""
     folder = run_flags.OUTPUT_DIR.value
     work = fine_tuning_setup.work()
+    searches = search_setup.is_requested()
     take_flags()
     seed = run_flags.SEED.value
     known_labels = trained_setup.labels()
     task = classification_setup.find_task(known_labels, seed)
+    if searches:
+        search_setup.run(__file__, f"eval_{task.metrics[0]}")
+        return
     data_dir = classification_flags.DATA_DIR.value
     splits = splits_to_read(task, data_dir, work)
     if work.predict and _GLUE_SERVER_FILES.value:

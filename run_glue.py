@@ -103,7 +103,6 @@ command_line.start(
 )
 
 from bert_tf import files, options
-from bert_tf.checkpoints import tf1_files
 from bert_tf.flags import flagfiles
 from bert_tf.setup import fine_tuning as fine_tuning_setup
 from bert_tf.setup import run as run_setup
@@ -274,18 +273,7 @@ def refuse():
     for name, reason in reasons.items():
         if flags.FLAGS[name].present:
             raise InputError(f"Leave out --{name}: {reason}.")
-    folder = run_flags.OUTPUT_DIR.value
-    if "://" in folder:
-        raise InputError(
-            "run_glue.py keeps its runs in a local folder. "
-            f"Received: output_dir={folder}"
-        )
-    own = tf1_files.latest(folder)
-    if own:
-        raise InputError(
-            f"{folder} holds the run of another script ({own}.index): choose "
-            f"another --output_dir. Received: output_dir={folder}"
-        )
+    run_folder.check_holds_runs()
 
 
 def digest(files, source):

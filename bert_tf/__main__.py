@@ -3,6 +3,7 @@
     bert-tf                                # lists them
     bert-tf run_classifier --flagfile=configs/mrpc.flags ...
     bert-tf configs                        # copies configs/ to here
+    bert-tf completion bash                # prints what completes flags
 
 `python -m bert_tf` is the same.
 """
@@ -17,7 +18,11 @@ import bert_tf
 
 _PACKAGE = pathlib.Path(__file__).resolve().parent
 _TYPED = "python -m bert_tf" if __name__ == "__main__" else "bert-tf"
-_ABOUT_CONFIGS = "Copies flagfiles and models' configs into a folder."
+# Command that is not a script -> its purpose.
+_OTHERS = {
+    "completion": "Prints a script that completes flags in bash, zsh or fish.",
+    "configs": "Copies flagfiles and models' configs into a folder.",
+}
 
 
 def _place(name: str) -> pathlib.Path:
@@ -39,7 +44,7 @@ def _purpose(script: pathlib.Path) -> str:
 
 def _listing() -> str:
     rows = {name: _purpose(path) for name, path in _scripts().items()}
-    rows["configs"] = _ABOUT_CONFIGS
+    rows |= _OTHERS
     width = max(map(len, rows))
     return "\n".join(
         [
@@ -83,6 +88,20 @@ def _copy_configs(arguments: list[str]) -> None:
     print(f"Copied the configs to {folder}.")
 
 
+def _print_completion(arguments: list[str]) -> None:
+    from bert_tf.flags import completion
+
+    if len(arguments) != 1 or arguments[0] not in completion.SHELLS:
+        _end(
+            "Name one shell: "
+            f"{', '.join(completion.SHELLS)}. Received: {' '.join(arguments)}"
+        )
+    commands = completion.of_scripts(_scripts().values())
+    commands |= {name: [] for name in _OTHERS}
+    text = completion.SHELLS[arguments[0]](commands)
+    print(text, end="")
+
+
 def main() -> None:
     """Runs what the command line names."""
     bert_tf.check_python()
@@ -93,13 +112,14 @@ def main() -> None:
     if name == "--version":
         print(f"bert-tf {bert_tf.__version__}")
         return
-    if name == "configs":
-        _copy_configs(arguments)
+    if name in _OTHERS:
+        act = _print_completion if name == "completion" else _copy_configs
+        act(arguments)
         return
     scripts = _scripts()
     script = scripts.get(name.removesuffix(".py"))
     if script is None:
-        near = difflib.get_close_matches(name, [*scripts, "configs"], 1)
+        near = difflib.get_close_matches(name, [*scripts, *_OTHERS], 1)
         way_out = f"Did you mean {near[0]}? " if near else ""
         _end(
             f"There is no script of this name. {way_out}{_TYPED} alone lists "

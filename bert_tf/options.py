@@ -57,6 +57,12 @@ HEADS = [
 EXPORT_FORMATS = ("saved_model", "litert", "onnx")
 EXPORT_WEIGHTS = ("float32", "int8")
 
+# Experiment trackers that a run can report to.
+TRACKERS = ("wandb", "mlflow")
+
+# Pruners of a hyperparameter search, which stop unpromising trials.
+SEARCH_PRUNERS = ("median",)
+
 # What is read of texts that are too long.
 LONG_DOCUMENTS = ("head", "tail", "head_tail", "windows")
 

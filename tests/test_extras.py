@@ -27,6 +27,7 @@ def files(tmp_path):
     (tmp_path / "config.json").write_text(text)
     symbols = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nA\nB\n"
     (tmp_path / "symbols.txt").write_text(symbols)
+    (tmp_path / "table.tsv").write_text("text\tlabel\none\ta\ntwo\tb\n")
     (tmp_path / "rows.txt").write_text("A B A\n\nB A B\n\nA A\n")
     return tmp_path
 
@@ -97,6 +98,26 @@ _CREATE = ("create_pretraining_data", "--output_dir={}/out")
         (
             *("tensorflow_serving", "tensorflow-serving"),
             ("export_saved_model", "--model_dir={}", "--serving_dir={}/out"),
+        ),
+        (
+            *("optuna", "search"),
+            (
+                *("run_classifier", "--search=2", "--do_train=true"),
+                *("--do_eval=true", "--output_dir={}/out"),
+            ),
+        ),
+        *(
+            (
+                *(package, package),
+                (
+                    *("run_classifier", f"--report_to={package}"),
+                    *("--do_train=true", "--output_dir={}/out"),
+                    *("--train_file={}/table.tsv", "--labels=a,b"),
+                    *("--bert_config_file={}/config.json",),
+                    "--vocab_file={}/vocab.txt",
+                ),
+            )
+            for package in ("wandb", "mlflow")
         ),
         ("aiohttp", "server", ("run_server", "--model={}")),
         ("prometheus_client", "server", ("run_server", "--model={}")),

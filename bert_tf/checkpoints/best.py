@@ -154,6 +154,11 @@ def checkpoint(output_dir: str) -> str | None:
     return prefix
 
 
+def results(output_dir: str) -> dict[str, float] | None:
+    """Returns the results of a run's best evaluation, None without any."""
+    return _read_results(os.path.join(output_dir, FOLDER))
+
+
 def chosen_on(output_dir: str) -> dict[str, str] | None:
     """Returns the flags, name -> value, that say on what the best was found.
 

@@ -1,13 +1,16 @@
-"""Which run a path is of, and what its flags were.
+"""The run that a path is of, what its flags were, and what it keeps.
 
 A run keeps its flags in its folder. Its best weights, and each of its
 checkpoints, are read as these say.
 """
 
 import contextlib
+import glob
 import os
+import shutil
 
-from bert_tf.checkpoints import best
+from bert_tf import files
+from bert_tf.checkpoints import best, tf1_files
 from bert_tf.errors import InputError
 from bert_tf.storage import kept_flags
 
@@ -71,3 +74,17 @@ def lower_cases(path: str) -> bool | None:
             f"Received: do_lower_case={said}"
         )
     return _BOOLEANS[said.lower()]
+
+
+def tidy(folder: str, keeps_best: bool, keeps_last: bool) -> None:
+    """Removes a run's records and, unless they are kept, its weights."""
+    for path in glob.glob(f"{glob.escape(folder)}/*.tf_record"):
+        os.remove(path)
+    files.remove_leftovers(folder, ["*.tf_record"])
+    for path in glob.glob(f"{glob.escape(folder)}/records.tmp*"):
+        shutil.rmtree(path)  # Of a process that was killed.
+    if not keeps_best:
+        shutil.rmtree(os.path.join(folder, best.FOLDER), ignore_errors=True)
+    if not keeps_last:
+        for prefix in tf1_files.numbered(folder).values():
+            tf1_files.remove(prefix)

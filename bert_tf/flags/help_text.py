@@ -20,6 +20,7 @@ _TITLES = (
     "Output",
     "Training",
     "Optimizer",
+    "Search",
     "Evaluation",
     "Prediction",
     "Devices",

@@ -74,6 +74,12 @@ LOG_STEPS = _TRAINING.integer(
     "By default 10, on TPUs 100.",
     least=1,
 )
+REPORT_TO = _TRAINING.words(
+    "report_to",
+    None,
+    "Experiment trackers that get the same numbers as TensorBoard.",
+    kind="wandb,mlflow",
+)
 ITERATIONS_PER_LOOP = _TRAINING.integer(
     "iterations_per_loop",
     1000,

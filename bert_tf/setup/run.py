@@ -30,6 +30,7 @@ from bert_tf.training import (
     memory_use,
     recipes,
     run_report,
+    trackers,
 )
 from bert_tf.training import state as training_state
 
@@ -145,7 +146,16 @@ def plan_fields() -> dict[str, Any]:
         "remat": run_flags.REMAT.value,
         "use_xla": run_flags.USE_XLA.value,
         "check_only": run_flags.CHECK_ONLY.value,
+        "report_to": report_to(),
+        "flags": flagfiles.told(flags.FLAGS),
     }
+
+
+def report_to() -> tuple[str, ...]:
+    """Returns the names of the trackers to report to."""
+    names = tuple(run_flags.REPORT_TO.value or ())
+    trackers.check(names)
+    return names
 
 
 def profile_steps() -> tuple[int, int] | None:

@@ -113,6 +113,22 @@ def _remove_if_useless(folder: str, before: set[str] | None) -> None:
         tf.io.gfile.rmtree(folder)
 
 
+def check_holds_runs() -> None:
+    """Raises InputError unless output_dir can hold runs of another script."""
+    folder = run_flags.OUTPUT_DIR.value
+    if "://" in folder:
+        raise InputError(
+            "Several runs are kept in a local folder only. "
+            f"Received: output_dir={folder}"
+        )
+    own = tf1_files.latest(folder)
+    if own:
+        raise InputError(
+            f"{folder} holds a single run ({own}.index): choose another "
+            f"--output_dir. Received: output_dir={folder}"
+        )
+
+
 def check_output_dir(identity: tuple[str, ...] | None) -> None:
     """Raises what `claim_output_dir` would, and changes nothing."""
     trains = identity is not None

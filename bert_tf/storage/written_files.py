@@ -31,6 +31,8 @@ RESULT_FILES = (
 # What they write where they train, beside checkpoints.
 STATE_FILES = (
     "metrics.jsonl",
+    "trackers.json",
+    "wandb",
     "checkpoint",
     "bert_config.json",
     *VOCABULARIES,
@@ -50,6 +52,8 @@ RUN_FILES = (
     "results.jsonl",
     "table.md",
     "table.json",
+    "study.db*",
+    "trial-[0-9]*",
     "submission.zip",
     "encoders",
     "model",

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from bert_tf import files, phases, terminals
 from bert_tf.errors import InputError
 from bert_tf.storage import run_lock
+from bert_tf.training import trackers
 
 import numpy as np
 import tensorflow as tf
@@ -92,8 +93,8 @@ class Progress:
     On screen: step, epoch of `epoch_steps` each, time left, losses and
     accuracies, learning rate, norm of the gradients, sequences and real
     (non-padding) tokens per second, what the meter says. The same numbers go to
-    TensorBoard and metrics.jsonl, one object a line, from which lines after
-    step `start` are removed: those steps are made again. Processes
+    TensorBoard, to trackers and to metrics.jsonl, one object a line, from which
+    lines after step `start` are removed: those steps are made again. Processes
     that do not `write` need the hook as well, to make the same blocks of steps.
     """
 
@@ -105,12 +106,14 @@ class Progress:
         write: bool = True,
         meter: Callable[[Mapping[str, float]], dict[str, float]] | None = None,
         epoch_steps: int | None = None,
+        tracked: trackers.Trackers | None = None,
     ):
         self.step, self.stop = start, stop
         self.epoch_steps = epoch_steps
         self.path = os.path.join(folder, "metrics.jsonl")
         self.write = write
         self.meter = meter
+        self.tracked = tracked
         self.memory: str | None = None  # as it was last shown
         self._is_first = True  # No block has been reported yet.
         if not write:
@@ -170,6 +173,8 @@ class Progress:
             for name, value in scalars.items():
                 tf.summary.write(name, np.float32(value), metadata=_SCALAR)
             self.writer.flush()
+        if self.tracked:
+            self.tracked.write(step, scalars)
 
     def _line(self, scalars: dict[str, float], left: float | None) -> str:
         shown = [
@@ -269,6 +274,12 @@ def _lines_and_steps(path: str) -> list[tuple[bytes, int]]:
 def last_evaluation(folder: str) -> int:
     """Returns the last step of which metrics.jsonl has an evaluation, or 0."""
     return max(_evaluations(folder), default=0)
+
+
+def scores(folder: str, metric: str) -> list[float]:
+    """Returns a metric of the evaluations in metrics.jsonl, by step."""
+    name, found = _of_evaluation(metric), _evaluations(folder)
+    return [found[step][name] for step in sorted(found)]
 
 
 def evaluations_between(folder: str, after: int, step: int) -> int:

@@ -5,6 +5,7 @@ Pre-training and fine-tuning are the same run with other hooks.
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from bert_tf.training import (
     recipes,
     run_report,
     scoring,
+    trackers,
 )
 from bert_tf.training import run as training_run
 from bert_tf.training import state as training_state
@@ -47,6 +49,8 @@ class Plan:
         check_only: Whether to stop before the first step, writing nothing.
         chosen_on: Flags, name -> value, that say on what data the best is
             found.
+        report_to: Experiment trackers, of options.TRACKERS.
+        flags: Flags of the run, name -> value, which trackers keep.
     """
 
     batch_size: int
@@ -65,6 +69,8 @@ class Plan:
     use_xla: bool | None = None
     check_only: bool = False
     chosen_on: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    report_to: Sequence[str] = ()
+    flags: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -118,6 +124,7 @@ class Session:
         with (
             distribution.left_together(self.strategy),
             distribution.cluster_watched(),
+            self._trackers,
         ):
             return self._train()
 
@@ -230,7 +237,8 @@ class Session:
         values = vars(self.plan) | vars(self.plan.recipe)
         del values["recipe"]
         # Only the chief saves, and devices may be of several kinds.
-        del values["save_in_background"], values["peak_flops"]
+        for name in ("save_in_background", "peak_flops", "report_to", "flags"):
+            del values[name]
         evaluated_on = values.pop("chosen_on")
         weights = hashlib.sha256()
         for variable in self.model.variables:
@@ -393,8 +401,19 @@ class Session:
         )
         is_chief = distribution.is_chief(self.strategy)
         return progress.Progress(
-            self.folder, start, self.stop, is_chief, meter, self.epoch_steps
+            self.folder,
+            start,
+            self.stop,
+            is_chief,
+            meter,
+            self.epoch_steps,
+            self._trackers,
         )
+
+    @functools.cached_property
+    def _trackers(self) -> trackers.Trackers:
+        plan = self.plan
+        return trackers.Trackers(plan.report_to, self.folder, plan.flags)
 
     def _evaluations(self, step: int) -> scoring.Evaluations | None:
         """Returns those of a run at a step; None where it has none."""

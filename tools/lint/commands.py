@@ -23,7 +23,7 @@ _COMMAND = re.compile(
     r"\b(python3? (?:-m )?|bert-tf )([a-z][\w./]*)(?: ([^\n`\"]*))?"
 )
 # What `bert-tf` runs besides the scripts.
-_SUBCOMMANDS = ("configs",)
+_SUBCOMMANDS = ("completion", "configs")
 _HELP = ("--help", "--helpshort", "--helpfull")
 # Each takes more than a tenth of a second to import.
 _SLOW = {"keras", "pandas", "scipy", "sklearn", "tensorflow", "torch"}

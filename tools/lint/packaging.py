@@ -9,8 +9,8 @@ from tools.lint.problems import File, Problem, Repository
 
 # Not installed by the tests; a comment in setup.cfg says why.
 _NOT_PINNED = {"beam"}
-# For one file format only.
-_NOT_IN_ALL = {"parquet"}
+# For one file format only, or for a service that few have.
+_NOT_IN_ALL = {"mlflow", "parquet", "wandb"}
 
 
 class _Setup:
@@ -120,7 +120,7 @@ def errors_name_extras_there_are(repository: Repository) -> Iterator[Problem]:
     for file, line, package, extra in _checks(repository):
         names = {x.replace("_", "-") for x in extras.get(extra, ())}
         # What is imported as tensorflow_serving is -api to pip.
-        if not names & {package, f"{package}-api"}:
+        if not names & {package, f"{package}-api", f"{package}-skinny"}:
             yield file.problem(
                 line,
                 f"names the extra {extra}, which does not have {package}. Add "

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import glob
 import os
 import pathlib
 import re
@@ -14,27 +13,17 @@ from collections.abc import Mapping, Sequence
 import bert_tf
 from bert_tf import files, phases
 from bert_tf.checkpoints import formats, opened, tf1_files, trained_models
+from bert_tf.checkpoints import runs as run_folders
 from bert_tf.errors import InputError
 from bert_tf.storage import run_lock
+from bert_tf.tasks import trials
 from bert_tf.tasks.glue import data as glue_data
-from bert_tf.tasks.glue import processes
 from bert_tf.tasks.glue import runs as glue_runs
 from bert_tf.tasks.glue import scores as glue_scores
 
 import tensorflow as tf
 from absl import logging
 
-# What of run_classifier.py's flags changes no result.
-_INDIFFERENT = {
-    "eval_batch_size",
-    "predict_batch_size",
-    "save_checkpoints_steps",
-    "keep_checkpoint_max",
-    "log_steps",
-    "iterations_per_loop",
-    "peak_flops",
-    "profile_steps",
-}
 # What the predictions beside it are of.
 _PREDICTED = "predicted.txt"
 
@@ -75,7 +64,9 @@ class Experiment:
         path = os.path.join(folder, "results.jsonl")
         self.results = glue_runs.Results(path)
         self.flags = dict(flags)
-        self.others = {k: v for k, v in flags.items() if k not in _INDIFFERENT}
+        self.others = {
+            k: v for k, v in flags.items() if k not in trials.INDIFFERENT
+        }
         words = flags.get("word_vectors", "")
         if os.path.isfile(words):
             self.others["word_vectors"] = files.sha256(words)
@@ -108,7 +99,7 @@ class Experiment:
                 logging.info("Checking %s, %d of %d.", run, number, len(runs))
                 try:
                     self._train(run, start, log, check_only="true", **own)
-                except processes.FailedError as error:
+                except trials.FailedError as error:
                     said = re.match("error: (.*)", error.last)
                     if said:
                         raise InputError(f"{run}: {said[1]}") from error
@@ -178,9 +169,8 @@ class Experiment:
         if "init_checkpoint" in values:
             # After an intermediate task, words start from what it learned.
             values.pop("word_vectors", None)
-        arguments = [f"--{name}={value}" for name, value in values.items()]
         log = log or os.path.join(folder, "log.txt")
-        processes.call(self.script, arguments, log, self.lock)
+        trials.call(self.script, values, log, self.lock)
 
     def train(self, task: str, start: Start) -> list[glue_runs.Done]:
         """Makes the runs of a task that are missing; returns all of them."""
@@ -271,12 +261,8 @@ class Experiment:
         kept = glue_runs.to_keep(done, len(self.seeds))
         for run in done:
             folder = os.path.join(self.folder, run.folder)
-            _remove_records(folder)
-            if run not in kept:
-                shutil.rmtree(os.path.join(folder, "best"), ignore_errors=True)
-            if run not in kept or self.use_best:
-                for prefix in tf1_files.numbered(folder).values():
-                    tf1_files.remove(prefix)
+            is_kept = run in kept
+            run_folders.tidy(folder, is_kept, is_kept and not self.use_best)
 
     def trained(
         self, task: str, done: Sequence[glue_runs.Done], start: Start
@@ -359,7 +345,7 @@ class Experiment:
             glue_server_files="true",
             init_checkpoint=init_checkpoint,
         )
-        _remove_records(folder)
+        run_folders.tidy(folder, True, True)
         files.write_lines(
             os.path.join(folder, _PREDICTED), [glue_runs.digest(tests.values())]
         )
@@ -377,11 +363,3 @@ def _has_weights(folder: str) -> bool:
         tf1_files.numbered(folder)
         or tf1_files.numbered(os.path.join(folder, "best"))
     )
-
-
-def _remove_records(folder: str) -> None:
-    for path in glob.glob(f"{glob.escape(folder)}/*.tf_record"):
-        os.remove(path)
-    files.remove_leftovers(folder, ["*.tf_record"])
-    for path in glob.glob(f"{glob.escape(folder)}/records.tmp*"):
-        shutil.rmtree(path)  # Of a process that was killed.

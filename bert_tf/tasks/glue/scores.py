@@ -5,6 +5,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from bert_tf.errors import InputError
+from bert_tf.tasks import trials
 
 # What the leaderboard reports of each task, in its order.
 METRICS: Mapping[str, tuple[str, ...]] = {
@@ -167,12 +168,7 @@ def table(summaries: Sequence[Summary]) -> list[str]:
         seeds = str(len(found.scores))
         rows.append((found.task, metrics, mean, median, sd, seeds, settings))
     rows.append(_average_row(summaries))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "| " + " | ".join(map(str.ljust, row, widths)) + " |" for row in rows
-    ]
-    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
-    return [lines[0], rule, *lines[1:]]
+    return trials.table(rows)
 
 
 def _part(found: Summary) -> str:

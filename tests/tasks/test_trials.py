@@ -7,7 +7,7 @@ import textwrap
 import time
 
 from bert_tf.storage import run_lock
-from bert_tf.tasks.glue import processes
+from bert_tf.tasks import trials
 
 import pytest
 
@@ -22,8 +22,8 @@ def test_output_goes_to_the_log(tmp_path):
     script = _script(tmp_path, "import sys; print('got', *sys.argv[1:])")
     log = tmp_path / "run" / "log.txt"
     lock = run_lock.hold(tmp_path)
-    for flag in ("--a=1", "--b=2"):
-        processes.call(script, [flag], str(log), lock)
+    for values in ({"a": "1"}, {"b": "2"}):
+        trials.call(script, values, str(log), lock)
     lock.release()
     assert log.read_text().splitlines() == [
         f"$ {sys.executable} {script} --a=1",
@@ -37,16 +37,16 @@ def test_a_failure_tells_the_last_line(tmp_path):
     script = _script(tmp_path, "import sys; sys.exit('error: no such file')")
     lock = run_lock.hold(tmp_path)
     with pytest.raises(ValueError, match="exit code 1: error: no such file"):
-        processes.call(script, [], str(tmp_path / "run" / "log.txt"), lock)
+        trials.call(script, {}, str(tmp_path / "run" / "log.txt"), lock)
     lock.release()
 
 
 _HOLDER = """
     import os, sys
     from bert_tf.storage import run_lock
-    from bert_tf.tasks.glue import processes
+    from bert_tf.tasks import trials
     lock = run_lock.hold(sys.argv[1])
-    processes.call(sys.argv[2], [], sys.argv[1] + "/log.txt", lock)
+    trials.call(sys.argv[2], {}, sys.argv[1] + "/log.txt", lock)
 """
 _SLEEPER = """
     import os, pathlib, sys, time

@@ -1,0 +1,232 @@
+"""A hyperparameter search by Optuna, whose trials are runs of a script."""
+
+import dataclasses
+import math
+import os
+import random
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from bert_tf import files
+from bert_tf.checkpoints import best
+from bert_tf.checkpoints import runs as run_folders
+from bert_tf.errors import InputError
+from bert_tf.tasks import trials
+from bert_tf.training import progress
+
+from absl import logging
+
+# In the folder of a search.
+STUDY = "study.db"
+_NAME = "search"
+
+Values: TypeAlias = dict[str, str]
+# Trains in a folder with these values, until a function returns True. Returns
+# whether it did.
+Train: TypeAlias = Callable[[str, Values, Callable[[], bool] | None], bool]
+
+
+@dataclasses.dataclass(frozen=True)
+class Search:
+    """A search for the values of flags with the best dev score.
+
+    The study is kept in a file of the folder, so a search that is killed
+    resumes with the trial that it was killed in. No values are tried twice. The
+    values of a trial depend on the seed and the trials before it, not on kills.
+
+    Attributes:
+        folder: Of the study, and of the folders of the trials.
+        space: Flag -> the values to choose from, as text.
+        metric: Name of the dev result to maximize.
+        seed: Random seed of the choices.
+        pruner: One of options.SEARCH_PRUNERS, or None to run all trials to the
+            end.
+        keeps_last: Whether the best trial keeps its last checkpoints, too.
+        train: Runs the script.
+    """
+
+    folder: str
+    space: Mapping[str, Sequence[str]]
+    metric: str
+    seed: int
+    pruner: str | None
+    keeps_last: bool
+    train: Train
+
+    def run(self, count: int) -> list[str]:
+        """Runs trials until there are `count`; returns their table.
+
+        The weights of the best trial are copied to `best/`.
+        """
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        path = os.path.abspath(os.path.join(self.folder, STUDY))
+        pruners = {
+            None: optuna.pruners.NopPruner,
+            "median": optuna.pruners.MedianPruner,
+        }
+        study = optuna.create_study(
+            storage=f"sqlite:///{path}",
+            pruner=pruners[self.pruner](),
+            study_name=_NAME,
+            direction="maximize",
+            load_if_exists=True,
+        )
+        settings = math.prod(map(len, self.space.values()))
+        if count > settings:
+            logging.warning(
+                "The search ends after %d trials: the search space has no more "
+                "combinations.",
+                settings,
+            )
+            count = settings
+        while trial := self._next(study, count):
+            self._try(study, trial, count)
+            self._tidy(study)
+        self._tidy(study)
+        return self._end(study)
+
+    # ---- Trials -------------------------------------------------------------
+
+    def _next(self, study: Any, count: int) -> Any:
+        """Returns the next trial, first one that was killed; None at the end.
+
+        A trial is Optuna's; those in its lists are frozen copies.
+        """
+        from optuna import trial as optuna_trial
+
+        found = study.get_trials()
+        for frozen in found:
+            if frozen.state == optuna_trial.TrialState.RUNNING:
+                return optuna_trial.Trial(study, frozen._trial_id)
+        waits = any(
+            frozen.state == optuna_trial.TrialState.WAITING for frozen in found
+        )
+        if not waits:
+            if len(found) >= count:
+                return None
+            study.enqueue_trial(self._new_values(found))
+        return study.ask()
+
+    def _new_values(self, found: Sequence[Any]) -> Values:
+        """Returns Optuna's choice or, if it was tried before, a random one."""
+        import optuna
+
+        seed = self.seed + len(found)
+        draft = optuna.create_study(
+            sampler=optuna.samplers.TPESampler(seed=seed), direction="maximize"
+        )
+        draft.add_trials(found)
+        values = self._values(draft.ask())
+        tried = [frozen.params for frozen in found]
+        rng = random.Random(seed)
+        while values in tried:
+            values = {name: rng.choice(x) for name, x in self.space.items()}
+        return values
+
+    def _values(self, trial: Any) -> Values:
+        return {
+            name: trial.suggest_categorical(name, list(values))
+            for name, values in self.space.items()
+        }
+
+    def _try(self, study: Any, trial: Any, count: int) -> None:
+        """Runs a trial to its end and adds its outcome to the study."""
+        from optuna import trial as optuna_trial
+
+        values, folder = self._values(trial), self._folder(trial)
+        shown = ", ".join(f"{name} {value}" for name, value in values.items())
+        logging.info(
+            "Trial %d of %d: %s; log: %s/log.txt",
+            *(trial.number + 1, count, shown, folder),
+        )
+
+        def is_hopeless() -> bool:
+            self._report(study, trial, folder)
+            return trial.should_prune()
+
+        try:
+            is_pruned = self.train(
+                folder, values, is_hopeless if self.pruner else None
+            )
+        except trials.FailedError as error:
+            if "Not a finite number" not in error.last:
+                raise InputError(f"Trial {trial.number}: {error}") from error
+            logging.warning("Trial %d: %s", trial.number, error.last)
+            study.tell(trial, state=optuna_trial.TrialState.FAIL)
+            return
+        self._report(study, trial, folder)
+        if is_pruned:
+            logging.info("Trial %d: pruned.", trial.number)
+            study.tell(trial, state=optuna_trial.TrialState.PRUNED)
+            return
+        score = (best.results(folder) or {}).get(self.metric, math.nan)
+        logging.info("Trial %d: %s %.4f", trial.number, self.metric, score)
+        if math.isnan(score):
+            study.tell(trial, state=optuna_trial.TrialState.FAIL)
+        else:
+            study.tell(trial, score)
+
+    def _report(self, study: Any, trial: Any, folder: str) -> None:
+        """Adds the evaluations of a trial's run to the study, by epoch."""
+        known = study.get_trials()[trial.number].intermediate_values
+        scores = progress.scores(folder, self.metric)
+        for epoch, score in enumerate(scores, 1):
+            if epoch not in known:
+                trial.report(score, epoch)
+
+    def _folder(self, trial: Any) -> str:
+        return os.path.join(self.folder, f"trial-{trial.number:03d}")
+
+    # ---- The best -----------------------------------------------------------
+
+    def _tidy(self, study: Any) -> None:
+        """Removes the records, and the weights of all but the best trial."""
+        chosen = _best(study)
+        for trial in study.get_trials():
+            if trial.state.is_finished():
+                is_best = chosen is not None and trial.number == chosen.number
+                folder = self._folder(trial)
+                keeps_last = is_best and self.keeps_last
+                run_folders.tidy(folder, is_best, keeps_last)
+
+    def _end(self, study: Any) -> list[str]:
+        """Copies the best trial's weights; returns the lines of the table."""
+        chosen = _best(study)
+        if chosen is None:
+            raise InputError(
+                f"No trial has a finite {self.metric}. Search lower learning "
+                f"rates, in another folder. Received: {self.folder}"
+            )
+        source = os.path.join(self._folder(chosen), best.FOLDER)
+        target = os.path.join(self.folder, best.FOLDER)
+        shutil.rmtree(f"{target}.tmp", ignore_errors=True)
+        shutil.copytree(source, f"{target}.tmp")
+        shutil.rmtree(target, ignore_errors=True)
+        os.rename(f"{target}.tmp", target)
+        logging.info(
+            "The best is trial %d: %s %.4f; copied its weights to %s.",
+            *(chosen.number, self.metric, chosen.value, target),
+        )
+        rows = [("trial", *self.space, self.metric)]
+        for trial in study.get_trials():
+            name = os.path.basename(self._folder(trial))
+            values = (trial.params[flag] for flag in self.space)
+            score = _OUTCOMES.get(trial.state.name) or f"{trial.value:.4f}"
+            mark = " (best)" * (trial.number == chosen.number)
+            rows.append((name, *values, score + mark))
+        lines = trials.table(rows)
+        files.write_lines(os.path.join(self.folder, "table.md"), lines)
+        return lines
+
+
+# Optuna's name of the state of a trial without a score -> what the table says.
+_OUTCOMES = {"PRUNED": "pruned", "FAIL": "not finite"}
+
+
+def _best(study: Any) -> Any:
+    """Returns the trial with the highest score, the earlier of equal ones."""
+    scored = [x for x in study.get_trials() if x.state.name == "COMPLETE"]
+    return max(scored, key=lambda trial: trial.value, default=None)

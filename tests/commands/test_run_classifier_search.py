@@ -1,0 +1,140 @@
+"""Runs run_classifier.py --search, whose trials are runs of the script."""
+
+from tests import classifier_runs, scripts
+
+import pytest
+
+optuna = pytest.importorskip("optuna", reason="needs the extra `search`")
+
+
+@pytest.fixture(scope="module")
+def flags(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    table = classifier_runs.write_table(folder / "table.tsv", 12)
+    return [
+        *classifier_runs.write_model(folder),
+        *(f"--train_file={table}", f"--dev_file={table}"),
+        *("--do_train=true", "--do_eval=true", "--num_train_epochs=1"),
+        "--search_space=learning_rate=0.01,0.001",
+    ]
+
+
+def _trials(folder):
+    study = optuna.load_study(
+        study_name="search", storage=f"sqlite:///{folder}/study.db"
+    )
+    return study.get_trials()
+
+
+def _starts(folder):
+    """Counts the processes of each trial."""
+    return [
+        (path.parent.name, path.read_text().count("\n$ "))
+        for path in sorted(folder.glob("trial-*/log.txt"))
+    ]
+
+
+@pytest.mark.slow
+def test_a_search_that_is_killed_and_resumed(flags, tmp_path):
+    output = tmp_path / "output"
+    given = [*flags, f"--output_dir={output}", "--search=2"]
+    # The command ends with its trial; no line of the log is waited for.
+    running = scripts.Run(
+        tmp_path / "first", "run_classifier", given, {}, has_children=True
+    )
+    while not (output / "trial-000" / "metrics.jsonl").exists():
+        assert running.running, running.stderr
+    running.kill()
+    assert running.wait() == -9
+    (trial,) = _trials(output)
+    assert trial.state.name == "RUNNING"
+
+    done = classifier_runs.run(tmp_path, *given)
+    trials = _trials(output)
+    assert [x.state.name for x in trials] == ["COMPLETE"] * 2
+    assert sorted(x.params["learning_rate"] for x in trials) == [
+        "0.001",
+        "0.01",
+    ]
+    for trial in trials:
+        folder = output / f"trial-{trial.number:03d}"
+        kept = (folder / "flags.txt").read_text()
+        rate = float(trial.params["learning_rate"])
+        assert f"\n--learning_rate={rate}\n" in kept
+        assert "--search=" not in kept
+        results = classifier_runs.results(folder / "eval_results.txt")
+        assert trial.value == results["eval_accuracy"]
+    table = (output / "table.md").read_text()
+    assert table in done.stdout
+    chosen = max(trials, key=lambda trial: trial.value)
+    assert f"trial-{chosen.number:03d}" in table.split(" (best)")[0]
+    best = output / f"trial-{chosen.number:03d}" / "best"
+    copied = output / "best"
+    assert {x.name: x.read_bytes() for x in best.iterdir()} == {
+        x.name: x.read_bytes() for x in copied.iterdir()
+    }
+
+    before = _starts(output)
+    again = classifier_runs.run(tmp_path, *given)
+    assert again.stdout == done.stdout
+    assert _starts(output) == before
+    other = [*given, "--max_seq_length=10"]
+    refused = classifier_runs.run(tmp_path, *other, code=1)
+    assert "max_seq_length was 12 and is 10" in refused.lines[-1]
+
+    # What is copied is a trained model.
+    table = next(x.partition("=")[2] for x in flags if "train_file" in x)
+    classifier_runs.run(
+        *(tmp_path, "--do_predict=true", f"--test_file={table}"),
+        *(f"--init_checkpoint={copied}", f"--output_dir={tmp_path}/predicted"),
+    )
+    found = classifier_runs.rows(tmp_path / "predicted/predictions.jsonl")
+    assert len(found) == 12
+    assert set(found[0]["probabilities"]) == {"neg", "pos"}
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        (
+            "learning_rate=0.1,x",
+            "--search_space: --learning_rate must be a number, at least 0. "
+            "Received: learning_rate=x",
+        ),
+        ("train_batch_size=0", "--train_batch_size must be a whole number, at"),
+        ("group_by_length=maybe", "--search_space: "),
+        ("data_dir=a,b", "--search_space must be values of flags of training"),
+        ("log_steps=1,2", "--search_space must be values of flags of training"),
+        ("rate=1", "--search_space must be values of flags of training or of"),
+        ("seed=1,1", "--search_space must list each flag and each value once."),
+        ("seed=1 seed=2", "--search_space must list each flag and each value"),
+        (" ", "--search_space must list flags, such as learning_rate=3e-5"),
+    ],
+)
+def test_spaces_that_are_wrong(flags, tmp_path, given, problem):
+    output = tmp_path / "output"
+    done = classifier_runs.run(
+        *(tmp_path, *flags, "--search=2", f"--search_space={given}"),
+        *(f"--output_dir={output}",),
+        code=1,
+    )
+    assert problem in done.lines[-1]
+    assert not output.exists()
+
+
+def test_what_a_search_does_not_do(flags, tmp_path):
+    for flag, problem in (
+        ("--do_predict=true", "A search does not support --do_predict."),
+        ("--do_export=true", "A search does not support --do_export."),
+        (
+            "--distribution_strategy=multi_worker_mirrored",
+            "A search runs its trials on one machine.",
+        ),
+        ("--do_eval=false", "--search goes with --do_eval"),
+    ):
+        done = classifier_runs.run(
+            *(tmp_path, *flags, "--search=2", flag),
+            f"--output_dir={tmp_path}/output",
+            code=1,
+        )
+        assert problem in done.lines[-1]

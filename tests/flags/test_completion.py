@@ -1,0 +1,137 @@
+"""What `bert-tf completion` prints completes in the shell itself."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+# As readline calls it: words are split at "=".
+_ASK_BASH = r"""
+    source "$1"
+    COMP_LINE=$2 COMP_POINT=${#2}
+    read -ra COMP_WORDS <<< "${2//=/ = }"
+    [[ $2 == *' ' ]] && COMP_WORDS+=('')
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    _bert_tf
+    printf '%s\n' "${COMPREPLY[@]}"
+"""
+
+
+def _printed(*arguments, code=0):
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "bert_tf", *arguments],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    assert not re.search(r"\| +(tensorflow|keras)\b", done.stderr)
+    return done.stdout if not code else done.stderr
+
+
+@pytest.fixture(scope="module")
+def scripts(tmp_path_factory):
+    """The printed scripts: shell -> file."""
+    folder = tmp_path_factory.mktemp("scripts")
+    for shell in ("bash", "zsh", "fish"):
+        (folder / shell).write_text(_printed("completion", shell))
+    return {path.name: path for path in folder.iterdir()}
+
+
+@pytest.fixture(params=["bash", "fish"])
+def complete(request, scripts):
+    """Returns what a shell offers for a line."""
+    shell = request.param
+    if shutil.which(shell) is None:
+        pytest.skip(f"needs {shell}")
+    script = scripts[shell]
+
+    def complete(line):
+        if shell == "bash":
+            command = [shell, "-c", _ASK_BASH, "ask", str(script), line]
+        else:
+            text = "source $argv[1]; complete -C $argv[2]"
+            command = [shell, "--no-config", "-c", text, str(script), line]
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=True
+        )
+        offered = (x.partition("\t")[0] for x in done.stdout.splitlines())
+        # fish adds "=" itself, and repeats the flag before a value.
+        typed = line.rpartition(" ")[2].partition("=")[0]
+        return {x.removesuffix("=").removeprefix(f"{typed}=") for x in offered}
+
+    return complete
+
+
+def test_names_of_scripts(complete):
+    expected = {path.stem for path in _ROOT.glob("run_*.py")}
+    assert complete("bert-tf run_") == expected
+    assert complete("bert-tf co") == {
+        "completion",
+        "configs",
+        "convert_checkpoint",
+    }
+
+
+def test_flags_of_the_script(complete):
+    assert complete("bert-tf run_classifier --do_") == {
+        *("--do_train", "--do_eval", "--do_predict", "--do_export"),
+        "--do_lower_case",
+    }
+    # run_glue.py rejects the other flags of this name.
+    assert complete("bert-tf run_glue --do_") == {
+        *("--do_predict", "--do_lower_case"),
+    }
+    assert complete("bert-tf run_glue --see") == {"--seeds"}
+
+
+def test_values_of_flags(complete, tmp_path):
+    assert complete("bert-tf run_ner --dtype=") == {
+        "float32",
+        "bfloat16",
+        "float16",
+    }
+    assert complete("bert-tf run_ner --dtype=b") == {"bfloat16"}
+    line = "bert-tf run_ner --dtype=float32 --do_train="
+    assert complete(line) == {"true", "false"}
+    (tmp_path / "a file.tsv").touch()
+    (tmp_path / "b.tsv").touch()
+    found = complete(f"bert-tf run_classifier --train_file={tmp_path}/a")
+    assert {x.replace("\\", "") for x in found} == {f"{tmp_path}/a file.tsv"}
+    assert complete("bert-tf run_classifier --learning_rate=") <= {""}
+
+
+def test_every_flag_is_in_each_script(scripts):
+    environment = {**os.environ, "COLUMNS": "100"}
+    shown = subprocess.run(
+        [sys.executable, "run_squad.py", "--helpfull"],
+        cwd=_ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    names = set(re.findall(r"^  --(\w+)", shown, re.M))
+    assert len(names) > 50
+    for shell, pattern in (
+        ("bash", r" run_squad\) words='(.*)'"),
+        ("zsh", r" run_squad\) specs=\(((?:\n            .*)+)"),
+        ("fish", r"((?:complete .*from run_squad' .*\n)+)"),
+    ):
+        (found,) = re.findall(pattern, scripts[shell].read_text())
+        known = set(re.findall(r"(?:--|-l )(\w+)(?==| |\[)", found))
+        # Each flag by one name.
+        assert names - known == {"albert_config_file", "spm_model_file"}
+
+
+def test_an_unknown_shell():
+    said = _printed("completion", "csh", code=1)
+    assert said.splitlines()[-1] == (
+        "error: Name one shell: bash, zsh, fish. Received: csh"
+    )

@@ -1,0 +1,180 @@
+"""Searches whose trials take no time: scores are functions of the values.
+
+tests/commands/test_run_classifier_search.py runs run_classifier.py itself.
+"""
+
+import itertools
+import json
+import os
+import pathlib
+import sqlite3
+import statistics
+
+from bert_tf.tasks import search, trials
+
+import pytest
+
+pytest.importorskip("optuna", reason="needs the extra `search`")
+
+_SPACE = {"rate": ["1", "2", "3"], "batch": ["16", "32"]}
+
+
+class _Killed(BaseException):
+    """The process ends within a trial."""
+
+
+class _Script:
+    """Writes what the search reads of a run.
+
+    The score of an epoch is the epoch times the rate, less for large batches.
+    """
+
+    def __init__(self):
+        self.calls = []
+        self.killed_in = None
+        self.outcomes = {}
+
+    def __call__(self, folder, values, is_over):
+        self.calls.append((os.path.basename(folder), dict(values)))
+        os.makedirs(f"{folder}/best", exist_ok=True)
+        rate, batch = int(values["rate"]), int(values["batch"])
+        if values["rate"] in self.outcomes:
+            raise trials.FailedError("See log.", self.outcomes[values["rate"]])
+        scores = [epoch * rate - batch / 32 for epoch in (1, 2)]
+        for step, score in enumerate(scores, 1):
+            line = {"step": step, "eval_f1": score, "eval_best_step": step}
+            with pathlib.Path(folder, "metrics.jsonl").open("a") as file:
+                file.write(json.dumps(line) + "\n")
+            if len(self.calls) == self.killed_in:
+                raise _Killed
+            if is_over and is_over():
+                return True
+        results = {"eval_f1": max(scores), "global_step": 2}
+        pathlib.Path(folder, "best/results.json").write_text(
+            json.dumps(results)
+        )
+        return False
+
+
+@pytest.fixture
+def script():
+    return _Script()
+
+
+@pytest.fixture
+def make(tmp_path, script):
+    def make(name="out", pruner=None, seed=1, space=_SPACE):
+        (tmp_path / name).mkdir(exist_ok=True)
+        return search.Search(
+            folder=str(tmp_path / name),
+            space=space,
+            metric="eval_f1",
+            seed=seed,
+            pruner=pruner,
+            keeps_last=False,
+            train=script,
+        )
+
+    return make
+
+
+def _rows(lines):
+    header, _, *rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in lines
+    ]
+    assert header == ["trial", "rate", "batch", "eval_f1"]
+    return rows
+
+
+def test_all_values_are_tried_once_and_the_best_is_kept(
+    make, script, tmp_path, caplog
+):
+    rows = _rows(make().run(9))
+    tried = [(rate, batch) for _, rate, batch, _ in rows]
+    assert sorted(tried) == sorted(itertools.product(*_SPACE.values()))
+    assert "ends after 6 trials" in caplog.text
+    assert [row[0] for row in rows] == [f"trial-00{i}" for i in range(6)]
+    assert [name for name, _ in script.calls] == [row[0] for row in rows]
+    scores = {
+        (rate, batch): f"{2 * int(rate) - int(batch) / 32:.4f}"
+        for rate, batch in tried
+    }
+    scores["3", "16"] += " (best)"
+    assert [row[3] for row in rows] == [scores[x] for x in tried]
+    kept = json.loads((tmp_path / "out/best/results.json").read_text())
+    assert kept == {"eval_f1": 5.5, "global_step": 2}
+    (chosen,) = (row[0] for row in rows if "best" in row[3])
+    weights = [x.parent.name for x in tmp_path.glob("out/trial-*/best")]
+    assert weights == [chosen]
+    assert "| trial " in (tmp_path / "out/table.md").read_text()
+
+
+@pytest.mark.parametrize("number", [1, 3, 4])
+def test_a_killed_search_makes_the_same_trials(make, script, number):
+    make("whole").run(4)
+    whole, script.calls = script.calls, []
+    script.killed_in = number
+    with pytest.raises(_Killed):
+        make().run(4)
+    script.killed_in = None
+    lines = make().run(4)
+    # The trial that was killed is resumed in its folder; no other is repeated.
+    assert script.calls == [*whole[:number], *whole[number - 1 :]]
+    assert lines == make("whole").run(4)
+    script.calls.clear()
+    assert make().run(4) == lines
+    assert script.calls == []
+    make().run(5)
+    assert [name for name, _ in script.calls] == ["trial-004"]
+
+
+def test_the_file_is_a_study_of_optuna(make, tmp_path):
+    make().run(2)
+    with sqlite3.connect(tmp_path / "out/study.db") as database:
+        query = "select number, state from trials order by number"
+        found = database.execute(query).fetchall()
+    assert found == [(0, "COMPLETE"), (1, "COMPLETE")]
+
+
+def _is_pruned(scores, whole):
+    """The median rule, which begins when five trials have ended."""
+    return len(whole) >= 5 and any(
+        max(scores[: i + 1]) < statistics.median(other[i] for other in whole)
+        for i in range(len(scores))
+    )
+
+
+def test_hopeless_trials_are_pruned_only_where_requested(make):
+    space = {"rate": list("123456"), "batch": ["16", "32"]}
+    rows = _rows(make(pruner="median", space=space).run(12))
+    whole: list[list[float]] = []
+    for _, rate, batch, outcome in rows:
+        scores = [epoch * int(rate) - int(batch) / 32 for epoch in (1, 2)]
+        is_pruned = _is_pruned(scores, whole)
+        assert (outcome == "pruned") == is_pruned
+        if not is_pruned:
+            whole.append(scores)
+    assert 5 < len(whole) < 12
+    rows = _rows(make("others", space=space).run(12))
+    assert "pruned" not in {row[3] for row in rows}
+
+
+def test_a_trial_that_diverges_is_left_out(make, script):
+    script.outcomes = {"3": "error: Not a finite number in steps 1 to 2: loss."}
+    rows = _rows(make().run(6))
+    for _, rate, _, score in rows:
+        assert (score == "not finite") == (rate == "3")
+    script.outcomes = dict.fromkeys("123", script.outcomes["3"])
+    with pytest.raises(ValueError, match="No trial has a finite eval_f1"):
+        make("other").run(2)
+
+
+def test_another_error_ends_the_search_in_this_trial(make, script):
+    script.outcomes = {"3": "error: no space left."}
+    with pytest.raises(ValueError, match=r"^Trial \d: See log\."):
+        make().run(6)
+    failed = script.calls[-1]
+    script.outcomes = {}
+    script.calls.clear()
+    make().run(6)
+    assert script.calls[0] == failed
