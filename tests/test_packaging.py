@@ -72,7 +72,7 @@ def test_wheel_holds_the_package_the_scripts_and_the_configs(wheel):
     expected |= {
         str(path.relative_to(_ROOT))
         for path in (_ROOT / "bert_tf").rglob("*.*")
-        if path.suffix in (".py", ".html")
+        if path.suffix in (".py", ".css", ".html", ".js")
     }
     expected |= {
         f"bert_tf/{path.relative_to(_ROOT)}"

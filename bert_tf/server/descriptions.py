@@ -124,9 +124,9 @@ class Description:
                 name: _choices(_IDS[name], tensor)
                 for name, tensor in signature.inputs.items()
             }
-        found = {}
+        found: dict[str, Any] = {}
         for name, text in self._texts().items():
-            for key in (name, _OTHER_NAMES.get(name)):
+            for key in (name, _OTHER_NAMES.get(name, name)):
                 if key in signature.inputs:
                     found[key] = text
         return found if found.keys() == signature.inputs.keys() else None

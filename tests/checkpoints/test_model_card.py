@@ -4,6 +4,7 @@ import dataclasses
 import json
 import re
 import shutil
+from typing import Any
 
 from bert_tf import modeling
 from bert_tf.checkpoints import formats, huggingface_names
@@ -51,7 +52,10 @@ def test_what_it_says_of_a_model(tmp_path, head, monkeypatch):
     model = samples.random_model(head, _CONFIG)
     card = convert(tmp_path, model, labels=labels if has_labels else ())
     metadata = huggingface_hub.metadata_load(tmp_path / "hf" / "README.md")
-    expected = {"library_name": "transformers", "tags": ["bert_tf", "bert"]}
+    expected: dict[str, Any] = {
+        "library_name": "transformers",
+        "tags": ["bert_tf", "bert"],
+    }
     if _TASKS[head]:
         expected["pipeline_tag"] = _TASKS[head]
     assert metadata == expected

@@ -226,7 +226,13 @@ def test_all_methods_are_described():
 
 @pytest.mark.slow
 def test_every_head(tmp_path):
-    heads = [*exports.ALL_NAMES, "tokens"]
+    heads = [
+        *exports.NAMES,
+        "one text",
+        "several labels",
+        "regression",
+        "tokens",
+    ]
     names = {head.replace(" ", "_"): exports.exported(head) for head in heads}
     # A name that no component may have.
     models = {f"ein {{{name}}}ä": path for name, path in names.items()}
