@@ -10,7 +10,8 @@ import gc
 import pathlib
 import sys
 
-from tools.lint import code, commands, documents, english, names, packaging
+from tools.lint import code, commands, documents, english, names, notebooks
+from tools.lint import packaging
 from tools.lint.problems import Repository
 
 _RULES = (
@@ -18,6 +19,7 @@ _RULES = (
     *names.RULES,
     *documents.RULES,
     *english.RULES,
+    *notebooks.RULES,
     *packaging.RULES,
 )
 
