@@ -3,8 +3,15 @@
 import ast
 import json
 
-from tools.lint import code, commands, documents, english, names, notebooks
-from tools.lint import packaging
+from tools.lint import (
+    code,
+    commands,
+    documents,
+    english,
+    names,
+    notebooks,
+    packaging,
+)
 from tools.lint.problems import Repository
 
 import pytest
@@ -136,7 +143,12 @@ _BROKEN = {
         *("notebooks/a.ipynb", _printed("/home/ann/x"), 1, "cell 2 prints"),
     ),
     notebooks.cells_ran_in_order: (
-        *("notebooks/a.ipynb", _printed("a", count=2), 1, "cell 2 has number 2"),
+        *(
+            "notebooks/a.ipynb",
+            _printed("a", count=2),
+            1,
+            "cell 2 has number 2",
+        ),
     ),
     packaging.every_package_is_listed: (
         *("bert_tf/hats/__init__.py", "", 2, "lacks bert_tf.hats"),

@@ -10,8 +10,15 @@ import gc
 import pathlib
 import sys
 
-from tools.lint import code, commands, documents, english, names, notebooks
-from tools.lint import packaging
+from tools.lint import (
+    code,
+    commands,
+    documents,
+    english,
+    names,
+    notebooks,
+    packaging,
+)
 from tools.lint.problems import Repository
 
 _RULES = (
