@@ -28,7 +28,8 @@ FOLDER = ROOT / "notebooks"
 _MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
 _COLORS = re.compile(r"\x1b\[[\d;]*m")
-_WRAPPED = re.compile(r"\n {4,9}(?=\S)")
+# A line of the log that the width of the terminal has broken.
+_WRAPPED = re.compile(r"^(\d\d:\d\d:\d\d .*)\n {4,9}(?=\S)", re.MULTILINE)
 _VARYING_FIELDS = re.compile(
     r"^\d\d:\d\d:\d\d |  [\d:]+ left|  [\d.,]+ (sequences|tokens)/s"
     r"|  (memory [\d.]+ GiB|waiting for data \d+%)|(?<=steps) in [\d:]+",
@@ -94,7 +95,9 @@ def clean(text: str, paths: list[str]) -> str:
     text = _COLORS.sub("", text).replace("\r\n", "\n")
     # Of progress bars, the last state.
     text = re.sub(r"[^\n]*\r", "", text)
-    lines = _VARYING_FIELDS.sub("", _WRAPPED.sub("  ", text)).split("\n")
+    while (joined := _WRAPPED.sub(r"\1  ", text)) != text:
+        text = joined
+    lines = _VARYING_FIELDS.sub("", text).split("\n")
     return "\n".join(
         line
         for line in lines

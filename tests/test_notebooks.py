@@ -53,6 +53,8 @@ def test_pretrain_on_your_text(tmp_path):
 
 def test_what_differs_from_run_to_run_is_left_out():
     text = (
+        "       precision\n"
+        "     a    1.0\n"
         "12:00:01 Output: runs/a\r\n"
         "12:00:02 step 5/20  0:01 left  loss 1.0  5.0 sequences/s\r\n"
         "    46 tokens/s  memory 1.5 GiB\r\n"
@@ -62,6 +64,8 @@ def test_what_differs_from_run_to_run_is_left_out():
         "12:00:05 Trained 20 steps in 0:14. The weights are in runs/a.\n"
     )
     assert notebooks.clean(text, ["/models"]) == (
+        "       precision\n"
+        "     a    1.0\n"
         "Output: runs/a\n"
         "step 5/20  loss 1.0\n"
         "Fetching: 100%\n"
