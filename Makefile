@@ -18,6 +18,8 @@
 #   make docs         docs/ as a site, into site/; in .venv-docs, of its own
 #   make docs-serve   the site at http://127.0.0.1:8000, built again when a
 #                     page changes
+#   make docker-serve the image bert-tf-serve, which serves exported models
+#   make docker-train the image bert-tf-train, which runs any script on GPUs
 #   make venv         .venv only, with the pinned versions
 #                     (EXTRAS=all,test,dev,viz,parity for the tests against
 #                     PyTorch and transformers: 1 GB more)
@@ -26,6 +28,7 @@
 
 SHELL := /bin/bash
 PYTHON ?= python3
+DOCKER ?= docker
 PYTEST_FLAGS ?= -m "not slow"
 EXTRAS ?= all,test,dev,viz
 DTYPE ?= bfloat16
@@ -40,7 +43,8 @@ INSTALLED := $(VENV)/.installed-$(EXTRAS)
 
 .PHONY: help quickstart demo-files pretrain-demo test test-all bad-inputs kills \
 	mutants gpu-check tpu-check lint lint-types lint-style lint-imports \
-	lint-house docs docs-serve venv tpu-venv xla-venv clean
+	lint-house docs docs-serve docker-serve docker-train venv tpu-venv \
+	xla-venv clean
 
 help:
 	@sed '/^$$/Q; s/^# \?//' Makefile
@@ -127,6 +131,10 @@ $(DOCS)/.installed: setup.cfg constraints.txt
 	@$(DOCS)/bin/python -m pip install --disable-pip-version-check --quiet \
 	  -c constraints.txt mkdocs-material 'mkdocstrings[python]' ruff
 	@touch $@
+
+docker-serve docker-train: docker-%:
+	@echo "== Building the image bert-tf-$*"
+	@$(DOCKER) build --tag bert-tf-$* --file docker/$*.Dockerfile .
 
 # Without dependencies: constraints-tpu.txt has all of them, and says why.
 tpu-venv: $(TPU)/.installed

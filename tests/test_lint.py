@@ -1,8 +1,17 @@
 """Tests of tools/lint on repositories of a few lines."""
 
 import ast
+import json
 
-from tools.lint import code, commands, documents, english, names, packaging
+from tools.lint import (
+    code,
+    commands,
+    documents,
+    english,
+    names,
+    notebooks,
+    packaging,
+)
 from tools.lint.problems import Repository
 
 import pytest
@@ -59,8 +68,26 @@ _RULES = (
     *documents.RULES,
     *english.RULES,
     *names.RULES,
+    *notebooks.RULES,
     *packaging.RULES,
 )
+
+
+def _printed(text, count=1, kind="stream"):
+    """Returns a notebook of a heading and a cell that printed a text."""
+    output = {"output_type": kind, "name": "stdout", "text": [text]}
+    cells = [
+        {"cell_type": "markdown", "source": ["# A head"]},
+        {
+            "cell_type": "code",
+            "source": ["print()"],
+            "execution_count": count,
+            "outputs": [output],
+        },
+    ]
+    return json.dumps({"cells": cells})
+
+
 _SETUP, _HEADS = _FILES["setup.cfg"], _FILES["docs/heads.md"]
 # Rule -> file, its text, the line and a part of the message.
 _BROKEN = {
@@ -111,6 +138,17 @@ _BROKEN = {
     ),
     names.tokens_are_spelled_in_vocabularies: (
         *("run_x.py", "\nids['[CLS]']\n", 2, "'[CLS]'"),
+    ),
+    notebooks.outputs_are_those_of_any_machine: (
+        *("notebooks/a.ipynb", _printed("/home/ann/x"), 1, "cell 2 prints"),
+    ),
+    notebooks.cells_ran_in_order: (
+        *(
+            "notebooks/a.ipynb",
+            _printed("a", count=2),
+            1,
+            "cell 2 has number 2",
+        ),
     ),
     packaging.every_package_is_listed: (
         *("bert_tf/hats/__init__.py", "", 2, "lacks bert_tf.hats"),
@@ -166,6 +204,32 @@ def test_documentation_and_sentences_may_name_all(problems):
     ast.parse(text)
     for rule in names.RULES:
         assert not problems(rule, "run_x.py", text)
+
+
+@pytest.mark.parametrize(
+    ("printed", "message"),
+    [
+        (("/root/.cache/x",), "prints /root/"),
+        (("Restored /tmp/a.",), "prints /tmp/"),
+        (("C:\\Users\\ann",), "prints C:\\Users\\"),
+        (("error: The flag is wrong.",), "prints error:"),
+        (("Traceback (most recent call last)",), "prints Traceback"),
+        (("a", 1, "error"), "ended in an error"),
+    ],
+)
+def test_outputs_of_one_machine_are_found(printed, message, problems):
+    (found,) = problems(
+        notebooks.outputs_are_those_of_any_machine,
+        "notebooks/a.ipynb",
+        _printed(*printed),
+    )
+    assert message in found
+
+
+def test_other_outputs_are_those_of_any_machine(problems):
+    text = _printed("Wrote runs/a, models/a/1. http://127.0.0.1/home eval/loss")
+    rule = notebooks.outputs_are_those_of_any_machine
+    assert not problems(rule, "notebooks/a.ipynb", text)
 
 
 def test_code_and_link_targets_are_not_prose(problems):

@@ -15,17 +15,16 @@ _ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    # From a copy: a build leaves folders beside the sources.
+    # From what the images of docker/ get: a build adds folders to the sources.
     copy = tmp_path_factory.mktemp("copy")
     left = shutil.ignore_patterns("__pycache__")
-    for folder in ("bert_tf", "configs"):
-        shutil.copytree(_ROOT / folder, copy / folder, ignore=left)
-    for path in (
-        *_ROOT.glob("*.py"),
-        *(_ROOT / n for n in ("setup.cfg", "pyproject.toml", "README.md")),
-        _ROOT / "LICENSE",
-    ):
-        shutil.copy(path, copy)
+    ignored = (_ROOT / ".dockerignore").read_text().splitlines()
+    for pattern in (line[1:] for line in ignored if line.startswith("!")):
+        for path in _ROOT.glob(pattern):
+            if path.is_dir():
+                shutil.copytree(path, copy / path.name, ignore=left)
+            else:
+                shutil.copy(path, copy)
     out = tmp_path_factory.mktemp("wheel")
     _pip("wheel", "--no-deps", "--no-build-isolation", "-w", out, copy)
     (path,) = out.glob("bert_tf-*.whl")

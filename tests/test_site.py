@@ -1,5 +1,6 @@
-"""The site: it works from disk, and has the results and the changelog."""
+"""The site works from disk, and has pages of files outside docs/."""
 
+import json
 import pathlib
 import re
 import types
@@ -23,8 +24,8 @@ def test_pages_link_to_files_not_to_folders():
 
 @pytest.mark.parametrize("source", site_pages.PAGES)
 def test_links_of_pages_from_other_folders(source):
-    text = site_pages.moved(source, (_ROOT / source).read_text("utf-8"))
-    links = re.findall(r"\]\((?!https?://|#)([^)#]+)", text)
+    text = site_pages.read(source)
+    links = re.findall(r"\]\((?!https?://|#|data:)([^)#]+)", text)
     assert links
     pages = site_pages.PAGES.values()
     assert all(x in pages or (_ROOT / "docs" / x).exists() for x in links)
@@ -34,6 +35,27 @@ def test_links_are_rewritten():
     text = "[a](../docs/b.md#c) [d](#e) [f](../CHANGELOG.md) [g](https://h.i/j)"
     assert site_pages.moved("benchmarks/RESULTS.md", text) == (
         "[a](b.md#c) [d](#e) [f](changelog.md) [g](https://h.i/j)"
+    )
+
+
+def test_notebooks_are_pages():
+    """Text, code, what it printed, and pictures."""
+    stream = {"output_type": "stream", "text": ["a\n", "b\n"]}
+    picture = {
+        "output_type": "display_data",
+        "data": {"text/plain": ["<Figure>"], "image/png": "iVBO\nRw0="},
+    }
+    cells = [
+        {"cell_type": "markdown", "source": ["# Title\n", "Text."]},
+        {"cell_type": "code", "source": ["f()"], "outputs": [stream, picture]},
+        {"cell_type": "code", "source": ["!ls"], "outputs": []},
+    ]
+    assert site_pages.markdown(json.dumps({"cells": cells})) == (
+        "# Title\nText.\n\n"
+        "```python\nf()\n```\n\n"
+        "```text\na\nb\n```\n\n"
+        "![Output](data:image/png;base64,iVBORw0=)\n\n"
+        "```bash\nls\n```\n"
     )
 
 

@@ -10,7 +10,15 @@ import gc
 import pathlib
 import sys
 
-from tools.lint import code, commands, documents, english, names, packaging
+from tools.lint import (
+    code,
+    commands,
+    documents,
+    english,
+    names,
+    notebooks,
+    packaging,
+)
 from tools.lint.problems import Repository
 
 _RULES = (
@@ -18,6 +26,7 @@ _RULES = (
     *names.RULES,
     *documents.RULES,
     *english.RULES,
+    *notebooks.RULES,
     *packaging.RULES,
 )
 

