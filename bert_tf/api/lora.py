@@ -58,7 +58,9 @@ class Lora:
                 "rank must be a whole number from 1 up. "
                 f"Received: rank={self.rank!r}"
             )
-        if not isinstance(self.alpha, int | float) or self.alpha <= 0:
+        is_number = isinstance(self.alpha, int | float)
+        is_number &= not isinstance(self.alpha, bool)
+        if not is_number or not self.alpha > 0:
             raise InputError(
                 "alpha must be a positive number. "
                 f"Received: alpha={self.alpha!r}"
@@ -97,7 +99,16 @@ def _targets(model: Any, lora: Lora) -> dict[str, layers.Dense]:
 
 
 def enable(model: Any, lora: Lora) -> None:
-    """Adds matrices to an encoder, and freezes all else of it."""
+    """Adds matrices to an encoder, and freezes all else of it.
+
+    Raises:
+        InputError: The encoder is frozen, so that they would be as well.
+    """
+    if not model.trainable:
+        raise InputError(
+            "The encoder is frozen, and LoRA would be, too: set trainable=True "
+            "first. Received: trainable=False"
+        )
     for variable in model.variables:
         variable.trainable = False
     for layer in _targets(model, lora).values():
@@ -105,11 +116,18 @@ def enable(model: Any, lora: Lora) -> None:
 
 
 def merge(model: Any, lora: Lora) -> None:
-    """Makes the matrices a part of the kernels, and trains all again."""
+    """Makes the matrices a part of the kernels, and trains all again.
+
+    Layers that are frozen as layers stay so.
+    """
     for layer in _targets(model, lora).values():
         layer.merge_lora()
     for variable in model.variables:
         variable.trainable = True
+    for layer in model._flatten_layers():
+        if not layer.trainable:
+            for variable in layer.variables:
+                variable.trainable = False
 
 
 def merged_variables(model: Any) -> dict[str, Any]:
@@ -206,6 +224,11 @@ _USUAL: Mapping[str, Sequence[Any]] = {
     "rank_pattern": ({}, None),
     "alpha_pattern": ({}, None),
     "layers_to_transform": (None,),
+    "layer_replication": (None,),
+    "trainable_token_indices": (None,),
+    "use_qalora": (False, None),
+    # Others change the weights of the model as well: PiSSA, OLoRA, LoftQ.
+    "init_lora_weights": (True, False, None, "gaussian"),
 }
 
 
@@ -219,21 +242,26 @@ def _check(config: Mapping[str, Any], path: str) -> None:
             )
 
 
-def assign(model: Any, lora: Lora, values: Mapping[str, np.ndarray]) -> None:
-    """Sets the matrices; InputError if they are not those of the layers."""
-    found = {
-        f"{name}.{matrix}": variable
-        for name, layer in _targets(model, lora).items()
-        for matrix, variable in (("A", layer.lora_a), ("B", layer.lora_b))
-    }
-    wrong = sorted(found.keys() ^ values.keys()) or [
-        name for name in found if found[name].shape != values[name].shape
+def check(model: Any, lora: Lora, values: Mapping[str, np.ndarray]) -> None:
+    """Raises InputError if the matrices are not those of the layers."""
+    shapes = {}
+    for name, layer in _targets(model, lora).items():
+        size_in, size_out = layer.shape
+        shapes[f"{name}.A"] = (size_in, lora.rank)
+        shapes[f"{name}.B"] = (lora.rank, size_out)
+    wrong = sorted(shapes.keys() ^ values.keys()) or [
+        name for name in shapes if shapes[name] != values[name].shape
     ]
     if wrong:
         raise InputError(
-            "The adapter is not one of this model: it must have two matrices "
-            f"for each of {len(found) // 2} layers. Received: {wrong[0]} is "
-            "missing, too much or of another shape"
+            "The adapter does not belong to this model: it must have two "
+            f"matrices for each of {len(shapes) // 2} layers. Received: "
+            f"{wrong[0]} is missing, unexpected or of another shape"
         )
-    for name, variable in found.items():
-        variable.assign(values[name])
+
+
+def assign(model: Any, lora: Lora, values: Mapping[str, np.ndarray]) -> None:
+    """Sets the matrices, which `check` has accepted."""
+    for name, layer in _targets(model, lora).items():
+        layer.lora_a.assign(values[f"{name}.A"])
+        layer.lora_b.assign(values[f"{name}.B"])

@@ -101,7 +101,9 @@ class Bert(modeling.Bert):
                 "The encoder has LoRA already: use merge_lora() first. "
                 f"Received: rank={self.lora.rank}"
             )
-        lora = lora_files.Lora(rank, alpha or rank, tuple(targets))
+        lora = lora_files.Lora(
+            rank, rank if alpha is None else alpha, tuple(sorted(set(targets)))
+        )
         lora_files.enable(self, lora)
         self.lora = lora
 
@@ -121,6 +123,12 @@ class Bert(modeling.Bert):
             InputError: It holds no LoRA, or one of another model.
         """
         lora, values = lora_files.read(folder)
+        if self.lora not in (None, lora):
+            raise InputError(
+                "The encoder has another LoRA already: use merge_lora() first. "
+                f"Received: {self.lora}, and {lora} in {folder}"
+            )
+        lora_files.check(self, lora, values)
         if self.lora is None:
             lora_files.enable(self, lora)
             self.lora = lora

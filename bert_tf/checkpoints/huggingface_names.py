@@ -246,7 +246,7 @@ def with_score(
     name = found.get("activation_fn", values.get(_SBERT_OLD))
     if name is None:
         return config
-    if name not in _SCORE_ACTS:
+    if not isinstance(name, str) or name not in _SCORE_ACTS:
         raise InputError(
             "The score of a CrossEncoder must be its logit or the sigmoid of "
             f"it, {' or '.join(_SCORE_ACTS)}. Received: activation_fn={name!r}"

@@ -72,7 +72,7 @@ def tokenize_documents(
         for number, text in enumerate(document.sentences)
     ]
     tokens, lengths = tokenizer.tokenize(texts)
-    word_starts = ~vocabulary.continues[tokens]
+    word_starts = ~vocabulary.goes_on[tokens]
     # Where pieces have the space before a word, the first of a text has none.
     starts = pretraining_sequences.borders(lengths)[:-1]
     word_starts[starts[lengths > 0]] = True

@@ -11,6 +11,7 @@ that stand in the text as characters of their own, inside such a token, and
 tokens that overlap are treated otherwise than by `tokenizers`.
 """
 
+import collections
 import dataclasses
 import functools
 import re
@@ -131,7 +132,7 @@ def of_decoder(found: Any, name: str) -> Tokens:
     entries = found.items() if isinstance(found, dict) else [("", found)]
     for number, entry in entries:
         content = entry.get("content") if isinstance(entry, dict) else None
-        if content not in _OF_ROWS:
+        if not isinstance(content, str) or content not in _OF_ROWS:
             place = int(number) if number.isdecimal() else number
             tokens.append(AddedToken.parse(entry, place, name))
     return _sorted(tokens, name)
@@ -141,7 +142,8 @@ def of_ids(found: Any, special: Any, name: str) -> Tokens:
     """Reads content -> id; `special` says which are special, if anything."""
     uses = special if isinstance(special, dict) else {}
     listed = uses.get("additional_special_tokens") or []
-    names = {x.get("content") if isinstance(x, dict) else x for x in listed}
+    # A list: what a damaged file holds need not have a hash.
+    names = [x.get("content") if isinstance(x, dict) else x for x in listed]
     tokens = []
     entries = found.items() if isinstance(found, dict) else [("", found)]
     for content, number in entries:
@@ -156,7 +158,8 @@ def of_ids(found: Any, special: Any, name: str) -> Tokens:
 def _sorted(tokens: Iterable[AddedToken], name: str) -> Tokens:
     found = tuple(sorted(tokens, key=lambda token: token.id))
     for values in ([x.id for x in found], [x.content for x in found]):
-        if twice := [x for i, x in enumerate(values) if x in values[:i]]:
+        counts = collections.Counter(values)
+        if twice := [x for x in values if counts[x] > 1]:
             raise InputError(
                 f"{name}: two added tokens are the same. Copy or download the "
                 f"file again. Received: {twice[0]!r} twice"
@@ -226,12 +229,20 @@ class Found:
 
     def id_of(self, match: str) -> int:
         """Returns the id of what `regex` found."""
-        number = self.literal.get(match)
+        number = self._ids.get(match)
         if number is None:
-            number = next(
-                id for x, id in self.others.items() if re.fullmatch(x, match)
-            )
+            number = next(id for x, id in self._whole if x.fullmatch(match))
+            self._ids[match] = number
         return number
+
+    @functools.cached_property
+    def _ids(self) -> dict[str, int]:
+        """Text -> id of what was found before: few words have many cases."""
+        return dict(self.literal)
+
+    @functools.cached_property
+    def _whole(self) -> list[tuple[re.Pattern[str], int]]:
+        return [(re.compile(x), id) for x, id in self.others.items()]
 
 
 def patterns(tokens: Tokens, normalize: Callable[[str], str] | None) -> Found:

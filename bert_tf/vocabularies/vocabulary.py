@@ -192,6 +192,14 @@ class Vocabulary(abc.ABC):
     def continues(self) -> np.ndarray:
         """[V] bool, whether a piece goes on with the word before it."""
 
+    @functools.cached_property
+    def goes_on(self) -> np.ndarray:
+        """[V] bool, as `continues`; added tokens are words by themselves."""
+        found = np.array(self.continues)
+        for token in self.added:
+            found[token.id] = False
+        return found
+
     @property
     @abc.abstractmethod
     def spellings(self) -> list[Spelling]:

@@ -131,16 +131,40 @@ def test_it_is_kept_in_keras_files_and_merged_in_exports(model, tmp_path):
         ({"peft_type": "IA3"}, 'peft_type="IA3"'),
         ({"r": 0}, "rank=0"),
         ({"target_modules": ["lm_head"]}, "targets=lm_head"),
-        ({"target_modules": ["query"]}, "The adapter is not one of this"),
+        ({"target_modules": ["query"]}, "The adapter does not belong to"),
+        ({"init_lora_weights": "pissa"}, 'init_lora_weights="pissa"'),
     ],
 )
 def test_other_adapters_are_refused(model, tmp_path, changes, named):
     model.bert.save_lora(tmp_path / "adapter")
     path = tmp_path / "adapter" / "adapter_config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    encoder = tiny.classifier().bert
     with pytest.raises(InputError, match=named) as error:
-        tiny.classifier().bert.load_lora(tmp_path / "adapter")
+        encoder.load_lora(tmp_path / "adapter")
     assert "\n" not in str(error.value)
+    assert encoder.lora is None and all(x.trainable for x in encoder.variables)
+
+
+def test_another_lora_is_not_overwritten(model, tmp_path):
+    model.bert.save_lora(tmp_path / "adapter")
+    model.bert.load_lora(tmp_path / "adapter")
+    other = tiny.classifier().bert
+    other.enable_lora(_RANK, 1.0, _TARGETS)
+    with pytest.raises(InputError, match="another LoRA already"):
+        other.load_lora(tmp_path / "adapter")
+
+
+def test_frozen_layers():
+    encoder = tiny.classifier().bert
+    encoder.embeddings.trainable = False
+    count = len(encoder.trainable_variables)
+    encoder.enable_lora()
+    encoder.merge_lora()
+    assert len(encoder.trainable_variables) == count
+    encoder.trainable = False
+    with pytest.raises(InputError, match="The encoder is frozen"):
+        encoder.enable_lora()
 
 
 def test_what_is_missing(tmp_path):
@@ -152,6 +176,8 @@ def test_what_is_missing(tmp_path):
     for arguments, named in (
         ((0,), "rank=0"),
         ((2, -1.0), "alpha=-1.0"),
+        ((2, 0), "alpha=0"),
+        ((2, float("nan")), "alpha=nan"),
         ((2, None, ["all"]), "targets=all"),
     ):
         with pytest.raises(InputError, match=named):

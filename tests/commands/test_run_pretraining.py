@@ -171,9 +171,9 @@ class TestRun:
         )
         assert done.returncode == 0, done.stderr
         assert re.search(
-            r"step 2/2 \(100%\)  0:00 left  loss \d\.\d+  masked_lm \d.*"
-            r" \(accuracy 0\.\d+\).*\n"
-            r" +learning_rate 5.00e-04  .* sequences/s  .* tokens/s",
+            r"step 2/2 \(100%\)  0:00 left  loss \d\.\d+  masked_lm \d\S+"
+            r" \(accuracy 0\.\d+\)\s+next_sentence \d\S+ \(accuracy \d\.\d+\)"
+            r"\s+learning_rate 5.00e-04\s+.*\s+\S+ sequences/s\s+\S+ tokens/s",
             done.stderr,
         )
         # Lines of its own only, which fit the screen.

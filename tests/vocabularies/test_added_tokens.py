@@ -225,6 +225,19 @@ def test_damaged_files_are_refused(tmp_path, found, named):
     assert "\n" not in str(error.value)
 
 
+def test_they_are_words_by_themselves():
+    """For whole words that are masked, whatever the kind's rule of words."""
+    plain = byte_pair_samples.vocabulary()
+    place = len(plain.pieces)
+    token = added_tokens.AddedToken("<user>", place)
+    vocabulary = dataclasses.replace(
+        plain, pieces=(*plain.pieces, "<user>"), added=(token,)
+    )
+    assert vocabulary.continues[place]
+    assert not vocabulary.goes_on[place]
+    np.testing.assert_array_equal(vocabulary.goes_on[:place], plain.continues)
+
+
 def test_words_alone_are_refused(tmp_path):
     _old_files(tmp_path, False)
     entry = {"content": "x y", "single_word": True}

@@ -45,7 +45,7 @@ def whole_words(vocabulary: vocabularies.Vocabulary) -> np.ndarray:
     )
     special = [piece.id for piece in vars(vocabulary.special).values()]
     found[[piece for piece in special if piece >= 0]] = False
-    return found & ~vocabulary.continues
+    return found & ~vocabulary.goes_on
 
 
 class Finder:
