@@ -85,6 +85,12 @@ def _hub() -> Iterator[dict[str, str]]:
         yield {"HF_ENDPOINT": hub.address, "HF_HUB_OFFLINE": "0"}
 
 
+def _join(match: re.Match[str]) -> str:
+    """Returns the first part of a broken line and what separates the next."""
+    is_of_training = match[1][9:].startswith("step ")
+    return match[1] + ("  " if is_of_training else " ")
+
+
 def clean(text: str, paths: list[str]) -> str:
     """Returns printed text without what differs from run to run.
 
@@ -95,7 +101,7 @@ def clean(text: str, paths: list[str]) -> str:
     text = _COLORS.sub("", text).replace("\r\n", "\n")
     # Of progress bars, the last state.
     text = re.sub(r"[^\n]*\r", "", text)
-    while (joined := _WRAPPED.sub(r"\1  ", text)) != text:
+    while (joined := _WRAPPED.sub(_join, text)) != text:
         text = joined
     lines = _VARYING_FIELDS.sub("", text).split("\n")
     return "\n".join(

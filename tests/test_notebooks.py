@@ -12,7 +12,8 @@ from tests import notebooks
 def test_fine_tune_and_serve(tmp_path):
     names = ("accuracy", "predictions", "answers")
     _, values = notebooks.execute("fine_tune_and_serve", tmp_path, names)
-    assert values["accuracy"] >= 0.75
+    # At most the messages about two topics are mistakes.
+    assert 0.75 <= values["accuracy"] < 1
     # The first three messages of each label are about one topic.
     easy = [row for i, row in enumerate(values["predictions"]) if i % 4 < 3]
     assert len(easy) == 9
@@ -58,6 +59,7 @@ def test_what_differs_from_run_to_run_is_left_out():
         "12:00:01 Output: runs/a\r\n"
         "12:00:02 step 5/20  0:01 left  loss 1.0  5.0 sequences/s\r\n"
         "    46 tokens/s  memory 1.5 GiB\r\n"
+        "12:00:03 Wrote 27 examples, and\r\n         cut 1.\r\n"
         "Fetching:  10%\rFetching: 100%\r\n"
         "12:00:03 Restored 103 variables of /models/tiny.\r\n"
         "12:00:04 Took 0.1 seconds.\r\n"
@@ -68,6 +70,7 @@ def test_what_differs_from_run_to_run_is_left_out():
         "     a    1.0\n"
         "Output: runs/a\n"
         "step 5/20  loss 1.0\n"
+        "Wrote 27 examples, and cut 1.\n"
         "Fetching: 100%\n"
         "Trained 20 steps. The weights are in runs/a.\n"
     )
