@@ -430,7 +430,14 @@ def settings_of_flags() -> dict[str, Any]:
     path, lower = epath.Path(_EXTEND_VOCAB.value or ""), _DO_LOWER_CASE.value
     found: dict[str, Any] = {}
     if _EXTEND_VOCAB.value:
-        found |= beside(path).settings
+        there = beside(path)
+        if there.added:
+            raise InputError(
+                f"{path} has added tokens, whose IDs new tokens would take. "
+                "Extend the vocabulary of a model without them. "
+                f"Received: {there.added[0].content!r} next to --extend_vocab"
+            )
+        found |= there.settings
     if _STRIP_ACCENTS.value is not None:
         found["strip_accents"] = _STRIP_ACCENTS.value
     if found.get("strip_accents") == lower:

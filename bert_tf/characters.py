@@ -58,7 +58,7 @@ def is_cjk(char: str) -> bool:
 
 
 def count_cjk(text: str) -> int:
-    """Counts the Chinese characters, each of which is one token."""
+    """Counts the Chinese characters; each is a word by itself."""
     return len(_CJK.findall(text))
 
 

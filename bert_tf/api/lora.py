@@ -14,7 +14,7 @@ from typing import Any
 
 from bert_tf import files
 from bert_tf.checkpoints import opened
-from bert_tf.encoders import layers
+from bert_tf.encoders import families, layers
 from bert_tf.errors import InputError
 
 import numpy as np
@@ -131,7 +131,7 @@ def merge(model: Any, lora: Lora) -> None:
 
 
 def merged_variables(model: Any) -> dict[str, Any]:
-    """Returns what a model computes with, by the names in checkpoints."""
+    """Returns the weights by their names in checkpoints, with LoRA merged."""
     found = {variable.path: variable for variable in model.variables}
     for layer in dense_layers(model).values():
         if layer.lora_scale is not None:
@@ -145,11 +145,13 @@ def merged_variables(model: Any) -> dict[str, Any]:
 
 def save(model: Any, lora: Lora, folder: str | os.PathLike[str]) -> None:
     """Writes the matrices into a new folder."""
+    theirs = families.of(model.config).huggingface
+    prefix = theirs.prefix if theirs else ""
     tensors = {}
     for name, layer in _targets(model, lora).items():
         # peft multiplies by what PyTorch's kernels are, turned.
         for matrix, value in (("A", layer.lora_a), ("B", layer.lora_b)):
-            key = f"base_model.model.bert.{name}.lora_{matrix}.weight"
+            key = f"base_model.model.{prefix}{name}.lora_{matrix}.weight"
             tensors[key] = np.ascontiguousarray(np.asarray(value).T)
     config = {
         "bias": "none",
@@ -172,7 +174,7 @@ def read(folder: str | os.PathLike[str]) -> tuple[Lora, dict[str, np.ndarray]]:
     """Reads an adapter of peft, by the names of `dense_layers` and A or B.
 
     Raises:
-        InputError: It is none, or computes otherwise than LoRA.
+        InputError: The folder has no adapter, or one of another method.
     """
     path = os.fspath(folder)
     config = opened.read_json(path, _CONFIG, target_modules=list)
@@ -265,3 +267,73 @@ def assign(model: Any, lora: Lora, values: Mapping[str, np.ndarray]) -> None:
     for name, layer in _targets(model, lora).items():
         layer.lora_a.assign(values[f"{name}.A"])
         layer.lora_b.assign(values[f"{name}.B"])
+
+
+class WithLora:
+    """The methods of an encoder that can have matrices."""
+
+    lora: Lora | None = None
+
+    def enable_lora(
+        self,
+        rank: int = 8,
+        alpha: float | None = None,
+        targets: Sequence[str] = ("query", "value"),
+    ) -> None:
+        """Freezes the encoder but for small matrices added to its kernels.
+
+        Heads and other layers of a model stay as they are. Compile afterwards.
+
+        Args:
+            rank: Of the matrices: a kernel [in, out] gets [in, rank] and
+                [rank, out].
+            alpha: Their product counts alpha / rank; by default once.
+            targets: Which dense layers of each transformer layer: some of
+                "query", "key", "value" and "dense", the last all others,
+                with the pooler's.
+
+        Raises:
+            InputError: It has some already, or a value is bad.
+        """
+        if self.lora:
+            raise InputError(
+                "The encoder has LoRA already: use merge_lora() first. "
+                f"Received: rank={self.lora.rank}"
+            )
+        lora = Lora(
+            rank, rank if alpha is None else alpha, tuple(sorted(set(targets)))
+        )
+        enable(self, lora)
+        self.lora = lora
+
+    def merge_lora(self) -> None:
+        """Makes the matrices a part of the kernels, which are trained again."""
+        merge(self, self._known_lora())
+        self.lora = None
+
+    def save_lora(self, folder: str | os.PathLike[str]) -> None:
+        """Writes the matrices alone into a new folder, as peft does."""
+        save(self, self._known_lora(), folder)
+
+    def load_lora(self, folder: str | os.PathLike[str]) -> None:
+        """Adds the matrices of such a folder, also one that peft wrote.
+
+        Raises:
+            InputError: It holds no LoRA, or one of another model.
+        """
+        lora, values = read(folder)
+        if self.lora not in (None, lora):
+            raise InputError(
+                "The encoder has another LoRA already: use merge_lora() first. "
+                f"Received: {self.lora}, and {lora} in {folder}"
+            )
+        check(self, lora, values)
+        if self.lora is None:
+            enable(self, lora)
+            self.lora = lora
+        assign(self, lora, values)
+
+    def _known_lora(self) -> Lora:
+        if self.lora is None:
+            raise InputError("The encoder has no LoRA: use enable_lora().")
+        return self.lora

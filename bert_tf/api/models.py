@@ -27,7 +27,6 @@ made. Made inside a layer's own `build` or `call`, they have its path before.
 """
 
 import dataclasses
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -50,7 +49,7 @@ def _exported_inputs(columns: Sequence[str], rank: int) -> list[Any]:
 
 
 @_registered
-class Bert(modeling.Bert):
+class Bert(lora_files.WithLora, modeling.Bert):
     """BERT without a head: a layer for models of one's own.
 
     Returns `BertOutputs`: `sequence` [B, S, D], `pooled` [B, D], `embeddings`,
@@ -73,71 +72,6 @@ class Bert(modeling.Bert):
     """
 
     reading: text_reading.Reading | None = None
-    lora: lora_files.Lora | None = None
-
-    def enable_lora(
-        self,
-        rank: int = 8,
-        alpha: float | None = None,
-        targets: Sequence[str] = ("query", "value"),
-    ) -> None:
-        """Freezes the encoder but for small matrices added to its kernels.
-
-        Heads and other layers of a model stay as they are. Compile afterwards.
-
-        Args:
-            rank: Of the matrices: a kernel [in, out] gets [in, rank] and
-                [rank, out].
-            alpha: Their product counts alpha / rank; by default once.
-            targets: Which dense layers of each transformer layer: some of
-                "query", "key", "value" and "dense", the last all others,
-                with the pooler's.
-
-        Raises:
-            InputError: It has some already, or a value is bad.
-        """
-        if self.lora:
-            raise InputError(
-                "The encoder has LoRA already: use merge_lora() first. "
-                f"Received: rank={self.lora.rank}"
-            )
-        lora = lora_files.Lora(
-            rank, rank if alpha is None else alpha, tuple(sorted(set(targets)))
-        )
-        lora_files.enable(self, lora)
-        self.lora = lora
-
-    def merge_lora(self) -> None:
-        """Makes the matrices a part of the kernels, which are trained again."""
-        lora_files.merge(self, self._known_lora())
-        self.lora = None
-
-    def save_lora(self, folder: str | os.PathLike[str]) -> None:
-        """Writes the matrices alone into a new folder, as peft does."""
-        lora_files.save(self, self._known_lora(), folder)
-
-    def load_lora(self, folder: str | os.PathLike[str]) -> None:
-        """Adds the matrices of such a folder, also one that peft wrote.
-
-        Raises:
-            InputError: It holds no LoRA, or one of another model.
-        """
-        lora, values = lora_files.read(folder)
-        if self.lora not in (None, lora):
-            raise InputError(
-                "The encoder has another LoRA already: use merge_lora() first. "
-                f"Received: {self.lora}, and {lora} in {folder}"
-            )
-        lora_files.check(self, lora, values)
-        if self.lora is None:
-            lora_files.enable(self, lora)
-            self.lora = lora
-        lora_files.assign(self, lora, values)
-
-    def _known_lora(self) -> lora_files.Lora:
-        if self.lora is None:
-            raise InputError("The encoder has no LoRA: use enable_lora().")
-        return self.lora
 
     def make_parts(self) -> None:
         """Makes its parts; InputError for encoders that are more than BERT."""

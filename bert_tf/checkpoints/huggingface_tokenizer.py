@@ -74,7 +74,7 @@ def warn_of_class(folder: str, values: Mapping[str, Any]) -> None:
     if kind and not _SAME_CLASS.fullmatch(kind):
         logging.warning(
             "The tokenizer of %s has tokenizer_class=%s, which ours has not: "
-            "texts get other pieces than in its training.",
+            "the tokens of a text may differ from training.",
             folder,
             kind,
         )

@@ -186,13 +186,14 @@ def _local(path: str) -> Iterator[str]:
 def _open_h5(path: str) -> tuple[Shapes, Reader]:
     """Opens what `save_pretrained` of a TensorFlow model wrote.
 
-    A variable stands below the name of its layer and that of the model; what
-    layers share stands there for each of them.
+    The path of a variable begins with its layer and the model. A variable that
+    layers share is stored once for each of them.
     """
     # Rare, and slow to import.
     import h5py
 
     with contextlib.ExitStack() as stack:
+        # Linux keeps the content of a removed copy while it is open.
         local = stack.enter_context(_local(path))
         try:
             file = h5py.File(local, "r")
@@ -221,7 +222,7 @@ def _open_h5(path: str) -> tuple[Shapes, Reader]:
 def _of_tensorflow(
     shapes: Shapes, read_stored: Reader, stored: Mapping[str, str]
 ) -> tuple[Shapes, Reader]:
-    """Returns what `open_files` does, for variables of TensorFlow.
+    """As `open_files`, for a file that has names of TensorFlow.
 
     `stored` has the name in the file of each.
     """

@@ -37,9 +37,9 @@ def impossible_length(
 ) -> tuple[int, int] | None:
     """Finds a record that says it is longer than its file; None if none is.
 
-    TensorFlow makes room for what a record with a right checksum says, and
-    crashes where there is none. Only lengths are read, of up to `most` records;
-    of remote files only the first.
+    TensorFlow allocates the length that a record states if its checksum is
+    right, and crashes if the memory is too small. This reads the lengths alone:
+    of the first `most` records, and in remote files of one.
 
     Returns:
         The number of the record, from 1, and its length in bytes.

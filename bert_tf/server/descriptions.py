@@ -76,7 +76,7 @@ class Description:
     """What is known about an exported model.
 
     Attributes:
-        values: The content of export.json; empty if there is none.
+        values: The content of export.json, or {} without such a file.
         labels: The names of its classes; empty if it has none.
     """
 
@@ -166,7 +166,7 @@ def read(path: str) -> Description:
 
 
 def _read(folder: str, name: str) -> str:
-    """Returns the text of a file, "" if there is none."""
+    """Returns the text of a file, or "" if it does not exist."""
     path = os.path.join(folder, name)
     if not tf.io.gfile.exists(path):
         return ""

@@ -3,6 +3,8 @@
 import json
 
 import bert_tf
+from bert_tf.api import models
+from bert_tf.encoders import roberta
 from bert_tf.errors import InputError
 from tests import reference
 from tests.api import keras_models as tiny
@@ -103,6 +105,16 @@ def test_adapters_are_files_of_peft(model, tmp_path):
     safetensors_numpy.save_file(tensors, path)
     with pytest.raises(InputError, match=r"Received: .*classifier\.lora_A"):
         other.bert.load_lora(tmp_path / "adapter")
+
+
+def test_names_are_those_of_the_family(tmp_path):
+    config = roberta.RobertaConfig(**vars(tiny.PLAIN) | {"type_vocab_size": 1})
+    encoder = models.Bert(config)
+    encoder.enable_lora(targets=["key"])
+    encoder.save_lora(tmp_path / "adapter")
+    path = tmp_path / "adapter" / "adapter_model.safetensors"
+    prefix = "base_model.model.roberta.encoder.layer."
+    assert all(x.startswith(prefix) for x in safetensors_numpy.load_file(path))
 
 
 def test_it_is_kept_in_keras_files_and_merged_in_exports(model, tmp_path):

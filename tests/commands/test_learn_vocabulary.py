@@ -362,6 +362,11 @@ class TestMain:
             self.run(tmp_path, overwrite="true")
         with pytest.raises(AssertionError, match=r"named vocab\.txt"):
             self.run(tmp_path, vocab_file="de.txt", strip_accents="false")
+        added = {str(len(vocabulary.pieces)): {"content": "[E1]"}}
+        config = tmp_path / "tokenizer_config.json"
+        config.write_text(json.dumps({"added_tokens_decoder": added}))
+        with pytest.raises(AssertionError, match="whose IDs new tokens would"):
+            self.run(tmp_path, **more, num_appended=5)
 
     def test_reads_all_formats(self, tmp_path, words):
         lines = [json.dumps({"body": word}) for word in words.elements()]
