@@ -366,7 +366,7 @@ class TestMain:
         config = tmp_path / "tokenizer_config.json"
         config.write_text(json.dumps({"added_tokens_decoder": added}))
         with pytest.raises(AssertionError, match="whose IDs new tokens would"):
-            self.run(tmp_path, **more, num_appended=5)
+            self.run(tmp_path, extend_vocab=path, vocab_file="c/vocab.txt")
 
     def test_reads_all_formats(self, tmp_path, words):
         lines = [json.dumps({"body": word}) for word in words.elements()]
