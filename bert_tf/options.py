@@ -81,4 +81,10 @@ UNITS = ("token", "word", "cls", "mean")
 FEATURE_FORMATS = ("jsonl", "npy", "parquet", "tfrecord")
 
 # Apache Beam's.
-RUNNERS = ("DirectRunner", "FlinkRunner", "SparkRunner", "DataflowRunner")
+RUNNERS = (
+    "DirectRunner",
+    "DaskRunner",
+    "FlinkRunner",
+    "SparkRunner",
+    "DataflowRunner",
+)

@@ -63,7 +63,11 @@ from bert_tf.records import manifests, tfrecord
 import numpy as np
 from etils import epath
 
+# Runners that Beam has, but knows only by their whole name.
+_NAMES = {"DaskRunner": "apache_beam.runners.dask.dask_runner.DaskRunner"}
+
 _Counts = dict[str, int]
+_Tokenized = tuple[pretraining_sequences.Corpus, _Counts]
 # A piece, a repetition, and keys of sequences with the sequences.
 _Block = tuple[stages.Piece, int, np.ndarray, pretraining_sequences.Sequences]
 
@@ -113,7 +117,7 @@ def run(
     for folder in output.folders:
         epath.Path(folder).mkdir(parents=True, exist_ok=True)
     arguments = pipeline_options.PipelineOptions(
-        [f"--runner={runner}", *options]
+        [f"--runner={_NAMES.get(runner, runner)}", *options]
     )
     with beam.Pipeline(options=arguments) as pipeline:
         _build(pipeline, job, output)
@@ -131,16 +135,17 @@ def _build(
         pipeline
         | "Units" >> beam.Create(job.units)
         | "Spread" >> beam.Reshuffle()
-        | "Tokenize"
-        >> beam.FlatMap(_tokenize, task).with_outputs("counts", main="pieces")
+        # (piece, (documents, counts)): not every runner knows side outputs.
+        | "Tokenize" >> beam.FlatMap(_tokenize, task)
     )
     plan = beam.pvalue.AsSingleton(
-        tokenized.counts
+        tokenized
+        | "Counts" >> beam.MapTuple(lambda piece, found: (piece, found[1]))
         | "All counts" >> beam.combiners.ToList()
         | "Plan" >> beam.Map(_plan, task, output)
     )
     (
-        tokenized.pieces
+        tokenized
         | "Send to partners" >> beam.FlatMap(_send, plan)
         | "By piece" >> beam.GroupByKey()
         | "Cut" >> beam.FlatMap(_cut, task, plan)
@@ -154,14 +159,12 @@ def _build(
 # ---- The steps --------------------------------------------------------------
 
 
-def _tokenize(unit: corpus.Unit, job: creation_job.Job) -> Iterator[Any]:
-    """Yields pieces with their documents, and what is counted of them."""
-    import apache_beam as beam
-
+def _tokenize(
+    unit: corpus.Unit, job: creation_job.Job
+) -> Iterator[tuple[stages.Piece, _Tokenized]]:
+    """Yields the parts of a unit with their documents and counts."""
     for piece, documents, counts in local_creation.tokenize_unit(job, unit):
-        yield beam.pvalue.TaggedOutput("counts", (piece, counts))
-        if counts["documents"]:
-            yield piece, documents
+        yield piece, (documents, counts)
 
 
 def _plan(
@@ -188,10 +191,12 @@ def _plan(
 
 
 def _send(
-    item: tuple[stages.Piece, pretraining_sequences.Corpus], plan: _Plan
+    item: tuple[stages.Piece, _Tokenized], plan: _Plan
 ) -> Iterator[tuple[stages.Piece, Any]]:
     """Yields documents for where they are needed: None for the piece itself."""
-    piece, documents = item
+    piece, (documents, counts) = item
+    if not counts["documents"]:
+        return
     yield piece, (None, documents)
     for other, repetition in plan.partners.get(piece, ()):
         yield other, (repetition, documents)
