@@ -19,7 +19,7 @@ def columns() -> int:
 def let_go() -> None:
     """Redirects output to /dev/null once the terminal is closed.
 
-    Otherwise each write is an error, such as the line that says what was saved.
+    Otherwise each write is an error, for example the log line after a save.
     Output to files and pipes is not affected.
     """
     for descriptor in (1, 2):

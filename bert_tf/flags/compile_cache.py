@@ -1,4 +1,4 @@
-"""Caches what XLA compiles for GPUs, so that later runs start in seconds."""
+"""Caches programs compiled by XLA for GPUs, to start later runs faster."""
 
 import os
 import pathlib

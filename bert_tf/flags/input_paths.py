@@ -70,7 +70,7 @@ def _is_matched(path: str, pattern: str) -> bool:
         (x if file_systems.is_remote(x) else os.path.abspath(x)).split("/")
         for x in (path, pattern)
     )
-    if "**" in patterns:  # Any folders: compares what is before, and the name.
+    if "**" in patterns:  # Any folders: compares the start and the name.
         before = patterns.index("**")
         parts = [*parts[:before], parts[-1]]
         patterns = [*patterns[:before], patterns[-1]]

@@ -119,7 +119,7 @@ def _check_not_read(
 
 
 def _is_run(names: Sequence[str]) -> bool:
-    """Whether file names are those of a run, or of a run of the original."""
+    """Whether file names belong to a run, or to a run of the original."""
     return bool(
         {kept_flags.FILE, "lock", "evaluation.lock", "results.jsonl"}
         & set(names)

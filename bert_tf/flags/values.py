@@ -1,4 +1,4 @@
-"""Parsers of flag values, with errors that state what was expected."""
+"""Parsers of flag values, with errors that state the expected value."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ _MOST = 2**31 - 1
 
 
 class Parser(flags.ArgumentParser):
-    """Parses one value; errors state what was expected."""
+    """Parses one value; errors state the expected value."""
 
     def __init__(self, name: str, expected: str):
         self._name = name

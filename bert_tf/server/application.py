@@ -65,9 +65,9 @@ class Application:
             served: Models by name.
             counts: Metrics that requests are counted in.
             max_request_bytes: Max size of a body, also when decompressed;
-                larger ones are refused.
+                larger ones are rejected.
             host: The address to listen on. For a loopback address, requests for
-                another host name are refused: they come from web pages whose
+                another host name are rejected: they come from web pages whose
                 name was pointed at this machine (DNS rebinding).
             cors_origins: Origins whose pages may read answers; "*" for all.
             allowed_hosts: Other names of this server, such as a proxy's.
@@ -122,7 +122,7 @@ class Application:
             self._last[request.protocol] = time.monotonic()
 
     def _foreign(self, host: str, origin: str | None) -> Refusal | None:
-        """Returns the reason to refuse a host or origin, or None."""
+        """Returns the reason to reject a host or origin, or None."""
         name = _host_of(f"//{host}")
         if self._is_local and not (_is_loopback(name) or name in self._hosts):
             return Refusal(
@@ -223,7 +223,7 @@ class Application:
             if self.is_loading:
                 raise Refusal(f"The model {model.name} is being loaded", 503)
             find = functools.partial(_asked_for, model, version, label)
-            find()  # Refuses missing versions before the body is read.
+            find()  # Rejects missing versions before the body is read.
             return await self._counted(model, method.lower(), find, request)
         told = _TOLD.fullmatch(path) if request.method == "GET" else None
         if not told:

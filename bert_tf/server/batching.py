@@ -156,7 +156,7 @@ class Batcher:
         """Stops the threads once all submitted requests are answered.
 
         Args:
-            seconds: Timeout; requests still waiting then are refused, and a
+            seconds: Timeout; requests still waiting then are rejected, and a
                 running batch is abandoned. None for no timeout.
         """
         with self._changed:

@@ -19,7 +19,7 @@ import tensorflow as tf
 from tensorflow.core.framework import function_pb2, node_def_pb2
 
 _PRODUCTS = {"MatMul", "_FusedMatMul"}
-# Ops whose outputs are constant; and those of pure ops applied to them.
+# Ops with constant outputs, and pure ops, which preserve constants.
 _SOURCES = {"Const", "VarHandleOp"}
 _PURE = {
     "Add",
@@ -41,7 +41,7 @@ _PURE = {
 
 
 def keep(paths: Iterable[str]) -> bool:
-    """Enables cached weights if those of all SavedModels are constant.
+    """Enables cached weights if the weights of all SavedModels are constant.
 
     Must be called before anything is computed. Returns whether caching is
     enabled, which the environment may have determined before.

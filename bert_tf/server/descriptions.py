@@ -72,7 +72,7 @@ _IDS = {
 
 @dataclasses.dataclass(frozen=True)
 class Description:
-    """What is known about an exported model.
+    """The description of an exported model.
 
     Attributes:
         values: The content of export.json, or {} without such a file.

@@ -40,7 +40,7 @@ class Request:
 
 
 def parse(body: bytes) -> dict[str, Any]:
-    """Parses the object in a body; raises Refusal if there is none."""
+    """Parses the JSON object in a body; raises Refusal if it is invalid."""
     if not body:
         raise Refusal("JSON Parse error: The document is empty")
     try:

@@ -133,7 +133,7 @@ def _contents(path: str) -> tuple:
 
 
 class Model:
-    """A model and its versions, one or several of which answer.
+    """A model and its versions, of which at least one answers requests.
 
     Attributes:
         place: The model's current place; see `update`.

@@ -42,7 +42,7 @@ _LONGEST = 600  # characters per message
 
 
 class Refusal(Exception):  # noqa: N818 (it is also an answer)
-    """A request that is refused.
+    """An error that is sent as the response to a request.
 
     Attributes:
         status: HTTP status.

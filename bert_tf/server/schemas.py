@@ -25,7 +25,7 @@ Schema = dict[str, Any]
 _BYTES = {"$ref": "#/components/schemas/Bytes"}
 _FEATURES = {"$ref": "#/components/schemas/Features"}
 _TEXT: Schema = {"anyOf": [{"type": "string"}, _BYTES]}
-# The schemas that those of signatures refer to.
+# Shared schemas, which the schemas of signatures refer to.
 COMPONENTS: dict[str, Schema] = {
     "Bytes": {
         "type": "object",

@@ -103,7 +103,7 @@ class Parser:
 
     @property
     def expected(self) -> str:
-        """Describes what a line must look like, for error messages."""
+        """Describes the expected format of a line, for error messages."""
         if self._is_json:
             names = ", ".join(f'"{name}"' for name in self._columns)
             end = " (text_b may be left out)" * self._may_lack

@@ -97,7 +97,7 @@ def _own_task(
 def find_long_documents(
     task: classification.Task,
 ) -> long_documents.LongDocuments:
-    """Returns how texts that are too long are cut."""
+    """Returns the settings for texts that are too long."""
     documents = long_documents.LongDocuments(
         classification_flags.LONG_DOCUMENTS.value,
         classification_flags.WINDOW_STRIDE.value,

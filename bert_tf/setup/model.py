@@ -80,7 +80,7 @@ def _given(flag: flags.FlagHolder) -> Any:
 
 
 def _find_trained(model_dir: str) -> str:
-    """Returns the checkpoint of a run; InputError if there is none."""
+    """Returns the checkpoint of a run; InputError if it is missing."""
     use_best = model_flags.USE_CHECKPOINT.value == "best"
     found = trained_models.own_checkpoint(model_dir, use_best)
     if found:

@@ -49,7 +49,7 @@ class _NextPieceModule(tf.Module):
         spelled, goes_on = tf.constant(spelled), [x is False for x in spaces]
 
         def best(batch: _Batch, places: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            """Returns scores and ids of the tokens after places [B], [B, K]."""
+            """Returns scores and ids of tokens after `places` [B], [B, K]."""
             encoder = served.bert
             x = encoder(batch, None, places[:, tf.newaxis]).sequence
             words = encoder.embeddings.word_embeddings

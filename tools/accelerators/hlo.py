@@ -30,7 +30,7 @@ _FREE = {
     *("after-all", "iota", "copy-start", "async-start", "slice-start"),
     *("async-update", "opt-barrier", "partition-id", "replica-id"),
 }
-# The ends of copies between a chip's memory and a core's own, which overlap with
+# The ends of copies between a chip's memory and a core's, which run parallel to
 # kernels. The beginnings have the whole array, even if only a part is copied.
 _LOADS = {"copy-done", "slice-done", "async-done"}
 # Operations that only rearrange numbers.

@@ -143,7 +143,7 @@ class _MaskedWordsModule(tf.Module):
             is_last = place == tf.gather(parts.row_limits() - 1, rows)
             closed = tf.strings.regex_replace(texts, r"\s+$", "")
             texts = tf.where(is_last, texts, closed)
-        pieces = self.tokenizer.tokenize(texts)  # [A, (pieces)]
+        pieces = self.tokenizer.tokenize(texts)  # [A, (tokens)]
         is_behind = place > tf.gather(parts.row_starts(), rows)
         masks = tf.RaggedTensor.from_row_lengths(
             tf.fill([tf.math.count_nonzero(is_behind)], self._mask_id),
@@ -155,7 +155,7 @@ class _MaskedWordsModule(tf.Module):
         order = tf.stack([place, place + tf.size(rows, tf.int64)], axis=1)
         pieces = tf.gather(
             tf.concat([masks, pieces], axis=0), tf.reshape(order, [-1])
-        )  # [2 A, (pieces)]
+        )  # [2 A, (tokens)]
         lengths = tf.math.unsorted_segment_sum(
             pieces.row_lengths(), tf.repeat(rows, 2), parts.nrows()
         )
@@ -240,7 +240,7 @@ def masked_words_finder(
 
     The signature `serving_default` takes `text` (string [B]) and returns the
     `top_k` most likely tokens for each `[MASK]`: `piece` and `text`, the text
-    with the token in the mask's place (string), and `score`, a probability
+    with the token in place of the mask (string), and `score`, a probability
     (float32); each [B, max masks per text, top_k]. `count` (int32 [B]) is the
     number of masks in each text. `serve_text` is the same.
 

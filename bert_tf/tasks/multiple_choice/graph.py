@@ -32,7 +32,7 @@ def pack(
     shape = tf.shape(choices)  # [2]
     pieces = tokenizer.tokenize(prompts)
     rows = tf.repeat(tf.range(shape[0]), shape[1])
-    first = tf.gather(pieces, rows)  # [B * K, (pieces)]
+    first = tf.gather(pieces, rows)  # [B * K, (tokens)]
     choices = tf.reshape(choices, [-1])
     second = tokenizer.tokenize(choices)
     is_choice = choices != ""

@@ -64,7 +64,7 @@ class _Labeller(tf.Module):
 
     def label(self, words: graph_words.Words, texts: tf.Tensor) -> tf.Tensor:
         """Returns the id of each word's label, [U]; `texts` counts texts."""
-        pieces = self._pieces(words.texts)  # [U, (pieces)]
+        pieces = self._pieces(words.texts)  # [U, (tokens)]
         lengths = pieces.row_lengths()
         firsts = tf.cumsum(lengths, exclusive=True)  # [U]
         per_text = tf.math.unsorted_segment_sum(lengths, words.rows, texts)
