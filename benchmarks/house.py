@@ -1,15 +1,15 @@
-r"""Figures of the house: rooms, arrows, sizes, and what is loaded to start.
+r"""Reports the code structure: rooms, arrows, sizes, and loaded modules.
 
     python -m benchmarks.house
 
-or, for checkouts side by side, each a column:
+or, to compare checkouts, one per column:
 
     python -m benchmarks.house /tmp/before .
 
-A room is a folder of bert_tf or of bert_tf/tasks, or a module beside them; an
-arrow is drawn where a module of one room imports one of another, wherever in
-the file. Lists follow the table: rooms with their modules, circles, and what is
-longer than it should be.
+A room is a folder of bert_tf or of bert_tf/tasks, or a module next to them. An
+arrow means that a module of one room imports one of another, anywhere in the
+file. Lists follow the table: rooms with their modules, import cycles, and files
+and functions that are longer than they should be.
 """
 
 import ast
@@ -70,10 +70,10 @@ class _Source:
 
     Attributes:
         name: Its path in the checkout.
-        module: Its dotted name without `bert_tf.`; of a script its name.
-        in_house: Whether it is of bert_tf.
-        text: What is in it.
-        tree: The same, parsed.
+        module: Its dotted name without `bert_tf.`; for a script, its name.
+        in_house: Whether it is part of bert_tf.
+        text: Its contents.
+        tree: The parsed contents.
     """
 
     name: str
@@ -91,7 +91,7 @@ class _Source:
 
 
 def _sources(root: pathlib.Path) -> list[_Source]:
-    """The package and the scripts at the root."""
+    """Returns the package and the scripts at the root."""
     package = sorted((root / "bert_tf").rglob("*.py"))
     return [
         _source(root, path) for path in (*package, *sorted(root.glob("*.py")))
@@ -109,7 +109,7 @@ def _source(root: pathlib.Path, path: pathlib.Path) -> _Source:
 
 
 def _room(module: str, folders: set[str]) -> str:
-    """The room of a module: a folder, one of `tasks`, or the module itself."""
+    """Returns a module's room: a folder, one of `tasks`, or the module."""
     first, _, rest = module.partition(".")
     if first == "tasks" and rest:
         return f"tasks.{rest.partition('.')[0]}"
@@ -117,7 +117,7 @@ def _room(module: str, folders: set[str]) -> str:
 
 
 def _imports(source: _Source, modules: set[str]) -> set[str]:
-    """Modules of bert_tf that a file imports, at any depth."""
+    """Returns modules of bert_tf that a file imports, at any depth."""
     names: set[str] = set()
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Import):
@@ -129,14 +129,14 @@ def _imports(source: _Source, modules: set[str]) -> set[str]:
         module = name.removeprefix("bert_tf.")
         if module == name:
             continue
-        while module and module not in modules:  # A class or a function.
+        while module and module not in modules:  # a class or a function
             module = module.rpartition(".")[0]
         own.add(module)
     return own - {""}
 
 
 def _circles(arrows: Mapping[str, set[str]]) -> list[list[str]]:
-    """Rooms that reach each other, by Tarjan's strongly connected sets."""
+    """Returns import cycles: Tarjan's strongly connected components."""
     reach = {room: _reached(room, arrows) for room in arrows}
     found = {
         tuple(sorted(x for x in reach[room] if room in reach[x]))
@@ -147,7 +147,7 @@ def _circles(arrows: Mapping[str, set[str]]) -> list[list[str]]:
 
 
 def _reached(start: str, arrows: Mapping[str, set[str]]) -> set[str]:
-    """Rooms that lie on ways of one arrow or more."""
+    """Returns the rooms that can be reached by one arrow or more."""
     found: set[str] = set()
     todo = [start]
     while todo:
@@ -158,7 +158,7 @@ def _reached(start: str, arrows: Mapping[str, set[str]]) -> set[str]:
 
 
 def _functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, int]]:
-    """Names and lines of all functions, also of those inside others."""
+    """Yields names and lines of all functions, including nested ones."""
     for child in ast.iter_child_nodes(node):
         name = prefix
         if isinstance(child, (*_FUNCTIONS, ast.ClassDef)):
@@ -169,7 +169,7 @@ def _functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, int]]:
 
 
 def _code_lines(source: _Source) -> int:
-    """Lines that are no blanks, comments or docstrings."""
+    """Returns the number of lines except blanks, comments and docstrings."""
     tokens = tokenize.generate_tokens(io.StringIO(source.text).readline)
     lines: set[int] = set()
     for token in tokens:
@@ -189,7 +189,7 @@ def _code_lines(source: _Source) -> int:
 
 
 def _definitions(source: _Source, flag: str) -> int:
-    """Calls of flags.DEFINE_* or of a section's that define a flag."""
+    """Returns the number of calls that define a flag."""
     return sum(
         isinstance(node, ast.Call)
         and isinstance(node.func, (ast.Attribute, ast.Name))
@@ -211,7 +211,7 @@ def _defines(function: str) -> bool:
 
 
 def _house(sources: list[_Source]) -> dict[str, object]:
-    """Rooms, arrows and circles."""
+    """Returns rooms, arrows and cycles."""
     house = [x for x in sources if x.in_house and x.module]
     modules = {x.module for x in house}
     folders = {x.module.partition(".")[0] for x in house if "." in x.module}
@@ -264,7 +264,7 @@ def _sizes(sources: list[_Source]) -> dict[str, object]:
 
 
 def _run(root: pathlib.Path, *arguments: str) -> str:
-    """Runs Python in a checkout and returns what it says on stderr."""
+    """Runs Python in a checkout and returns its stderr."""
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=root,
@@ -278,7 +278,7 @@ def _run(root: pathlib.Path, *arguments: str) -> str:
 
 
 def _loaded(root: pathlib.Path) -> dict[str, object]:
-    """What is loaded to start; a first round, not counted, compiles."""
+    """Returns figures of startup, after a warm-up that compiles modules."""
     counts = _run(root, "-c", _COUNT_MODULES).splitlines()[-1].split()
     code = f"import sys; sys.path[0] = {str(root)!r}; import bert_tf"
     seconds = []
