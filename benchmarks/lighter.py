@@ -11,7 +11,7 @@ Each of --tasks has a teacher, the fine-tuned --init_checkpoint, and
   distilled (`distilled`), or first distilled on --text for half an hour by
   MiniLM's relations (`distilled_text`);
 - its most important half of the feed-forward units, distilled (`units`);
-- a copy trained with four fifths of the kernels set to zero (`pruned`);
+- a twin trained with four fifths of its kernel weights zero (`pruned`);
 - TextCNN and BiLSTM with random embeddings, with the teacher's embeddings
   (`_words`), and also distilled (`textcnn`, `bilstm`);
 - the teacher and the distilled layers in int8, as SavedModel, and for LiteRT

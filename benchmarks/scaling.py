@@ -166,7 +166,7 @@ class Run:
         return self.batch_size / self.step_seconds()
 
     def memory(self) -> memory_use.Memory:
-        """Memory use of a device."""
+        """Returns the memory use of a device."""
         return memory_use.training_memory(
             self.config,
             self.micro_batch,
@@ -177,7 +177,7 @@ class Run:
         )
 
     def utilization(self) -> float:
-        """Model FLOPs utilization: required FLOP/s over the peak FLOP/s."""
+        """Returns the model FLOPs utilization: required over peak FLOP/s."""
         sequences = self.micro_batch * self.accumulate
         flops = accelerators.training_flops(
             self.config,

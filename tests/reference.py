@@ -69,13 +69,13 @@ def batch(config, rows=3, length=9, predictions=4, seed=0):
 
 
 def gelu(x):
-    """GELU, in the tanh form of Hendrycks & Gimpel (2016)."""
+    """Applies GELU in the tanh form of Hendrycks & Gimpel (2016)."""
     cube = x + 0.044715 * x**3
     return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * cube))
 
 
 def normalize(x, weights, name, epsilon=1e-12):
-    """Layer norm (Ba et al., 2016), over the last axis."""
+    """Applies layer norm (Ba et al., 2016) over the last axis."""
     mean = x.mean(axis=-1, keepdims=True)
     deviation = np.sqrt(x.var(axis=-1, keepdims=True) + epsilon)
     unit = (x - mean) / deviation
@@ -97,7 +97,7 @@ def log_softmax(x):
 
 
 def attention(x, mask, heads, weights, name):  # [S, D], [S]
-    """Attention for one sequence (Vaswani et al., 2017, section 3.2)."""
+    """Computes one sequence's attention (Vaswani et al., 2017, sec. 3.2)."""
     real = mask.astype(bool)
     query = dense(x, weights, f"{name}/query")
     key = dense(x[real], weights, f"{name}/key")

@@ -159,7 +159,7 @@ class _Optimizer:
 
 
 def rates(steps: int, warmup: int, peak: float) -> list[float]:
-    """Warmup, then BERT's linear decay, which starts at step 0."""
+    """Returns a warmup, then BERT's linear decay, which starts at step 0."""
     return [
         peak * (step / warmup if step < warmup else 1 - step / steps)
         for step in range(steps)

@@ -84,7 +84,7 @@ class Everything:
         return tf.reshape(x, [*self._shape, x.shape[-1]])
 
     def joined(self, x: tf.Tensor) -> tf.Tensor:  # [B, S, E]
-        """The inverse of `rows`, [X, E]."""
+        """Applies the inverse of `rows`, [X, E]."""
         return tf.reshape(x, [-1, x.shape[-1]])
 
     def at(self, x: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:

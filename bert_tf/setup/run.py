@@ -159,7 +159,7 @@ def report_to() -> tuple[str, ...]:
 
 
 def profile_steps() -> tuple[int, int] | None:
-    """The steps after which a trace begins and ends."""
+    """Returns the steps after which a trace begins and ends."""
     text = run_flags.PROFILE_STEPS.value
     if text is None:
         return None
@@ -173,7 +173,7 @@ def profile_steps() -> tuple[int, int] | None:
 
 
 def log_steps() -> int:
-    """Number of steps between log lines."""
+    """Returns the number of steps between log lines."""
     return run_flags.LOG_STEPS.value or (100 if on_tpu() else 10)
 
 

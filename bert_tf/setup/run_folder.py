@@ -141,7 +141,7 @@ def check_output_dir(identity: tuple[str, ...] | None) -> None:
 
 
 def records_folder(trains: bool) -> str:
-    """Name of the folder for temporary records, in output_dir."""
+    """Returns the name of the folder for temporary records in output_dir."""
     return "records.tmp" if trains else "evaluation.tmp"
 
 
@@ -197,5 +197,5 @@ def _check_start_is_kept(folder: str) -> None:
 
 
 def flags_file() -> str:
-    """Path of the file with the flags of output_dir's run."""
+    """Returns the path of the file with the flags of output_dir's run."""
     return os.path.join(run_flags.OUTPUT_DIR.value, kept_flags.FILE)

@@ -63,6 +63,6 @@ def pack(
 
 
 def _at_most(ragged: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
-    """Truncates each row of a ragged matrix to its own length."""
+    """Truncates row i of a ragged matrix to `lengths[i]`."""
     place = tf.ragged.range(ragged.row_lengths())
     return tf.ragged.boolean_mask(ragged, place < lengths[:, tf.newaxis])
