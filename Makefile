@@ -15,6 +15,8 @@
 #                     operations, bytes, memory and their limits
 #   make tpu-check    the same for TPUs (needs Python 3.11: PYTHON=python3.11)
 #   make lint         ruff, imports between folders, names, documents, mypy
+#   make house        how much code there is, and how much of it a reader
+#                     opens on the way to the first training step
 #   make docs         docs/ as a site, into site/; in .venv-docs, of its own
 #   make docs-serve   the site at http://127.0.0.1:8000, built again when a
 #                     page changes
@@ -43,7 +45,7 @@ INSTALLED := $(VENV)/.installed-$(EXTRAS)
 
 .PHONY: help quickstart demo-files pretrain-demo test test-all bad-inputs kills \
 	mutants gpu-check tpu-check lint lint-types lint-style lint-imports \
-	lint-house docs docs-serve docker-serve docker-train venv tpu-venv \
+	lint-house house docs docs-serve docker-serve docker-train venv tpu-venv \
 	xla-venv clean
 
 help:
@@ -115,6 +117,10 @@ lint-imports:
 lint-house:
 	@echo "== Checking names, documents and commands"
 	@$(BIN)/python -m tools.lint
+
+house: venv
+	@echo "== Measuring the code, and what a reader opens of it"
+	@$(BIN)/python -m tools.house
 
 # An environment of its own: the pages are made without importing anything.
 # The packages are those of the extra `docs`.

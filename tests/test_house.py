@@ -1,63 +1,91 @@
-"""Tests of benchmarks/house.py on a house of a few lines."""
+"""Tests of tools/house on a checkout of a few lines."""
 
-from benchmarks import house
+import sys
+
+from tools.house import figures, trace
+
+import pytest
 
 _FILES = {
-    "bert_tf/__init__.py": "",
     "bert_tf/alone.py": '"""Doc.\n\nMore.\n"""\n\nA = 1  # one\n# none\n',
-    "bert_tf/left/__init__.py": "",
-    "bert_tf/left/a.py": "from bert_tf import alone\nimport bert_tf.left.b\n",
-    "bert_tf/left/b.py": "def f():\n    from bert_tf.right.c import C\n",
-    "bert_tf/right/c.py": "from bert_tf.left import a\n\nC = 1\n",
-    "bert_tf/tasks/squad/d.py": "from bert_tf.tasks import labels\n",
-    "bert_tf/tasks/labels.py": (
-        'flags.DEFINE_integer("max_seq_length", 1, "")\n'
-        '_DATA.integer("max_seq_length", 1)\n'
-        'flag_sections.Section("Data").integer("max_seq_length", 1)\n'
-        'x.get("max_seq_length", 1)\n'
+    "bert_tf/left/a.py": (
+        "from bert_tf import alone as other\n"
+        "import numpy as np\n"
+        "import bert_tf.left.b\n"
     ),
-    "run.py": "def main():\n    def inner():\n        pass\n",
+    "bert_tf/left/b.py": "def f():\n    from bert_tf.right.a import C\n",
+    "bert_tf/right/a.py": (
+        "def around():\n    if x:\n        y()\n        raise ValueError\n"
+        "def check(x):\n    return x\n"
+        "C = 1\n"
+    ),
+    "run.py": "from bert_tf.left import a, b\n\nDOC_STRIDE = 'doc_stride'\n",
 }
 
 
-def _sources(root):
+@pytest.fixture(name="root")
+def _root(tmp_path):
     for name, text in _FILES.items():
-        path = root / name
+        path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    return {x.name: x for x in house._sources(root)}
+    return tmp_path
 
 
-def test_rooms_arrows_and_circles(tmp_path):
-    found = house._house(list(_sources(tmp_path).values()))
-    assert found == {
-        "rooms": [
-            "alone 1",
-            "left/ 2",
-            "right/ 1",
-            "tasks.labels 1",
-            "tasks.squad 1",
-        ],
-        "of one module": 4,
-        "modules": 6,
-        # left -> alone, left -> right, right -> left, squad -> labels
-        "arrows between rooms": 4,
-        "circles of rooms": ["left/ <-> right/"],
+def test_figures(root):
+    assert figures.measure(figures.sources(root)) == {
+        "files": 4,
+        "lines": 7 + 3 + 2 + 7 + 3,
+        "lines of code": 1 + 3 + 2 + 7 + 2,
+        # The condition with its two lines, and the function `check`.
+        "guards, share of the code": 5 / 15,
+        # alone and a of the left, a of the right; b has two importers.
+        "modules imported by one file": 3,
+        "imports that rename": 1,
+        "file names used twice": 1,
+        "functions named by a preposition": 1,
+        "files that name doc_stride": 1,
+        "files that name multiple_choice": 0,
     }
 
 
-def test_definitions_of_a_flag(tmp_path):
-    source = _sources(tmp_path)["bert_tf/tasks/labels.py"]
-    assert house._definitions(source, "max_seq_length") == 3
-    assert house._definitions(source, "seed") == 0
+_SCRIPT = """
+def helper():
+    return 1
+
+def outer():
+    def inner():
+        return helper()
+    return inner()
+
+def stop():
+    return 2
+
+def after():
+    return 3
+
+outer()
+stop()
+after()
+"""
 
 
-def test_lines_of_code_are_no_comments_or_docstrings(tmp_path):
-    source = _sources(tmp_path)["bert_tf/alone.py"]
-    assert (source.lines, house._code_lines(source)) == (7, 1)
+@pytest.mark.parametrize(
+    ("stop", "functions", "lines"),
+    # outer has 4 lines, of which inner 2; helper, stop and after 2 each.
+    [("script.py:stop", 4, 10), ("", 5, 12)],
+)
+def test_reading_distance(root, monkeypatch, stop, functions, lines):
+    script = root / "script.py"
+    script.write_text(_SCRIPT)
+    monkeypatch.setattr(sys, "argv", [])
+    found = trace.run(str(root), stop, str(script), [])
+    assert found == {"files": 1, "functions": functions, "lines": lines}
 
 
-def test_functions_count_those_inside(tmp_path):
-    source = _sources(tmp_path)["run.py"]
-    found = dict(house._functions(source.tree))
-    assert found == {"main": 3, "main.inner": 2}
+def test_a_stop_function_that_does_not_run(root, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [])
+    script = root / "script.py"
+    script.write_text(_SCRIPT)
+    with pytest.raises(SystemExit, match=r"reach script\.py:other"):
+        trace.run(str(root), "script.py:other", str(script), [])

@@ -1,0 +1,1 @@
+"""How much code there is, and how much of it a reader opens."""
