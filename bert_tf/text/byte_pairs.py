@@ -128,7 +128,7 @@ class BytePairTokenizer(graph_rows.Tokenizer):
         whole = self._whole.lookup(words.words)  # [W]
         is_cut = whole < 0
         cut, number = tf.unique(tf.boolean_mask(words.words, is_cut), tf.int64)
-        pieces = self._join(cut)  # [R, (pieces)]
+        pieces = self._join(cut)  # [R, (tokens)]
         # All tokens, and the position where the tokens of each word begin.
         pool = tf.concat([pieces.values, whole], 0)
         num_cut = tf.size(pieces.values, tf.int64)

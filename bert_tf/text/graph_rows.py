@@ -14,7 +14,7 @@ import tensorflow as tf
 class Pieces(NamedTuple):
     """The tokens of all texts, in order."""
 
-    ids: tf.RaggedTensor  # [B, (pieces)] int32
+    ids: tf.RaggedTensor  # [B, (tokens)] int32
     starts: tf.Tensor  # [P] int32, first character of each token in its text
     ends: tf.Tensor  # [P] int32, the character after its last one
 

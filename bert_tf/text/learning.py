@@ -283,8 +283,8 @@ def extend(
         for row, piece in zip(rows, best, strict=False):
             extended[row] = piece
         rows = rows[len(best) :]
-    # Only an appended empty line means that nothing was found for it. Within the
-    # vocabulary it is a token of white space, and later ids must not shift.
+    # Only an appended empty line means that nothing was found for it. Within
+    # the vocabulary it is a token of white space, and later ids must not shift.
     return [
         piece
         for row, piece in enumerate(extended)

@@ -104,7 +104,7 @@ class SentencePieceTokenizer(graph_rows.Tokenizer):
         Invalid bytes are skipped.
         """
         words = tf.strings.split(self._normalize(texts))  # [B, (words)]
-        pieces = self._split(words.values)  # [W, (pieces)]
+        pieces = self._split(words.values)  # [W, (tokens)]
         return tf.RaggedTensor.from_row_splits(
             pieces.values,
             tf.gather(pieces.row_splits, words.row_splits),

@@ -38,7 +38,7 @@ _SIGMA = "Σ"
 
 
 class Words(abc.ABC):
-    """Returns the same ids as a Python tokenizer, word by word.
+    """A tokenizer with the same ids as one in Python, word by word.
 
     Subclasses for kinds of vocabularies override `_ids`, which returns the
     token ids of a word.
@@ -199,7 +199,7 @@ class Words(abc.ABC):
 
 
 class BulkTokenizer(Words):
-    """Returns the same ids as `tokenization.FullTokenizer`.
+    """A tokenizer with the same ids as `tokenization.FullTokenizer`.
 
     Text is split at ASCII white space and around ASCII punctuation. No rule of
     cleaning, lower-casing or decomposition reaches across these, except for the

@@ -22,7 +22,7 @@ from etils import epath
 CLS, PAD, SEP, UNKNOWN, MASK = "<s>", "<pad>", "</s>", "<unk>", "<mask>"
 # In the order of their ids in RoBERTa; `MASK` is its last token.
 FIRST = (CLS, PAD, SEP, UNKNOWN)
-# How a piece writes the space before a word.
+# The files, and the character that tokens have for a space.
 FILES = (byte_pair_files.VOCAB, byte_pair_files.MERGES)
 SPACE = byte_pair_files.BYTES[ord(" ")]
 
@@ -308,7 +308,7 @@ class BytePairs(vocabulary.Vocabulary):
 
     @functools.cached_property
     def special(self) -> vocabulary.Special:
-        """The special tokens, which no text contains."""
+        """The special tokens, which represent no text."""
 
         def piece(text: str) -> vocabulary.Piece:
             return vocabulary.Piece(text, self.ids[text])

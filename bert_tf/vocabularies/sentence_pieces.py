@@ -330,7 +330,7 @@ class SentencePieces(vocabulary.Vocabulary):
 
     @functools.cached_property
     def special(self) -> vocabulary.Special:
-        """The special tokens, which no text contains."""
+        """The special tokens, which represent no text."""
         unknown = next(
             index
             for index, entry in enumerate(self.proto.pieces)

@@ -2,7 +2,7 @@
 
 For sequences that are not language: codes of visits, visual words, op codes.
 Nothing is normalized or split; an unknown symbol becomes `[UNK]`. Sequences
-have BERT's template with its special tokens, which no text can contain.
+have BERT's template with its special tokens, which no text maps to.
 
 White space is Python's: symbols are the result of `text.split()`.
 """
@@ -214,7 +214,7 @@ class Symbols(vocabulary.Vocabulary):
 
     @functools.cached_property
     def special(self) -> vocabulary.Special:
-        """BERT's special tokens, which no text contains."""
+        """BERT's special tokens, which represent no text."""
         pad, unk, cls, sep, mask = (
             vocabulary.Piece(piece, self.ids.get(piece, -1))
             for piece in SPECIAL
@@ -223,7 +223,7 @@ class Symbols(vocabulary.Vocabulary):
 
     @functools.cached_property
     def known(self) -> Mapping[str, int]:
-        """Symbol -> id, without special tokens, which texts can't contain."""
+        """Symbol -> id, without special tokens, which no text maps to."""
         return {x: i for x, i in self.ids.items() if x not in SPECIAL}
 
     @property

@@ -58,7 +58,7 @@ def read(path: epath.PathLike) -> dict[str, Any] | None:
 def kind(found: Mapping[str, Any]) -> str | None:
     """Returns the type of the tokenizer's model, None if unknown."""
     model = found.get("model") or {}
-    # The oldest files lack it. Without it, only WordPiece has a limit for
+    # The oldest files lack `type`. In these, only WordPiece has a limit for
     # words, only BPE has merges, and only Unigram has a list.
     if "max_input_chars_per_word" in model:
         return model.get("type", _WORD_PIECE)

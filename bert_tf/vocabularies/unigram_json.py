@@ -150,7 +150,7 @@ def _are_accents(pattern: Any) -> bool:
 def read(found: Mapping[str, Any], name: str) -> bytes:
     """Builds the SentencePiece model of a tokenizer.json.
 
-    Special tokens become control symbols, which no text contains. Other tokens
+    Special tokens become control symbols, which no text maps to. Other tokens
     with a score of 0 become user-defined symbols, because no learned token has
     probability 1.
 

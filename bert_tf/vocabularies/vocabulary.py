@@ -37,7 +37,7 @@ class Spelling(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Special:
-    """The special tokens, which no text contains.
+    """The special tokens, which represent no text.
 
     The vector of `cls` represents the sequence; `sep` ends a text; `mask`
     replaces masked words, and its id is -1 if the vocabulary lacks it.
@@ -151,7 +151,7 @@ class Vocabulary(abc.ABC):
 
     @property
     def files(self) -> dict[str, bytes]:
-        """Name -> content of the files saved next to weights."""
+        """Files saved next to weights and in SavedModels, name -> content."""
         found = self.own_files
         config = tokenizer_config.to_json(self.added, self.own_settings)
         if config:
@@ -176,7 +176,7 @@ class Vocabulary(abc.ABC):
     @property
     @abc.abstractmethod
     def special(self) -> Special:
-        """The special tokens, which no text contains."""
+        """The special tokens, which represent no text."""
 
     @property
     @abc.abstractmethod
