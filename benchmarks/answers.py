@@ -1,22 +1,22 @@
-r"""Compares what all exports of every head answer to real lines.
+r"""Compares the answers of all exports of every head on real lines.
 
     pip install -e '.[litert,onnx]'
     python -m benchmarks.answers --vocab_file=/data/bert_uncased.txt \
         --glue_dir=$GLUE_DIR --squad_file=/data/dev-v1.1.json \
         --ner_file=/data/wnut17/train.conll
 
-Each head gets random weights, of which the answers differ from line to line,
-and is asked --lines lines: sentences of SST-2 (one in seven words masked, for
+Each head gets random weights that give different answers to different lines,
+and runs on --lines lines: sentences of SST-2 (one in seven words masked, for
 masked words), pairs of MRPC, questions of SQuAD, sentences of an NER file, and
-choices that are sentences of SST-2. What the model answers in the form in which
-it is trained is what the exports are compared with: all formats, in float32 and
-int8. Prints a row for each: the share of lines whose labels, texts and places
-are equal; the largest difference of a number (a probability; of vectors one of
-their values; of spans a score, which is a sum of two logits) where they are;
-how many of the lines have answers of their own; and seconds.
+sentences of SST-2 as choices. The reference is the model in the form in which
+it is trained. It is compared with exports in all formats, in float32 and int8.
+Prints a row for each export: the fraction of lines with equal labels, texts and
+positions; for these lines, the largest difference of a number (a probability;
+for vectors, one of their values; for spans, a score, which is a sum of two
+logits); the number of lines with distinct answers; and seconds.
 
-Exits with 1 where an export in float32 is not within 1e-5 of the model, a score
-of a span of its size, or has another label.
+Exits with 1 if an export in float32 has a different label, or differs from the
+model by more than 1e-5 (for the score of a span, relative to its size).
 """
 
 import csv
@@ -68,7 +68,7 @@ _TAGS = ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
 
 
 def _column(name, file, *columns):
-    """Returns what the columns of a task's file hold, row by row."""
+    """Returns the columns of a task's file, row by row."""
     path = os.path.join(_GLUE_DIR.value, name, file)
     with open(path, encoding="utf-8-sig", newline="") as rows:
         found = csv.DictReader(rows, delimiter="\t", quoting=csv.QUOTE_NONE)
@@ -76,17 +76,17 @@ def _column(name, file, *columns):
 
 
 def sentences():
-    """Sentences of SST-2."""
+    """Returns sentences of SST-2."""
     return [text for (text,) in _column("SST-2", "train.tsv", "sentence")]
 
 
 def pairs():
-    """Pairs of MRPC."""
+    """Returns pairs of MRPC."""
     return _column("MRPC", "train.tsv", "#1 String", "#2 String")
 
 
 def masked():
-    """Sentences of SST-2 with some of their words masked."""
+    """Returns sentences of SST-2 with some words masked."""
     generator = np.random.default_rng(5)
     found = []
     for text in sentences():
@@ -98,7 +98,7 @@ def masked():
 
 
 def choices():
-    """A sentence of SST-2 each, and the four behind it."""
+    """Returns sentences of SST-2, each with the next four as choices."""
     texts = sentences()
     return [
         (texts[i], texts[i + 1 : i + 5]) for i in range(0, len(texts) - 5, 5)
@@ -106,7 +106,7 @@ def choices():
 
 
 def questions():
-    """Questions of SQuAD, and their contexts."""
+    """Returns questions of SQuAD, and their contexts."""
     data = json.loads(pathlib.Path(_SQUAD_FILE.value).read_text("utf-8"))
     paragraphs = itertools.chain.from_iterable(
         article["paragraphs"] for article in data["data"]
@@ -119,7 +119,7 @@ def questions():
 
 
 def tagged():
-    """Sentences of an NER file, words with spaces between."""
+    """Returns sentences of an NER file, words separated by spaces."""
     text = pathlib.Path(_NER_FILE.value).read_text("utf-8")
     rows = [x.split("\n") for x in text.split("\n\n") if x.strip()]
     return [
@@ -130,7 +130,7 @@ def tagged():
 
 # ---- Models -----------------------------------------------------------------
 
-# How a model computes: as it is trained, in float32 or in int8.
+# Forms of a model: as in training, in float32 or in int8.
 _WAYS: Mapping[str, Callable[[Any], Any]] = {
     "trained": inference.AsTrained,
     "float32": inference.of,
@@ -145,7 +145,7 @@ def _bert(vocabulary):
         num_hidden_layers=2,
         num_attention_heads=2,
         intermediate_size=512,
-        # So that answers are not all alike.
+        # Makes answers vary.
         initializer_range=0.2,
     )
     keras.utils.set_random_seed(1)
@@ -178,7 +178,7 @@ def _features(bert, of, vocabulary):
 
 
 def _other(head, make, *more):
-    """Returns what makes an export of a head of two arguments or more."""
+    """Returns a builder of exports for a head with extra arguments."""
 
     def of_bert(bert, of, vocabulary):
         return make(of(head(bert)), bert.config, vocabulary, *more)
@@ -187,7 +187,7 @@ def _other(head, make, *more):
 
 
 def kinds():
-    """Returns name -> what makes the export, and what it is asked."""
+    """Returns the builder of the export and the lines of each head."""
     length = _LENGTH.value
     return {
         "sentences": (functools.partial(_classifier, False), sentences),
@@ -225,7 +225,7 @@ def kinds():
 
 
 def _parted(answer):
-    """Returns what of an answer must be equal, as text, and its numbers."""
+    """Splits an answer into text, which must be equal, and numbers."""
     numbers = []
 
     def kept(value):
@@ -248,9 +248,9 @@ def _answers(model, lines):
 
 
 def compare(found, expected, is_score):
-    """Returns the share of equal labels, and the largest difference there.
+    """Returns the fraction of equal labels, and the max difference there.
 
-    Of scores it is relative to their size, where that is above 1.
+    For scores, the difference is relative to values above 1.
     """
     equal, largest = 0, 0.0
     for said, numbers, theirs, exact in zip(*found, *expected, strict=True):
@@ -262,8 +262,8 @@ def compare(found, expected, is_score):
 
 
 def _saved(make, path, export_format, kept):
-    """Writes a model, and returns it as it is loaded."""
-    # Other runtimes make int8 of the float32.
+    """Writes a model, and returns it after loading."""
+    # Other runtimes quantize the float32 model.
     is_tensorflow = export_format == "saved_model"
     made = make(_WAYS[kept if is_tensorflow else "float32"])
     runtimes.save(path, made, export_format, kept)
@@ -271,7 +271,7 @@ def _saved(make, path, export_format, kept):
 
 
 def measure(name, make, lines):
-    """Prints a row for each export; returns whether those in float32 agree."""
+    """Prints a row for each export; returns whether float32 ones agree."""
     made = make(_WAYS["trained"])
     model = serving_model.of_export(made)
     trained = predictor.Predictor(name, model, made.files, _BATCH_SIZE.value)
@@ -297,7 +297,7 @@ def measure(name, make, lines):
 
 
 def main(_):
-    """Compares all heads that are asked for."""
+    """Compares all requested heads."""
     vocabulary = vocabularies.open(_VOCAB_FILE.value, do_lower_case=True)
     print("head\tformat\tweights\tequal\tlargest\tkinds\tseconds")
     agree = True

@@ -1,15 +1,15 @@
-"""Times augmentation here against one mask per pass, as TinyBERT's script does.
+"""Times augmentation against one mask per pass, as in TinyBERT's script.
 
     python -m benchmarks.augmentation --vocab_file=$BERT_BASE_DIR/vocab.txt \
         --input_file=$GLUE_DIR/MRPC/train.tsv --text_a_column="#1 String"
 
-Both are ours, on the same model of random weights, with the same rows of
-`masked [SEP] original`: augment_data.py as it is, and with one mask in each
-pass and one pass at a time. Words that get candidates count, and all that is
-done for them but the reading and writing of files: to find them in the texts,
-the model, the drawing of copies. After a first round that is not counted each
-runs twice, in turn; the faster time counts. The slow one has a part of the
-lines, evenly spread. Prints both speeds and the ratio.
+Both run on our code, on the same model with random weights, and with the same
+inputs `masked [SEP] original`: augment_data.py as it is, and with one mask and
+one sequence per pass. The speed is words with candidates per second. It
+includes finding words in the texts, the model, and drawing copies, but not
+reading and writing files. After a warm-up round, each runs twice, in turn; the
+faster time counts. The slow one runs on a part of the lines, evenly spread.
+Prints both speeds and the ratio.
 """
 
 import itertools
@@ -45,7 +45,7 @@ _ROUNDS = 2
 
 
 def make(**how):
-    """Returns the function from lines to the number of words."""
+    """Returns a function that augments lines and counts words."""
     keras.utils.set_random_seed(1)
     config = modeling.BertConfig.from_json_file(_BERT_CONFIG_FILE.value)
     vocabulary = vocabularies.open(_VOCAB_FILE.value, do_lower_case=True)

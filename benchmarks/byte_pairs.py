@@ -1,11 +1,11 @@
-"""Times byte pairs in the graph and in bulk against other tokenizers.
+"""Times our byte-pair tokenizers, in graphs and in bulk, against others.
 
     python -m benchmarks.byte_pairs
 
-All tokenize the same English, the documentation that comes with Python, with a
-vocabulary learned from it, on one thread. KerasHub's remembers words: so it is
-new for its one round on a few lines, and on words of which it has seen none,
-each word of the text once, after a line of others. Prints the speed of each.
+All tokenize the same English text, the documentation that comes with Python,
+with a vocabulary learned from it, on one thread. KerasHub's caches words, so it
+runs only one round: on a few lines, and on each distinct word of the text once,
+after it has seen other lines. Prints the speed of each.
 """
 
 import functools
@@ -22,7 +22,7 @@ import tokenizers
 from tokenizers import models, pre_tokenizers
 
 _ROUNDS = 5
-# A few lines, so that KerasHub's has seen few of their words before.
+# Few lines, so that KerasHub's tokenizer has seen few of their words before.
 _FEW = 400
 _WORDS_OF_LINE = 10
 
@@ -45,7 +45,7 @@ def _show(
 
 
 def _each_once(lines: list[str]) -> list[str]:
-    """Returns lines of other lines' words, each of which stands there once."""
+    """Returns lines with each distinct word of other lines once."""
     words = list(dict.fromkeys(" ".join(lines).split()))
     return [
         " ".join(words[i : i + _WORDS_OF_LINE])
@@ -64,7 +64,7 @@ def main() -> None:
     bulk = vocabulary.bulk_tokenizer()
     tokenizer = byte_pairs.BytePairTokenizer(vocabulary)
     in_graph = tf.function(tokenizer.tokenize, autograph=False)
-    # It remembers words from round to round, which is to its advantage.
+    # It caches words across rounds, which is to its advantage.
     merges = list(vocabulary.merges)
     library = tokenizers.Tokenizer(models.BPE(dict(vocabulary.ids), merges))
     library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -74,7 +74,7 @@ def main() -> None:
             json.loads(vocabulary.files["vocab.json"]),
             [" ".join(pair) for pair in merges],
         )
-        theirs(["0"])  # Its graph is made, and our words are new to it.
+        theirs(["0"])  # Builds its graph without caching our words.
         work = functools.partial(theirs, asked)
         _show(f"KerasHub, new, {name}", asked, work, 1)
     in_graph(tf.constant(few))

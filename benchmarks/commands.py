@@ -1,4 +1,4 @@
-"""Runs the scripts as a user would, each only until it has been completed."""
+"""Runs scripts as a user would, each only until it has completed once."""
 
 import contextlib
 import pathlib
@@ -10,12 +10,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def run(script: str, target: pathlib.Path, *options: str) -> None:
-    """Runs one of the scripts, which makes `target`, unless it did before.
+    """Runs a script that creates `target`, unless it has done so before.
 
-    Its output goes to a log beside `target`, as do its options, and the mark
-    that it is done: what other options made is not taken for the same. A script
-    that was stopped is started again, and goes on if it can: Ctrl-C waits until
-    it has saved what it has.
+    Its output, its options and a completion mark are written next to `target`;
+    results of other options are not reused. An interrupted script is started
+    again, and resumes if it can: on Ctrl-C, this waits until it has saved its
+    state.
     """
     done = target.parent / f"{target.name}.done"
     check_same(target, "\n".join([script, *options]) + "\n")
@@ -30,7 +30,7 @@ def run(script: str, target: pathlib.Path, *options: str) -> None:
     try:
         code = process.wait()
     except KeyboardInterrupt:
-        # The script has had it from the terminal, too.
+        # The terminal has sent the signal to the script as well.
         print(f"{script} saves what it has. Ctrl-C again ends it at once.")
         with contextlib.suppress(KeyboardInterrupt):
             process.wait()
@@ -45,9 +45,9 @@ def run(script: str, target: pathlib.Path, *options: str) -> None:
 
 
 def check_same(target: pathlib.Path, made_of: str) -> None:
-    """Notes beside `target` what it is made of, line by line.
+    """Records the inputs of `target` next to it, one per line.
 
-    It ends the benchmark where that is not what it was made of before.
+    Ends the benchmark if they differ from the recorded ones.
     """
     note = target.parent / f"{target.name}.options"
     if not (note.exists() and target.exists()):

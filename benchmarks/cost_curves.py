@@ -1,13 +1,13 @@
-"""What a token costs as sequences, batches and models grow.
+"""Measures the cost of a token as sequences, batches and models grow.
 
     pip install -e '.[viz]'
     python -m benchmarks.cost_curves --picture=/tmp/cost_curves.png
 
-Times run_pretraining.py's step, each point in a process of its own, along three
-curves from one BERT-mini: length at 4,096 tokens a step, batch, and layers.
-Prints the time of a step and of a token, the speed in the operations that are
-needed (where the curves have no kink it rises slowly or stays), and the memory
-that model and steps add to the process beside what we say they take.
+Times run_pretraining.py's step, each point in a separate process, along three
+curves that start at one BERT-mini: length at 4,096 tokens per step, batch, and
+layers. Prints the time of a step and of a token; the speed in required FLOP/s,
+which rises slowly or stays constant if the curves have no kink; and the memory
+that the model and steps add to the process, next to our estimate.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ LAYERS = (2, 4, 6, 8)
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    """A step to measure; 15 % of its words are predicted."""
+    """A step to measure; 15% of its words are predicted."""
 
     layers: int
     batch: int
@@ -50,15 +50,15 @@ class Point:
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-    """What was measured at a point, and what we say of it."""
+    """The measured cost of a point, and our estimate."""
 
     seconds: float  # of a step
     memory: float  # bytes
-    flops: float  # needed for a step
+    flops: float  # required for a step
     estimate: float  # bytes
 
 
-# What varies -> the points.
+# Varied property -> the points.
 CURVES = {
     "length": [Point(4, TOKENS // S, S) for S in LENGTHS],
     "batch": [Point(4, B, 128) for B in BATCHES],
@@ -67,13 +67,13 @@ CURVES = {
 
 
 def config_of(point: Point) -> dict:
-    """Returns the model with that many layers."""
+    """Returns the config with the point's number of layers."""
     config = pretraining_step.config_of(_MODEL.value)
     return config | {"num_hidden_layers": point.layers}
 
 
 def measure(point: Point) -> Cost:
-    """Times steps in this process, and sees what they add to it."""
+    """Times steps in this process, and measures the memory they add."""
     importlib.import_module("bert_tf.heads")
     before = _resident()
     config, P = config_of(point), point.predictions
@@ -99,7 +99,7 @@ def _resident() -> int:
 
 
 def run(point: Point) -> Cost:
-    """Measures a point in a process of its own."""
+    """Measures a point in a separate process."""
     line = own_process.last_line(
         "benchmarks.cost_curves",
         f"--run={json.dumps(dataclasses.asdict(point))}",
@@ -109,7 +109,7 @@ def run(point: Point) -> Cost:
 
 
 def draw(costs: dict[Point, Cost], path: str) -> None:
-    """Writes a picture of the curves: time and memory of a token."""
+    """Plots the curves: time and memory per token."""
     plots = importlib.import_module("matplotlib.pyplot")
     figure, axes = plots.subplots(
         2, len(CURVES), figsize=(10, 6), layout="constrained", squeeze=False

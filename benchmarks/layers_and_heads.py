@@ -1,14 +1,14 @@
-r"""What layers and heads cost, by the length of a text.
+r"""Measures the cost of layers and heads, by the length of a text.
 
     pip install -e '.[viz]'
     python -m benchmarks.layers_and_heads --vocab_file=vocab.txt \
         --picture=/tmp/layers_and_heads.png
 
-Classifiers of random weights, of some numbers of layers and of heads, are
-exported and answer the same text in turn, from raw text, one thread. Printed
-are medians of milliseconds of processor time for texts of some lengths; how
-well a line through the times over the layers explains them (R squared), what a
-layer adds, and how far the times of the numbers of heads are apart.
+Classifiers with random weights and various numbers of layers and heads are
+exported and answer the same text in turn, from raw text on one thread. Prints
+medians of milliseconds of CPU time for texts of several lengths; for the times
+over the number of layers, R squared of a linear fit and the time per layer; and
+the spread of the times over the numbers of heads.
 """
 
 import collections
@@ -33,7 +33,7 @@ LENGTHS = (16, 32, 64, 128)
 LAYERS = (2, 4, 6, 8, 10, 12)
 HEADS = (2, 4, 8, 16)
 _THREADS = 1
-# What stays as it is while the other one varies.
+# The fixed number while the other one varies.
 _USUAL_LAYERS, _USUAL_HEADS = 6, 4
 
 
@@ -49,14 +49,14 @@ class Shape:
 
 
 def shapes() -> list[Shape]:
-    """Lists the models, each once."""
+    """Returns the distinct models."""
     found = [Shape(layers, _USUAL_HEADS) for layers in LAYERS]
     found += [Shape(_USUAL_LAYERS, heads) for heads in HEADS]
     return list(dict.fromkeys(found))
 
 
 def exported(shape: Shape, folder: pathlib.Path) -> serving.Answer:
-    """Returns what answers raw texts, on one thread."""
+    """Returns a function that answers raw texts, on one thread."""
     from bert_tf import heads, modeling
     from bert_tf.exporting import saved_model
     from bert_tf.vocabularies import word_pieces
@@ -101,7 +101,7 @@ def times() -> dict[Shape, dict[int, float]]:
 
 
 def line_through(curve: Curve, length: int) -> tuple[float, float, float]:
-    """Returns slope, place at 0 and R squared of times over numbers."""
+    """Returns slope, intercept and R squared of a linear fit."""
     x = np.array(list(curve))
     y = np.array([row[length] for row in curve.values()])
     slope, start = np.polyfit(x, y, 1)
@@ -125,7 +125,7 @@ def show_times(layers: Curve, heads: Curve) -> None:
     print("apart  ", *(f"{100 * x:7.1f}%" for x in apart), flush=True)
 
 
-# ---- What is shown -----------------------------------------------------------
+# ---- Output ------------------------------------------------------------------
 
 
 def show(name: str, curve: Curve) -> None:
@@ -137,7 +137,7 @@ def show(name: str, curve: Curve) -> None:
 
 
 def main(_: list[str]) -> None:
-    """Measures, prints the tables and draws them."""
+    """Measures, prints the tables and plots them."""
     os.environ[serving.KEEP] = "1"
     found = times()
     layers = {n: found[Shape(n, _USUAL_HEADS)] for n in LAYERS}

@@ -1,18 +1,18 @@
-r"""What layers and heads are worth, by the length of a text.
+r"""Measures the accuracy gained by layers and heads, by the length of a text.
 
     python -m benchmarks.layers_and_heads_quality \
         --data_dir=$BERT_TF_TEST_DATA --vocab_file=$VOCAB \
         --init_checkpoint=$MINILM --picture=/tmp/layers_and_heads_quality.png
 
-Fine-tunes on SST-2, once for each of --seeds, the lowest layers of a pre-
-trained model, of some numbers; and, for four times the epochs, models of random
-weights that differ in their number of heads only. Prints the accuracy on dev in
-per cent, of all texts and by the number of their pieces: its mean over the
-seeds, and the deviation of that of all. benchmarks.layers_and_heads has what
-each costs.
+Fine-tunes the lowest layers of a pre-trained model on SST-2, for various
+numbers of layers and each of --seeds; and, for four times the epochs, models
+with random weights that differ only in the number of heads. Prints the dev
+accuracy in percent, for all texts and by their number of tokens: the mean over
+the seeds, and the deviation for all texts. benchmarks.layers_and_heads measures
+the cost of each.
 
-What is complete in --output_dir is not made again, so the command may be
-stopped and repeated.
+Completed runs in --output_dir are reused, so the command can be stopped and
+repeated.
 """
 
 import collections
@@ -47,15 +47,15 @@ _OUTPUT_DIR = flags.DEFINE_string(
 )
 
 _TASK = small_tasks.TASKS["SST-2"]
-# The longest texts of a group, in pieces.
+# Max length of the texts of each group, in tokens.
 _GROUPS = (16, 32, _TASK.length)
 _USUAL_LAYERS, _HIDDEN_SIZE = 2, 256
-# Random weights need more time.
+# Random weights need more epochs.
 _RANDOM_PASSES = 4
 
 
 def trainers() -> list[Trainer]:
-    """Returns what trains the models: one for each seed."""
+    """Returns a trainer for each seed."""
     folder = pathlib.Path(_OUTPUT_DIR.value)
     data = small_tasks.write_first(
         *(_TASK, _DATA_DIR.value, _MAX_TRAIN_EXAMPLES.value),
@@ -80,7 +80,7 @@ def of_layers(trainer: Trainer, count: int) -> pathlib.Path:
 
 
 def of_heads(trainer: Trainer, count: int) -> pathlib.Path:
-    """Trains a model of random weights."""
+    """Trains a model with random weights."""
     pieces = pathlib.Path(_VOCAB_FILE.value).read_text("utf-8").splitlines()
     config = {
         "vocab_size": len(pieces),
@@ -99,7 +99,7 @@ def of_heads(trainer: Trainer, count: int) -> pathlib.Path:
 
 
 def by_length() -> dict[int, list[small_tasks.Example]]:
-    """Returns the examples of dev, by the group that they are in."""
+    """Returns the dev examples by length group."""
     from bert_tf import tokenization
 
     tokenizer = tokenization.FullTokenizer(_VOCAB_FILE.value)
@@ -113,7 +113,7 @@ def by_length() -> dict[int, list[small_tasks.Example]]:
 def right(
     path: pathlib.Path, examples: Sequence[small_tasks.Example]
 ) -> np.ndarray:
-    """Returns whether an export labels each example as it should."""
+    """Returns whether an export labels each example correctly."""
     import bert_tf
 
     answers = bert_tf.load(str(path))([texts[0] for texts, _ in examples])
@@ -122,7 +122,7 @@ def right(
 
 
 def accuracies(path: pathlib.Path) -> Iterator[float]:
-    """Yields the accuracy of all examples, then of each group."""
+    """Yields the accuracy on all examples, then on each group."""
     model = lighter_models.exported(path, "saved_model", "float32")
     groups = by_length()
     found = [right(model, groups[x]) for x in _GROUPS]
@@ -131,7 +131,7 @@ def accuracies(path: pathlib.Path) -> Iterator[float]:
 
 
 def main(_: list[str]) -> None:
-    """Makes what is missing, prints the table and draws it."""
+    """Makes the missing runs, prints the table and plots it."""
     kinds = [(of_layers, "layers", int(x)) for x in _LAYERS.value]
     kinds += [(of_heads, "heads", int(x)) for x in _HEADS.value]
     runs = trainers()

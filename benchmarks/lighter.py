@@ -5,29 +5,28 @@ r"""Compares a fine-tuned model with every lighter form of it.
         --vocab_file=$VOCAB --init_checkpoint=$MINILM \
         --picture=/tmp/lighter.png
 
-Each of --tasks has a teacher, the fine-tuned --init_checkpoint, and beside it
+Each of --tasks has a teacher, the fine-tuned --init_checkpoint, and
 
-- every second layer of it, fine-tuned (`layers`), and the teacher's own,
-  distilled (`distilled`), or distilled on --text before, half an hour of it,
-  by MiniLM's relations (`distilled_text`);
-- half of its feed-forward units, those that matter most, distilled (`units`);
-- its twin with four fifths of its kernels zero (`pruned`);
-- TextCNN and BiLSTM from random words, with the teacher's words (`_words`), and
-  distilled besides (`textcnn`, `bilstm`);
-- itself and the distilled layers in int8, of a SavedModel, LiteRT and ONNX
-  Runtime.
+- every second layer of it, fine-tuned (`layers`); the teacher's own layers,
+  distilled (`distilled`), or first distilled on --text for half an hour by
+  MiniLM's relations (`distilled_text`);
+- its most important half of the feed-forward units, distilled (`units`);
+- a twin trained with four fifths of its kernel weights zero (`pruned`);
+- TextCNN and BiLSTM with random embeddings, with the teacher's embeddings
+  (`_words`), and also distilled (`textcnn`, `bilstm`);
+- the teacher and the distilled layers in int8, as SavedModel, and for LiteRT
+  and ONNX Runtime.
 
---forms chooses among these. The data are GLUE's files and those of the SMS Spam
-Collection, in folders named glue and spam; of a training set the first
---max_train_examples count. All but the teacher are trained for twice its
+--forms selects among these. The data are GLUE's files and the SMS Spam
+Collection, in folders named glue and spam; of a training set, the first
+--max_train_examples are used. All but the teacher are trained for twice its
 epochs, and once for each of --seeds.
 
-Prints a table: scores of the exports on dev, the mean over seeds and its
-deviation; MB of a folder; and milliseconds of processor time of one thread,
-from raw text, of the first task's models in turn: SavedModels with their own
-tokenizer, others behind the tokenizer of the Rust library `tokenizers`. What is
-complete in --output_dir is not made again, so the command may be stopped and
-repeated.
+Prints a table: dev scores of the exports, mean and deviation over seeds; MB of
+a folder; and milliseconds of CPU time on one thread, from raw text, for the
+models of the first task in turn: SavedModels with their own tokenizer, others
+with the tokenizer of the Rust library `tokenizers`. Completed runs in
+--output_dir are reused, so the command can be stopped and repeated.
 """
 
 import dataclasses
@@ -75,9 +74,9 @@ class Form:
     """A model in a form that is served.
 
     Attributes:
-        name: As in the table.
-        model: What trains it: a key of MODELS.
-        format: That it is exported in, and `weights` how they are kept.
+        name: Name in the table.
+        model: How it is trained: a key of MODELS.
+        format: Its export format; `weights` is the storage of its weights.
     """
 
     name: str
@@ -112,12 +111,12 @@ FORMS = {
     "textcnn_random": Form("TextCNN, random words", "textcnn_random"),
 }
 
-# Form -> task -> scores of the seeds.
+# Form -> task -> scores by seed.
 Scores = Mapping[Form, Mapping[str, list[float]]]
 
 
 def score(path: pathlib.Path, task: small_tasks.Task) -> float:
-    """Returns accuracy on dev, or Spearman's correlation; in per cent."""
+    """Returns dev accuracy, or Spearman's correlation, in percent."""
     import bert_tf
 
     from scipy import stats
@@ -137,7 +136,7 @@ def score(path: pathlib.Path, task: small_tasks.Task) -> float:
 
 
 def opened(form: Form, path: pathlib.Path) -> serving.Answer:
-    """Returns what answers raw texts by an export, on one thread."""
+    """Returns a function that answers raw texts by an export, on one thread."""
     if form.format == "saved_model":
         return serving.load(path, threads=1)
     tokenize = serving.tokenizer(_VOCAB_FILE.value)
@@ -167,7 +166,7 @@ def show(
     milliseconds: Mapping[Form, list[float]],
     sizes: Mapping[Form, float],
 ) -> None:
-    """Prints the table, as RESULTS.md has it."""
+    """Prints the table in the format of RESULTS.md."""
     columns = ["", *_TASKS.value, "MB", *(f"{x}, ms" for x in SHAPES)]
     print(" | ".join(columns))
     print("|".join(["---"] * len(columns)))
@@ -185,7 +184,7 @@ def show(
 def draw(
     scores: Scores, milliseconds: Mapping[Form, list[float]], path: str
 ) -> None:
-    """Writes a picture: score over time, of each task."""
+    """Plots the score over the time, for each task."""
     plots = importlib.import_module("matplotlib.pyplot")
     figure, axes = plots.subplots(
         1,
@@ -212,7 +211,7 @@ def draw(
 
 
 def trainers(task: str) -> list[Trainer]:
-    """Returns what trains the models of a task: one for each seed."""
+    """Returns a trainer of a task's models for each seed."""
     folder = pathlib.Path(_OUTPUT_DIR.value) / task
     data = small_tasks.write_first(
         *(TASKS[task], _DATA_DIR.value, _MAX_TRAIN_EXAMPLES.value),
@@ -236,7 +235,7 @@ def trainers(task: str) -> list[Trainer]:
 
 
 def main(_: list[str]) -> None:
-    """Makes what is missing, then scores, times and prints."""
+    """Makes the missing models, then scores, times and prints."""
     if len(TASKS[_TASKS.value[0]].columns) > 2:
         raise InputError(
             "The first of --tasks must be one of single texts, such as SST-2: "
@@ -253,7 +252,7 @@ def main(_: list[str]) -> None:
                 if path not in found:
                     found.append(path)
     first = {form: paths[form][_TASKS.value[0]][0] for form in forms}
-    # Only now: who trains must not keep kernels.
+    # Only now, because training must not cache constant weights.
     os.environ[serving.KEEP] = "1"
     milliseconds = times(first)
     scores = {

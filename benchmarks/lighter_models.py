@@ -1,7 +1,7 @@
-"""Fine-tunes a model on a task, and everything that is lighter than it.
+"""Fine-tunes a model on a task, and all its lighter forms.
 
-All is done by the scripts, as a user would do it, and what is complete is not
-made again: benchmarks.lighter may be stopped and repeated.
+All steps run scripts, as a user would, and completed steps are reused:
+benchmarks.lighter can be stopped and repeated.
 """
 
 import dataclasses
@@ -19,14 +19,14 @@ class Trainer:
     """Trains the models of one task and seed.
 
     Attributes:
-        folder: Of all models of the task.
-        data: Flags that say where its data is, and how long a row may be.
-        first: The seed of the teacher, of which there is one.
-        start: The checkpoint that the teacher starts from, of any format.
+        folder: Folder of all models of the task.
+        data: Flags for the data and the max sequence length.
+        first: Seed of the only teacher.
+        start: Initial checkpoint of the teacher, in any format.
         vocab_file: Its vocabulary.
-        layers: Those that smaller models keep, as in `1,3,5`.
-        text: As WikiExtractor writes it, of `distilled_text`.
-        options: More flags of every training.
+        layers: Layers that smaller models keep, for example `1,3,5`.
+        text: Text for `distilled_text`, in WikiExtractor's format.
+        options: Extra flags of every training.
     """
 
     task: Task
@@ -41,7 +41,7 @@ class Trainer:
     options: Sequence[str] = ()
 
     def path(self, model: str) -> pathlib.Path:
-        """Where a model of this seed is."""
+        """Returns the path of a model with this seed."""
         return self.folder / f"{model}-{self.seed}"
 
     def train(
@@ -59,7 +59,7 @@ class Trainer:
         return target
 
     def kept_layers(self, name: str, source: object) -> str:
-        """Takes layers out of a checkpoint; returns the flag of the rest."""
+        """Removes layers of a checkpoint; returns the flag for the result."""
         target = self.folder / name
         run(
             *("convert_checkpoint.py", target, "--output_format=tf1"),
@@ -70,14 +70,14 @@ class Trainer:
 
 
 def teacher(of: Trainer) -> pathlib.Path:
-    """Fine-tunes the model that others learn from, with the first seed."""
+    """Fine-tunes the teacher, with the first seed."""
     first = dataclasses.replace(of, seed=of.first)
     start = f"--init_checkpoint={of.start}"
     return first.train("teacher", start, rate=5e-5, passes=1)
 
 
 def layers(of: Trainer) -> pathlib.Path:
-    """Fine-tunes some of the layers that the teacher started from."""
+    """Fine-tunes some layers of the teacher's initial checkpoint."""
     return of.train("layers", of.kept_layers("kept", of.start))
 
 
@@ -89,16 +89,16 @@ def distilled(of: Trainer) -> pathlib.Path:
 
 
 def distilled_text(of: Trainer) -> pathlib.Path:
-    """Distils the teacher into layers that have learned from text before."""
+    """Distils the teacher into layers that were first distilled on text."""
     start = f"--init_checkpoint={learned_from_text(of)}"
     return of.train("distilled_text", start, f"--teacher={teacher(of)}")
 
 
 def learned_from_text(of: Trainer) -> pathlib.Path:
-    """Distils what the teacher starts from into some of its layers, on text.
+    """Distils the teacher's initial checkpoint into its own layers, on text.
 
     MiniLM's relations need no labels, so one model serves all tasks. No word is
-    masked: those that are chosen stay as they are.
+    masked: the selected words stay unchanged.
     """
     if not of.text:
         raise InputError("Give --text, which `distilled_text` learns from.")
@@ -125,13 +125,13 @@ def learned_from_text(of: Trainer) -> pathlib.Path:
 
 
 def pruned(of: Trainer) -> pathlib.Path:
-    """Trains the teacher's twin, most of whose kernels become zero."""
+    """Trains like the teacher, with most kernel weights pruned to zero."""
     start = f"--init_checkpoint={of.start}"
     return of.train("pruned", start, "--prune_to=0.8", rate=5e-5)
 
 
 def units(of: Trainer) -> pathlib.Path:
-    """Takes half of the units out of the teacher, and distils it into them."""
+    """Removes half of the teacher's units, then distils into the rest."""
     known = teacher(of)
     target = of.path("half")
     run(
@@ -174,7 +174,7 @@ def _of_student(
     return lambda of: make(of, kind)
 
 
-# Name -> what trains the model, and returns its folder.
+# Name -> function that trains the model and returns its folder.
 MODELS: Mapping[str, Callable[[Trainer], pathlib.Path]] = {
     "teacher": teacher,
     "pruned": pruned,
@@ -195,7 +195,7 @@ MODELS: Mapping[str, Callable[[Trainer], pathlib.Path]] = {
 
 
 def exported(model: pathlib.Path, form: str, weights: str) -> pathlib.Path:
-    """Writes a model in the format `form`; returns the folder."""
+    """Exports a model in the format `form`; returns the folder."""
     target = model.with_name(f"{model.name}-{form}-{weights}")
     run(
         *("export_saved_model.py", target, f"--model_dir={model}"),
@@ -206,6 +206,6 @@ def exported(model: pathlib.Path, form: str, weights: str) -> pathlib.Path:
 
 
 def size(path: pathlib.Path) -> float:
-    """Returns what a folder takes, in MB."""
+    """Returns the size of a folder, in MB."""
     files = (x for x in path.rglob("*") if x.is_file())
     return sum(os.path.getsize(x) for x in files) / 1e6

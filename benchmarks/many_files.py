@@ -1,11 +1,12 @@
-"""Times how soon a run goes on, with many record files and with one.
+"""Times how soon a run resumes, with many record files and with one.
 
     python -m benchmarks.many_files --files=10000 --rounds=3
 
-The same records, `--records` in each file, lie in many files and in one, with
-manifests. Of either a run of a tiny model is begun, and goes on once a round.
-Prints, for either, the median seconds from the start of run_pretraining.py to
-its first line of metrics.jsonl, behind the first step, and the difference.
+The same records are written to many files, with `--records` in each, and to
+one, with manifests. For both, a run of a tiny model is started, then resumed
+once per round. Prints, for both, the median seconds from the start of
+run_pretraining.py to its first line in metrics.jsonl, after the first step, and
+the difference.
 """
 
 import dataclasses
@@ -41,7 +42,7 @@ _S, _P = 16, 4
 
 
 def write(folder: pathlib.Path, contents: Sequence[int]) -> None:
-    """Writes a file of records for each number of times that they come."""
+    """Writes a file of records for each number of repetitions."""
     folder.mkdir()
     rows = pretraining_step.rows(
         dataclasses.asdict(_CONFIG), _RECORDS.value, _S, _P
@@ -73,7 +74,7 @@ def write(folder: pathlib.Path, contents: Sequence[int]) -> None:
 def seconds_to_first_step(
     folder: pathlib.Path, kind: str, steps: int, before: int
 ) -> float:
-    """Lets a run make steps; returns when the one after `before` was made."""
+    """Runs steps; returns the time of the one after `before`."""
     log = folder / f"run-{kind}" / "metrics.jsonl"
     command = [
         *(sys.executable, str(pretraining_step.ROOT / "run_pretraining.py")),
@@ -103,7 +104,7 @@ def _last_step(log: pathlib.Path) -> int:
 def main(_):
     """Measures, and prints the table."""
     kinds = {"many": [1] * _FILES.value, "one": [_FILES.value]}
-    # Some steps more each time, so that the log of the first is seen.
+    # More steps each time, so that the first step's log line is detected.
     steps = 20
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

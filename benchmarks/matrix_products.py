@@ -1,10 +1,10 @@
-"""Says how fast matrix products are here: what no step can be faster than.
+"""Measures the speed of matrix products, the upper bound of any step.
 
     python -m benchmarks.matrix_products
     python -m benchmarks.matrix_products --library=torch --matrix_dtype=bfloat16
 
-Prints the FLOP/s of the fastest of some shapes, on a GPU where there is one;
-there float32 is TF32.
+Prints the FLOP/s of the fastest of several shapes, on a GPU if there is one,
+where float32 is TF32.
 """
 
 import importlib
@@ -27,7 +27,7 @@ _TIMES = 5
 
 
 def of_tensorflow(dtype: str) -> float:
-    """Returns the FLOP/s of TensorFlow's, as this project uses it."""
+    """Returns the FLOP/s of TensorFlow, as this project uses it."""
     importlib.import_module("bert_tf")
     import tensorflow as tf
 
@@ -41,7 +41,7 @@ def of_tensorflow(dtype: str) -> float:
 
 
 def of_torch(dtype: str) -> float:
-    """Returns the FLOP/s of PyTorch's."""
+    """Returns the FLOP/s of PyTorch."""
     import torch
 
     is_gpu = torch.cuda.is_available()

@@ -1,13 +1,13 @@
-"""Compares the memory that we say training takes with what it takes.
+"""Compares estimated and measured memory of training.
 
     python -m benchmarks.memory
     python -m benchmarks.memory base:8:128:20 small:32:128:20
 
 Prints, for each MODEL:B:S:P, with and without --remat and micro-batches, the
-estimate of `memory_use.training_memory` and what weights, moments and a step
-add to a process at their most; every measurement has a process of its own. The
-order in which threads come to operations changes the peak: the smallest and
-the largest of three are printed.
+estimate of `memory_use.training_memory` and the peak memory that weights,
+moments and a step add to a process; every measurement has a separate process.
+The order in which threads run operations affects the peak: the smallest and the
+largest of three measurements are printed.
 """
 
 import multiprocessing
@@ -35,7 +35,7 @@ def of_a_step(
     remat: bool,
     accumulate: int = 1,
 ) -> int:
-    """Returns the bytes that model and step add to a process at their most."""
+    """Returns the peak bytes that model and step add to a process."""
     arguments = (config, batch, seq, predictions, remat, accumulate)
     with _CONTEXT.Pool(1) as pool:
         return pool.apply(_measure, arguments)
@@ -60,7 +60,7 @@ def _measure(config, B, S, P, remat, accumulate):
     } | {"row_weights": tf.ones([B])}
     objective = pretraining.objective("nsp")
 
-    # The seed is an argument: masks of a constant are drawn beforehand.
+    # The seed is an argument: masks of a constant would be precomputed.
     @tf.function(autograph=False)
     def step(seed):
         gradients, _ = loop.add_up(

@@ -1,39 +1,39 @@
-r"""Compares what objectives of pre-training are worth, at equal work.
+r"""Compares pre-training objectives at equal work.
 
     python -m benchmarks.objectives --text=$WIKI --data_dir=$DATA \
         --bert_steps=20000 --picture=/tmp/objectives.png
     python -m benchmarks.objectives --data_dir=$DATA --tasks=SST-2,QNLI \
         --objectives=ltr_no_nsp,random_ltr --init_checkpoint=/tmp/demo/model
 
-A vocabulary is learned from --text, as WikiExtractor writes it. Models of one
-size are pre-trained on it from random weights, each by another objective and
-for as many floating-point operations as BERT needs for --bert_steps:
+A vocabulary is learned from --text, in WikiExtractor's format. Models of one
+size are pre-trained on it from random weights, each with a different objective
+and for as many floating-point operations as BERT needs for --bert_steps:
 
 - `bert`: masked words and next sentences;
 - `no_nsp`: masked words of single texts;
-- `ltr_no_nsp`: the piece that follows, from left to right;
-- `ltr_no_nsp_bilstm`: the same weights, under a BiLSTM of random ones in
-  fine-tuning (these four are the rows of the paper's ablations, Devlin et al.,
-  2018, section 5.1);
+- `ltr_no_nsp`: the next token, from left to right;
+- `ltr_no_nsp_bilstm`: the same weights, with a randomly initialized BiLSTM on
+  top in fine-tuning (these four are the rows of the paper's ablations, Devlin
+  et al., 2018, section 5.1);
 - `ltr_then_bert`: two thirds of the work as `ltr_no_nsp`, then from its weights
   as `bert`;
-- `roberta`: masked words of rows that go on in the next document;
-- `electra`: replaced tokens, against a generator of a quarter of the width.
+- `roberta`: masked words of sequences that continue into the next document;
+- `electra`: replaced tokens, with a generator of a quarter of the width.
 
-Then each is fine-tuned on --tasks, as are random weights, which are two of
---objectives: `random` of BERT, `random_ltr` of a model that reads from left to
-right. Of --rates, and of --passes, which are times a task's epochs, those are
-used for a model and a task which are best on training examples held out from
-it, for SST-2 on whole sentences, or on the dev set of docstrings, whose score
-is that of their test set; then --seeds runs learn from all of them.
+Then each is fine-tuned on --tasks, and so are random weights, as two of
+--objectives: `random` for BERT, `random_ltr` for a model that reads from left
+to right. For each model and task, --rates and --passes (multiples of a task's
+epochs) are selected on held-out training examples (for SST-2, whole sentences),
+or for docstrings on the dev set, as their score is that of their test set. Then
+--seeds runs train on all examples.
 
-With --init_checkpoint, the folder of a run of the objective that is named,
-nothing is pre-trained, --text is not needed, and random weights have its size.
+With --init_checkpoint, the folder of a run of the specified objective, nothing
+is pre-trained, --text is not needed, and random weights have its size.
 
-Prints a table: scores on dev, their mean and deviation; --picture draws them,
-and what each has learned of its pieces over the work. What is complete in
---output_dir is not made again, and a pre-training goes on where it stopped, so
-the command may be stopped and repeated.
+Prints a table of dev scores, with mean and deviation. --picture plots them, and
+the loss per token over the work of pre-training. Completed runs in --output_dir
+are reused, and an interrupted pre-training resumes, so the command can be
+stopped and repeated.
 """
 
 import dataclasses
@@ -86,22 +86,22 @@ _MAX_TRAIN_EXAMPLES = flags.DEFINE_integer(
 _PASSES = flags.DEFINE_list("passes", ["1", "2"], "Times a task's epochs.")
 
 _MASKED_SHARE = 0.15
-_FIRST_SHARE = 2 / 3  # Of the work, where it is of two objectives.
+_FIRST_SHARE = 2 / 3  # of the work, if there are two objectives
 
 
 @dataclasses.dataclass(frozen=True)
 class Objective:
-    """How a model is pre-trained.
+    """A way to pre-train a model.
 
     Attributes:
         family: The model_type.
-        segments: What --objective of create_pretraining_data.py is.
-        config: Keys that its config has besides.
+        segments: Value of --objective for create_pretraining_data.py.
+        config: Extra keys of its config.
         masks: Flags of create_pretraining_data.py.
-        starts_from: The objective whose weights are fine-tuned; of its own if
-            there is none.
-        after: The objective that the first two thirds of the work are of.
-        learning_rate: Of pre-training.
+        starts_from: The objective whose weights are fine-tuned; by default its
+            own.
+        after: The objective of the first two thirds of the work, if any.
+        learning_rate: Learning rate of pre-training.
     """
 
     family: str
@@ -129,11 +129,11 @@ OBJECTIVES = {
         "sop",
         {"generator_hidden_size": 0.25, "generator_layers": 1.0},
         ("--mask_share=0.85", "--random_share=0"),
-        # At 1e-3 the discriminator comes to give all texts one vector.
+        # At 1e-3 the discriminator collapses to one vector for all texts.
         learning_rate=3e-4,
     ),
 }
-# Weights that nothing pre-trained, of the encoders of the objectives.
+# Random weights, for the encoders of the objectives.
 _RANDOM = {
     "random": OBJECTIVES["bert"],
     "random_ltr": OBJECTIVES["ltr_no_nsp"],
@@ -144,12 +144,12 @@ _RANDOM = {
 
 
 def folder() -> pathlib.Path:
-    """Where everything is."""
+    """Returns the output folder."""
     return pathlib.Path(_OUTPUT_DIR.value)
 
 
 def vocabulary() -> str:
-    """Learns the vocabulary; returns the flag that names it."""
+    """Learns the vocabulary; returns its flag."""
     if _START.value:
         return f"--vocab_file={_START.value}/vocab.txt"
     target = folder() / "vocab.txt"
@@ -162,7 +162,7 @@ def vocabulary() -> str:
 
 
 def model_sizes() -> dict[str, int]:
-    """Returns what a config says of the model's size."""
+    """Returns the config keys of the model's size."""
     size = _HIDDEN_SIZE.value
     of_flags = {
         "vocab_size": _VOCAB_SIZE.value,
@@ -180,12 +180,13 @@ def model_sizes() -> dict[str, int]:
 
 
 def write_config(name: str, dropout: float) -> str:
-    """Writes the config of an objective; returns the flag that names it.
+    """Writes the config of an objective; returns its flag.
 
-    What reads so little text needs no dropout; a task has less.
+    With so little text, pre-training needs no dropout; tasks have even less
+    text.
     """
     objective = (OBJECTIVES | _RANDOM)[name]
-    # The original's configs have no model_type; Hugging Face's of BERT have.
+    # Configs of the original have no model_type; Hugging Face's have one.
     is_bert = objective.family == "bert"
     config = {
         **({} if is_bert else {"model_type": objective.family}),
@@ -196,14 +197,14 @@ def write_config(name: str, dropout: float) -> str:
     }
     path, text = folder() / f"{name}_{dropout}.json", json.dumps(config)
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Another of these, for other objectives, may be reading it.
+    # A parallel run with other objectives may be reading the file.
     if not path.exists() or path.read_text() != text:
         files.write_text(path, text)
     return f"--bert_config_file={path}"
 
 
 def records(objective: Objective) -> pathlib.Path:
-    """Makes the records of an objective; those of equal flags once."""
+    """Creates the records of an objective, once for equal flags."""
     name = "_".join(["records", objective.segments, *objective.masks[:1]])
     target = folder() / name.replace("--", "").replace("=", "_")
     commands.run(
@@ -218,12 +219,12 @@ def records(objective: Objective) -> pathlib.Path:
 
 
 def predictions() -> int:
-    """Returns how many words of a row are masked."""
+    """Returns the number of masked words per sequence."""
     return round(_MASKED_SHARE * _LENGTH.value)
 
 
 def flops(name: str) -> float:
-    """Returns the operations for a row without padding."""
+    """Returns the operations for a sequence without padding."""
     from bert_tf.encoders import families
     from bert_tf.training import accelerators
 
@@ -274,9 +275,9 @@ def pretrained(name: str, share: float = 1) -> pathlib.Path:
 def fine_tuned(
     name: str, task: str, rate: str, passes: str, seed: str, *, is_trial: bool
 ) -> float:
-    """Fine-tunes a model; returns its score in per cent.
+    """Fine-tunes a model; returns its score in percent.
 
-    A trial leaves out some of the training examples, and is scored on these.
+    A trial holds out some of the training examples, and is scored on them.
     """
     run = f"{'trial' * is_trial}{rate}-{passes}-{seed}"
     target = folder() / name / task / run
@@ -299,7 +300,7 @@ def fine_tuned(
 
 
 def tables(name: str, *, is_trial: bool) -> list[str]:
-    """Writes the tables of a task; returns the flags that say how they are."""
+    """Writes the tables of a task; returns the flags that describe them."""
     task, place = TASKS[name], folder() / "tables" / name
     data_dir = _DATA_DIR.value
     commands.check_same(place, f"{data_dir}\n{_MAX_TRAIN_EXAMPLES.value}\n")
@@ -327,7 +328,7 @@ def tables(name: str, *, is_trial: bool) -> list[str]:
 
 
 def scores(name: str, task: str) -> list[float]:
-    """Returns those of all seeds, by what is best where held out."""
+    """Returns the scores of all seeds, with the best held-out settings."""
     trials = {
         how: fine_tuned(name, task, *how, "0", is_trial=True)
         for how in itertools.product(_RATES.value, _PASSES.value)
@@ -340,13 +341,13 @@ def scores(name: str, task: str) -> list[float]:
     ]
 
 
-# ---- What is shown -----------------------------------------------------------
+# ---- Output ------------------------------------------------------------------
 
 
 def learning_curve(name: str) -> dict[float, float]:
-    """Returns nats a predicted piece, by the share of the work done.
+    """Returns the loss in nats per predicted token, by the share of the work.
 
-    ELECTRA's pieces are those that its generator predicts.
+    For ELECTRA, these are the tokens that its generator predicts.
     """
     objective = OBJECTIVES[name]
     file = pretrained(name) / "metrics.jsonl"
@@ -362,7 +363,7 @@ def learning_curve(name: str) -> dict[float, float]:
 
 
 def draw(found: Mapping[str, Mapping[str, list[float]]], path: str) -> None:
-    """Writes a picture: pre-training's curves, and the scores of each task."""
+    """Plots the curves of pre-training, and the scores of each task."""
     plots = importlib.import_module("matplotlib.pyplot")
     figure, (curves, *tasks) = plots.subplots(
         1,
@@ -374,7 +375,7 @@ def draw(found: Mapping[str, Mapping[str, list[float]]], path: str) -> None:
     curves.set_ylabel("nats a predicted piece")
     for axis, task in zip(tasks, _TASKS.value, strict=True):
         axis.set_xlabel(f"score on {task}'s {TASKS[task].scored} set")
-        # One row for each name, the same in all: told once.
+        # All plots have the same rows: labels are on the first one only.
         axis.set_yticks(range(len(found)), [*found] if axis is tasks[0] else [])
         axis.set_ylim(len(found) - 0.5, -0.5)
     for row, (name, of_tasks) in enumerate(found.items()):
@@ -396,7 +397,7 @@ def _summary(values: list[float]) -> tuple[float, float]:
 
 
 def check_input() -> None:
-    """Ends, before hours of work, where something will be missing then."""
+    """Exits if inputs are missing, before hours of work."""
     names = (_OBJECTIVES, [*OBJECTIVES, *_RANDOM]), (_TASKS, [*TASKS])
     for flag, known in names:
         for name in flag.value:
@@ -444,13 +445,13 @@ def check_input() -> None:
             )
         for split in ("train", TASKS[name].scored):
             path = small_tasks.source(TASKS[name], _DATA_DIR.value, split)
-            # Those of docstrings are made.
+            # The files of docstrings are generated.
             if name != "docstrings" and not path.exists():
                 raise SystemExit(f"error: there is no {path}, of {name}.")
 
 
 def main(_: list[str]) -> None:
-    """Makes what is missing, then prints the table."""
+    """Makes the missing runs, then prints the table."""
     check_input()
     chosen = _OBJECTIVES.value or [*OBJECTIVES, *_RANDOM]
     found = {

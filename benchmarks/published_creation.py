@@ -1,10 +1,10 @@
-"""The original's data creation in plain Python, to measure ours against.
+"""The original's data creation in plain Python, as a baseline for ours.
 
-The algorithm as google-research/bert published it (create_pretraining_data.py
-and tokenization.py, 2018-2019), and as it computes it: all documents in memory
-as lists of strings, words split character by character and nothing remembered
-of them, masks chosen token by token, which asks absl for a flag each time, and
-one `tf.train.Example` after another.
+The algorithm of google-research/bert (create_pretraining_data.py and
+tokenization.py, 2018-2019), with the same costs: all documents in memory as
+lists of strings, words split character by character without a cache, masks
+chosen token by token, which reads an absl flag each time, and one
+`tf.train.Example` after another.
 """
 
 import collections
@@ -46,7 +46,7 @@ def create(
     settings: pretraining_sequences.Settings,
     path: str,
 ) -> int:
-    """Writes the records of a text; returns how many there are."""
+    """Writes the records of a text; returns their number."""
     rng = random.Random(12345)
     documents: Documents = [[]]
     for line in lines:
@@ -103,7 +103,7 @@ def _of_document(
                     second.extend(sentence)
                     if len(second) >= wanted:
                         break
-                # The sentences after the cut go into the next pair.
+                # The sentences after the cut are used in the next pair.
                 place -= len(chunk) - cut
             else:
                 for sentence in chunk[cut:]:

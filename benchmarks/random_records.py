@@ -1,4 +1,4 @@
-"""Records of random text, for benchmarks of what reads them."""
+"""Records of random text, for benchmarks of readers."""
 
 import pathlib
 

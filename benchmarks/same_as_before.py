@@ -1,14 +1,14 @@
-r"""Proves that a change of the code changed nothing that users get.
+r"""Checks that a change of the code does not change any output for users.
 
     python -m benchmarks.same_as_before --before=FOLDER --parts=flags,records
 
-FOLDER is a checkout of the commit before; beside it runs this one, or that of
---after. The scripts at the root of both run as users run them, each in a
-process of its own, on the same small inputs: flags and help pages, records,
-checkpoints after 50 steps, results of fine-tuning, answers of exports, and what
-the other scripts write must be equal to the last bit. It needs the folder of
-real data that the tests use. Prints a row for each run with its first
-difference, and ends with exit code 1 if one was not expected.
+FOLDER is a checkout of the earlier commit; it is compared with this checkout,
+or with that of --after. The scripts at the root of both run as users run them,
+each in a separate process, on the same small inputs: flags and help pages,
+records, checkpoints after 50 steps, results of fine-tuning, answers of exports,
+and outputs of the other scripts must be equal to the last bit. Needs the folder
+of test data. Prints a row for each run with its first difference, and exits
+with 1 if a difference was not expected.
 """
 
 import collections
@@ -45,14 +45,14 @@ _JOBS = flags.DEFINE_integer("jobs", 2, "Runs at a time.", lower_bound=1)
 
 _HERE = pathlib.Path(__file__).resolve().parents[1]
 
-# Where all computes, in silence.
+# Computes on CPUs only, without log messages of TensorFlow.
 _ON_CPUS = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 # ---- Runs -------------------------------------------------------------------
 
 
 class _Lab:
-    """Runs scripts of two checkouts, each once, and keeps what they wrote."""
+    """Runs scripts of two checkouts, each once, and keeps their outputs."""
 
     def __init__(self, folder: pathlib.Path, *sides: comparison.Side):
         self.before, self.after = sides
@@ -64,7 +64,7 @@ class _Lab:
         inputs.write(folder / "inputs", self._data)
 
     def old_name(self, script: str) -> str:
-        """Returns what a script was called before."""
+        """Returns the name of a script in the first checkout."""
         for text in expected.TEXTS:
             is_there = (self.before.checkout / text.old).is_file()
             if text.new == f"{script}.py" and is_there:
@@ -72,7 +72,7 @@ class _Lab:
         return script
 
     def scripts(self) -> list[str]:
-        """All scripts at the roots, as they are called after."""
+        """Returns all scripts at the roots, by their names in the second."""
         names = {path.name for path in self.after.checkout.glob("*.py")}
         for path in self.before.checkout.glob("*.py"):
             new = [x.new for x in expected.TEXTS if x.old == path.name]
@@ -80,7 +80,7 @@ class _Lab:
         return sorted(name.removesuffix(".py") for name in names)
 
     def run_all(self, wanted: Iterable[runs.Run], jobs: int) -> None:
-        """Runs both sides, and of the first what others read."""
+        """Runs both sides, including the runs of the first that others read."""
         todo: dict[tuple[str, str], tuple[comparison.Side, runs.Run]] = {}
 
         def add(side: comparison.Side, run: runs.Run) -> None:
@@ -95,7 +95,7 @@ class _Lab:
         done: dict[tuple[str, str], concurrent.futures.Future[None]] = {}
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             for number, (key, (side, run)) in enumerate(todo.items()):
-                # They were begun before, so that no waiting lasts for ever.
+                # They were submitted earlier, so waiting cannot deadlock.
                 awaited = [
                     done[self.before.name if x == "before" else side.name, name]
                     for x, name in run.needs
@@ -143,7 +143,7 @@ class _Lab:
         print(f"{seconds}  {label}, {now - began:.0f} s\n", end="", flush=True)
 
     def _command(self, side: comparison.Side, run: runs.Run) -> list[str]:
-        """The same flags for both sides, but for the folders of their own."""
+        """Returns a command that differs between sides only in its folders."""
         own = run.script
         if (_HERE / "benchmarks" / "same" / f"{own}.py").exists():
             path = str(_HERE / "benchmarks" / "same" / f"{own}.py")
@@ -171,7 +171,7 @@ class _Lab:
 
 
 class _Outputs:
-    """Where the runs of a side wrote, by their names."""
+    """The output folders of a side's runs, by name."""
 
     def __init__(self, work: pathlib.Path):
         self._work = work
@@ -181,7 +181,7 @@ class _Outputs:
 
 
 def _environment() -> dict[str, str]:
-    """That of the user, without what names other modules or devices."""
+    """Returns the environment without module paths and devices."""
     left = {"PYTHONPATH", "PYTHONSAFEPATH", "TF_CONFIG"}
     own = {k: v for k, v in os.environ.items() if k not in left}
     return own | _ON_CPUS
@@ -191,7 +191,7 @@ def _environment() -> dict[str, str]:
 
 
 def _compare(lab: _Lab, run: runs.Run) -> comparison.Verdict:
-    """Compares a run; one that did not end as it must is different."""
+    """Compares a run; an unexpected exit code is a difference."""
     if run.name in lab.failed:
         return comparison.Verdict(difference=lab.failed[run.name])
     return comparison.compare(
@@ -202,8 +202,8 @@ def _compare(lab: _Lab, run: runs.Run) -> comparison.Verdict:
 
 
 def _show(lab: _Lab, wanted: list[runs.Run]) -> bool:
-    """Prints a row for each run; returns whether all is as it must be."""
-    # First all, as TensorFlow has something to say when it is imported.
+    """Prints a row for each run; returns whether all are as expected."""
+    # All comparisons come first, as importing TensorFlow prints messages.
     verdicts = {run: _compare(lab, run) for run in wanted}
     print(f"\n{'part':12} {'run':30} {'files':>5}  result")
     meant: collections.Counter[str] = collections.Counter()
@@ -250,7 +250,7 @@ def _checkout(flag: str, folder: str) -> pathlib.Path:
 
 
 def _choose(every: list[runs.Run]) -> list[runs.Run]:
-    """Returns the runs that --parts names."""
+    """Returns the runs that --parts selects."""
     wanted: set[str] = set()
     for pattern in _PARTS.value:
         found = {
@@ -268,8 +268,8 @@ def _choose(every: list[runs.Run]) -> list[runs.Run]:
 
 
 def main(_):
-    """Runs both checkouts and prints what differs."""
-    os.environ.update(_ON_CPUS)  # TensorFlow reads what differs.
+    """Runs both checkouts and prints the differences."""
+    os.environ.update(_ON_CPUS)  # The comparison also uses TensorFlow.
     before = _checkout("before", _BEFORE.value)
     after = _checkout("after", _AFTER.value or str(_HERE))
     folder = pathlib.Path(_FOLDER.value or tempfile.mkdtemp()).resolve()

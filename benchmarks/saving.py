@@ -1,18 +1,17 @@
-"""Times pre-training steps while a checkpoint is written, and without.
+"""Times pre-training steps during a save in the background, and without.
 
     python -m benchmarks.saving --model=base --batch=8 --rounds=5
     python -m benchmarks.saving --model=base --batch=8 --rounds=5 --threads=1
 
-The steps are run_pretraining.py's, and so is the checkpoint: weights and
-moments. In each round some steps are made alone, then a save begins in the
-background and steps go on until it is written; then one is written in the
-foreground. With `--threads=1` the steps leave the other processors alone, as
-those of an accelerator do; without it they want all of them.
+The steps and the checkpoint, with weights and moments, are those of
+run_pretraining.py. In each round, several steps run alone; then a save starts
+in the background, and steps continue until it is complete; then a save runs in
+the foreground. With `--threads=1`, the steps leave the other cores idle, as the
+steps of an accelerator do; without it they use all cores.
 
-Prints the medians: of a step alone and of one with a save under way from its
-first to its last moment or nearly so, their ratio, how long the steps stand
-still for either kind of save, what the copy adds to the process, and whether
-the files are the same, byte for byte.
+Prints the medians: a step alone, and a step during almost all of which a save
+is in progress; their ratio; how long either kind of save blocks the steps; the
+memory of the copy; and whether the files are equal, byte for byte.
 """
 
 import pathlib
@@ -41,7 +40,7 @@ _FOLDER = flags.DEFINE_string(
 
 
 class Round(NamedTuple):
-    """What one round took: seconds, and bytes of the copy."""
+    """The measurements of a round: seconds, and bytes of the copy."""
 
     alone: float
     saving: float
@@ -53,7 +52,7 @@ class Round(NamedTuple):
 
 
 def measure(step: Any, state: Any, folder: pathlib.Path) -> Round:
-    """Makes one round."""
+    """Runs one round."""
     from bert_tf.training import background
 
     alone = _seconds(step, _STEPS.value) / _STEPS.value
@@ -69,7 +68,7 @@ def measure(step: Any, state: Any, folder: pathlib.Path) -> Round:
         writer.wait()
         writing = time.perf_counter() - began
     kept = _contents(prefix)
-    # The state of then, but for what the steps have changed since.
+    # Steps have changed the state since, so this must differ from `kept`.
     began = time.perf_counter()
     own = state.save(str(folder / "foreground"))
     foreground = time.perf_counter() - began

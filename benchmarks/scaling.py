@@ -1,25 +1,26 @@
-"""Predicts how fast BERT pre-trains on devices that are not at hand.
+"""Predicts the pre-training speed of BERT on other devices.
 
     python -m benchmarks.scaling
     python -m benchmarks.scaling --device=H100 --devices=8 --model=large \
         --batch_size=65536 --micro_batch=64 --length=128 --steps=7038
 
 Without flags it compares the model with published speeds and prints the error;
-then it predicts phase 1 and 2 of the large-batch recipe on several clusters.
+then it predicts phases 1 and 2 of the large-batch recipe on several clusters.
 
-The model, a roofline in four terms:
-- matrix products: FLOPs that are computed, at a share of the device's peak
-  that falls for small micro-batches;
-- everything between the products: bytes through memory, at a share of its
+The model, a roofline with four terms:
+- matrix products: computed FLOPs, at a fraction of the device's peak that
+  decreases for small micro-batches;
+- everything between the products: memory traffic, at a fraction of the memory
   bandwidth;
-- the update: weights, moments and gradients through memory, once a step;
-- the all-reduce of the gradients, a ring over the slowest link. As the
-  training loop makes one of all gradients at the end, none of it is hidden.
-The shares are fitted to the two speeds of one A100; the rest of the published
-table tests the model, and `python -m benchmarks.scaling_here` tests its first
-three terms on the machine that it runs on. It knows no stragglers, no waiting
-for input, no saving and no starting, which grow with the number of hosts: the
-more devices, the more it is a bound from above.
+- the update: memory traffic of weights, moments and gradients, once per step;
+- the all-reduce of the gradients, a ring over the slowest link. As the training
+  loop reduces all gradients in one operation at the end, it does not overlap
+  with computation.
+The fractions are fitted to the two speeds of a single A100. The rest of the
+published table tests the model, and `python -m benchmarks.scaling_here` tests
+its first three terms on the local machine. The model ignores stragglers,
+waiting for input, saving and startup, which grow with the number of hosts: the
+more devices, the more it is an upper bound.
 """
 
 import dataclasses
@@ -44,12 +45,13 @@ _MODELS = os.path.join(os.path.dirname(__file__), "..", "configs", "models")
 
 @dataclasses.dataclass(frozen=True)
 class Shares:
-    """What is reached of a device's peaks.
+    """The fractions of a device's peaks that are reached.
 
     Attributes:
-        products: Share of its FLOP/s that large matrix products reach.
-        memory: Share of its bandwidth.
-        half_rows: Tokens at which products reach half of their share.
+        products: Fraction of the FLOP/s, for large matrix products.
+        memory: Fraction of the memory bandwidth.
+        half_rows: Number of tokens at which products reach half of their
+            fraction.
     """
 
     products: float
@@ -57,10 +59,10 @@ class Shares:
     half_rows: float
 
 
-# Two fitted, see the module's docstring, and one assumed.
+# Two are fitted, see the module's docstring, and one is assumed.
 GPU = Shares(0.5992, 0.4849, 500.0)
-# GPUs of a node have links of their own; nodes are joined by one of these for
-# each GPU, of 200 Gbit/s.
+# GPUs of a node have direct links; nodes are connected by one link of 200
+# Gbit/s per GPU.
 NODE = 8
 NETWORK = 25e9
 
@@ -82,14 +84,14 @@ class Run:
     """One phase of pre-training on a cluster.
 
     Attributes:
-        config: The model's.
-        device: Of which the cluster is made.
-        count: How many devices.
-        length: Tokens of a sequence, none of them padding.
-        micro_batch: Sequences on a device at a time.
-        accumulate: Micro-batches a step.
-        dtype: Of the activations.
-        shares: Of the peaks.
+        config: Config of the model.
+        device: Device type of the cluster.
+        count: Number of devices.
+        length: Tokens per sequence, without padding.
+        micro_batch: Sequences per device and micro-batch.
+        accumulate: Micro-batches per step.
+        dtype: Dtype of the activations.
+        shares: Fractions of the peaks.
     """
 
     config: modeling.BertConfig
@@ -103,16 +105,16 @@ class Run:
 
     @property
     def predictions(self) -> int:
-        """Masked words of a sequence."""
+        """Masked words per sequence."""
         return 20 if self.length == 128 else round(0.15 * self.length)
 
     @property
     def batch_size(self) -> int:
-        """Sequences of a step."""
+        """Sequences per step."""
         return self.count * self.micro_batch * self.accumulate
 
     def product_seconds(self) -> float:
-        """Of the matrix products of a micro-batch."""
+        """Seconds of the matrix products of a micro-batch."""
         rows = self.micro_batch * self.length
         flops = accelerators.training_flops(
             self.config,
@@ -125,7 +127,7 @@ class Run:
         return flops / (share * self.device.flops[self.dtype])
 
     def memory_seconds(self) -> float:
-        """Of what is read and written between the products."""
+        """Seconds of memory traffic between the products."""
         memory = memory_use.training_memory(
             self.config,
             self.micro_batch,
@@ -133,18 +135,18 @@ class Run:
             self.predictions,
             self.dtype,
         )
-        # What is kept is written and read once in each pass, and the backward
-        # pass makes as much again.
+        # Stored activations are written and read once per pass, and the
+        # backward pass has as much again.
         moved = 4 * memory.activations
         return moved / (self.shares.memory * self.device.bandwidth)
 
     def update_seconds(self) -> float:
-        """Of LAMB: weights and moments in and out, gradients in, norms."""
+        """Seconds of LAMB: weights, moments (in and out), gradients, norms."""
         weights = 4 * accelerators.parameters(self.config)
         return 10 * weights / (self.shares.memory * self.device.bandwidth)
 
     def reduce_seconds(self) -> float:
-        """Of the all-reduce of the gradients."""
+        """Seconds of the all-reduce of the gradients."""
         if self.count == 1:
             return 0.0
         gradients = 4 * accelerators.parameters(self.config)
@@ -154,17 +156,17 @@ class Run:
         return 2 * (self.count - 1) / self.count * gradients / link
 
     def step_seconds(self) -> float:
-        """Of a whole step."""
+        """Seconds of a whole step."""
         part = self.product_seconds() + self.memory_seconds()
         rest = self.update_seconds() + self.reduce_seconds()
         return self.accumulate * part + rest
 
     def speed(self) -> float:
-        """Sequences a second."""
+        """Sequences per second."""
         return self.batch_size / self.step_seconds()
 
     def memory(self) -> memory_use.Memory:
-        """Of a device."""
+        """Returns the memory use of a device."""
         return memory_use.training_memory(
             self.config,
             self.micro_batch,
@@ -175,7 +177,7 @@ class Run:
         )
 
     def utilization(self) -> float:
-        """Share of the peak that the model's FLOPs take."""
+        """Returns the model FLOPs utilization: required over peak FLOP/s."""
         sequences = self.micro_batch * self.accumulate
         flops = accelerators.training_flops(
             self.config,
@@ -189,13 +191,13 @@ class Run:
 
 
 def load(name: str) -> modeling.BertConfig:
-    """Returns the config of a released shape."""
+    """Returns the config of a released model."""
     path = os.path.join(_MODELS, f"{name}.json")
     return modeling.BertConfig.from_json_file(path)
 
 
 def find(name: str) -> accelerators.Device:
-    """Returns a device of the table; ValueError if it has none."""
+    """Returns a device of the table; ValueError if it is missing."""
     device = accelerators.find(name)
     if device is None:
         names = ", ".join(known.name for known in accelerators.DEVICES)
@@ -206,7 +208,7 @@ def find(name: str) -> accelerators.Device:
 
 
 def compare() -> list[tuple[str, float, float]]:
-    """Returns (what, published, predicted) of NVIDIA's table."""
+    """Returns (name, published, predicted) for each row of NVIDIA's table."""
     large, a100 = load("large"), find("A100-SXM4-80GB")
     rows = []
     for (count, length, micro, accumulate), speed in PUBLISHED.items():

@@ -1,10 +1,10 @@
-"""Tests the model of scaling.py on the machine that this runs on.
+"""Tests the model of scaling.py on the local machine.
 
     python -m benchmarks.scaling_here
 
-Times run_pretraining.py's step of several shapes in float32, each in a process
-of its own. Two of them say how fast products and memory are here; the time of
-the others is predicted from that. Prints the errors.
+Times run_pretraining.py's step for several shapes in float32, each in a
+separate process. Two shapes determine the speed of products and memory; the
+time of the others is predicted from it. Prints the errors.
 """
 
 import dataclasses
@@ -30,13 +30,13 @@ PREDICTED = (
     ("small", 8, 512),
     ("base", 2, 512),
 )
-# Of which FLOPs and bytes are the seconds.
+# A device on which FLOPs and bytes equal seconds.
 _UNIT = accelerators.Device("here", {"float32": 1.0}, 1.0, 1.0, 1.0)
 _WHOLE = scaling.Shares(1.0, 1.0, 0.0)
 
 
 def run_of(model: str, batch: int, length: int) -> scaling.Run:
-    """Returns a step of that shape, on a device of 1 FLOP/s and 1 byte/s."""
+    """Returns a step of a shape, on a device of 1 FLOP/s and 1 byte/s."""
     config = scaling.load(model)
     return scaling.Run(
         config, _UNIT, 1, length, batch, 1, dtype="float32", shares=_WHOLE
@@ -44,12 +44,12 @@ def run_of(model: str, batch: int, length: int) -> scaling.Run:
 
 
 def work(run: scaling.Run) -> tuple[float, float]:
-    """Returns the FLOPs of a step, and the bytes that go through memory."""
+    """Returns the FLOPs and the memory traffic in bytes of a step."""
     return run.product_seconds(), run.memory_seconds() + run.update_seconds()
 
 
 def fit(works: list[tuple[float, float]], seconds: list[float]) -> np.ndarray:
-    """Returns the seconds of a FLOP and of a byte, from two steps."""
+    """Returns the seconds per FLOP and per byte, from two steps."""
     found = np.linalg.solve(np.array(works), np.array(seconds))
     if (found <= 0).any():
         raise SystemExit(
@@ -60,7 +60,7 @@ def fit(works: list[tuple[float, float]], seconds: list[float]) -> np.ndarray:
 
 
 def measure(model: str, batch: int, length: int) -> float:
-    """Returns the seconds of a step, in a process of its own."""
+    """Returns the seconds of a step, in a separate process."""
     shape = json.dumps([model, batch, length])
     return float(
         own_process.last_line(

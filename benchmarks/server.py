@@ -1,17 +1,17 @@
-"""Times run_server.py with many clients against one that asks in turn.
+"""Times run_server.py with many clients, relative to a single client.
 
     python -m benchmarks.server --config=configs/models/mini.json
     python -m benchmarks.server --config=configs/models/tiny.json \
         --memory_requests=100000
 
-The model is a classifier of random weights. A request is a text of 1 to 100
-words, most of them short. First one client asks one request after the other;
-then many at once, each of which asks again as soon as it is answered; then as
-many, which together ask three times as often as the one could. Prints requests
-per second and latencies in milliseconds, and their ratios to the one client's;
-then, of --memory_requests, the server's memory as they go. Clients share the
-processors with the server, so they are as plain as can be: sockets that write
-bytes made before.
+The model is a classifier with random weights. A request is a text of 1 to 100
+words, most of them short. First, one client sends requests one after the other;
+then many clients run in parallel, each sending its next request as soon as it
+is answered; then the same number of clients send three times the request rate
+of the single client in total. Prints requests/s and latencies in milliseconds,
+and their ratios to the single client's; then the server's memory during
+--memory_requests requests. Clients share the processors with the server, so
+they are minimal: sockets that write prepared bytes.
 """
 
 import asyncio
@@ -52,24 +52,24 @@ _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 _LONGEST, _USUAL = 100, 15  # words
 _LENGTH = 128
-_RATE = 3  # times what one client asks
-_LOOKS = 10  # at the memory
+_RATE = 3  # times the rate of one client
+_LOOKS = 10  # memory measurements
 
 
 @dataclasses.dataclass(frozen=True)
 class Load:
-    """What was measured: requests per second, and seconds of each."""
+    """The measurements of a load: requests/s, and seconds of each request."""
 
     rate: float
     latencies: list[float]
 
     @property
     def median(self) -> float:
-        """Of the latencies, in seconds."""
+        """The median latency, in seconds."""
         return statistics.median(self.latencies)
 
     def __str__(self):
-        """A row of the table."""
+        """Formats a row of the table."""
         p99 = float(np.quantile(self.latencies, 0.99))
         return (
             f"{self.rate:8.1f} per second, median {1000 * self.median:7.1f} "
@@ -78,7 +78,7 @@ class Load:
 
 
 def _export(folder: str) -> None:
-    """Writes a classifier of random weights."""
+    """Exports a classifier with random weights."""
     config = modeling.BertConfig.from_json_file(str(_ROOT / _CONFIG.value))
     words = [f"w{i}" for i in range(config.vocab_size - len(_SPECIAL))]
     made = saved_model.classifier(
@@ -94,7 +94,7 @@ def _export(folder: str) -> None:
 
 @contextlib.contextmanager
 def _serve(folder: str) -> Iterator[tuple[subprocess.Popen, str]]:
-    """Runs the server; returns its process and its address."""
+    """Runs the server; yields its process and its address."""
     command = [
         *(sys.executable, "run_server.py", "--port=0"),
         *(f"--model={folder}/model", *_SERVER_FLAGS.value),
@@ -126,7 +126,7 @@ def _texts(count: int, seed: int) -> list[str]:
 
 
 def _requests(texts: Sequence[str], address: str) -> list[bytes]:
-    """Returns a request of each text, as it goes through a socket."""
+    """Returns a request for each text, as bytes for a socket."""
     host = urllib.parse.urlsplit(address).netloc
     bodies = [json.dumps({"instances": [text]}).encode() for text in texts]
     return [
@@ -138,7 +138,7 @@ def _requests(texts: Sequence[str], address: str) -> list[bytes]:
 
 
 async def _answer(reader: asyncio.StreamReader) -> None:
-    """Reads an answer; RuntimeError for what is none to a good request."""
+    """Reads an answer; RuntimeError if it is not a success."""
     head = await reader.readuntil(b"\r\n\r\n")
     found = re.search(rb"(?i)\r\ncontent-length: (\d+)\r\n", head)
     if not head.startswith(b"HTTP/1.1 200 ") or not found:
@@ -149,13 +149,13 @@ async def _answer(reader: asyncio.StreamReader) -> None:
 async def _ask(
     address: str, texts: Sequence[str], clients: int, rate: float
 ) -> Load:
-    """Asks texts; each client one after the other.
+    """Sends requests; each client sends one after the other.
 
     Args:
-        address: Of the server.
-        texts: One a request.
-        clients: How many ask at once.
-        rate: Requests per second, as they come by chance; 0 for no pause.
+        address: Address of the server.
+        texts: One text per request.
+        clients: Number of parallel clients.
+        rate: Requests per second, at random times; 0 for no pauses.
     """
     parts = urllib.parse.urlsplit(address)
     waiting = iter(_requests(texts, address))
@@ -181,7 +181,7 @@ async def _ask(
 
 
 def _memory(process: subprocess.Popen) -> float:
-    """Returns the memory that a process holds, in MB."""
+    """Returns the memory of a process, in MB."""
     status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
     found = re.search(r"VmRSS:\s+(\d+) kB", status)
     return int(found[1]) / 1024 if found else float("nan")
@@ -215,7 +215,7 @@ async def _watch_memory(process: subprocess.Popen, address: str) -> None:
 
 
 def main(_):
-    """Runs it."""
+    """Runs the benchmark."""
     with tempfile.TemporaryDirectory() as folder:
         _export(folder)
         with _serve(folder) as (process, address):

@@ -1,27 +1,27 @@
-r"""Times exports from raw text against ONNX Runtime on the same weights.
+r"""Times exports on raw text against ONNX Runtime with the same weights.
 
     python -m benchmarks.serving --vocab_file=/data/bert_uncased/vocab.txt \
         --bert_config_file=configs/models/base.json
     python -m benchmarks.serving --vocab_file=/data/bert_uncased/vocab.txt \
         --bert_config_file=minilm.json --others --shapes "1 x 32" "1 x 128"
 
-A classifier of random weights is written by transformers, exported by
-export_saved_model.py, and converted for ONNX Runtime, whose own optimizer fuses
-attention, GELU and layer norm. Both answer the same texts in turn, in one
-process: ours with its own tokenizer in the graph, ONNX Runtime with that of the
-Rust library `tokenizers`. Printed are medians of milliseconds of processor
-time (of several --threads, which may wait for each other, of a clock), and for
-each model the median of its times over ONNX Runtime's that were taken next to
-them. `--before` names a SavedModel that is timed as well, of whatever weights.
-`--others` times models of ids too, each with the tokenizer of the Rust library:
-ours for LiteRT, in float32 and int8, and ONNX Runtime's own dynamic int8 of its
-model. Those in int8 need not agree: how far probabilities are off is printed.
+transformers writes a classifier with random weights, which
+export_saved_model.py exports. It is also converted for ONNX Runtime, whose own
+optimizer fuses attention, GELU and layer norm. Both answer the same texts in
+turn, in one process: ours with its own tokenizer in the graph, ONNX Runtime
+with the tokenizer of the Rust library `tokenizers`. Prints medians of
+milliseconds of CPU time (wall-clock time with several --threads, which may wait
+for each other), and for each model the median of the ratio of its times to
+those of ONNX Runtime measured next to them. `--before` names a SavedModel to
+time as well, with any weights. `--others` also times models of ids, each with
+the Rust tokenizer: ours for LiteRT, in float32 and int8, and ONNX Runtime's own
+dynamic int8 of its model. Those in int8 need not agree: their deviation in
+probabilities is printed.
 
-oneDNN keeps kernels as it computes with them, as it does for run_server.py;
-`--no-keep_kernels` is how TensorFlow computes where it is not told to.
-`TF_ENABLE_ONEDNN_OPTS=0` in the environment is how it does where oneDNN is off
-by default. Needs bert-tf[parity,huggingface,onnx] and, for `--others`,
-bert-tf[litert].
+oneDNN caches constant weights, as it does in run_server.py; `--no-keep_kernels`
+is TensorFlow's default. `TF_ENABLE_ONEDNN_OPTS=0` in the environment is the
+default on machines where oneDNN is off. Needs bert-tf[parity,huggingface,onnx]
+and, for `--others`, bert-tf[litert].
 """
 
 import argparse
@@ -38,7 +38,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
-# Texts of so many pieces each, [CLS] and [SEP] included.
+# Lengths of the texts in tokens, including [CLS] and [SEP].
 SHAPES = {
     "1 x 8": [8],
     "1 x 32": [32],
@@ -53,21 +53,21 @@ SHAPES = {
     ],
 }
 _LEAST_SECONDS = 0.05
-# Several threads of ONNX Runtime wait for more work in a loop, which takes a
-# processor from who comes next.
+# Threads of ONNX Runtime spin while they wait for work, which takes a core from
+# the next model.
 _PAUSE = 0.3
 KEEP = "TF_ONEDNN_ASSUME_FROZEN_WEIGHTS"
-# What all others are compared with.
+# The reference for all others.
 _OTHER = "onnxruntime"
 
 Answer = Callable[[Sequence[str]], np.ndarray]
-# What makes rows of ids, with attention_mask and type_ids.
+# Tokenizes texts; results have ids, attention_mask and type_ids.
 Tokenize = Callable[[Sequence[str]], Any]
 Key = TypeVar("Key")
 
 
 def main() -> None:
-    """Makes both models, checks that they agree, and times them."""
+    """Creates both models, checks that they agree, and times them."""
     flags = _flags()
     os.environ[KEEP] = str(int(flags.keep_kernels))
     with tempfile.TemporaryDirectory() as temporary:
@@ -140,7 +140,7 @@ def _write_weights(flags: argparse.Namespace, folder: pathlib.Path) -> None:
 
     torch.manual_seed(0)
     config = transformers.BertConfig.from_json_file(flags.bert_config_file)
-    # ONNX Runtime fuses this form only.
+    # ONNX Runtime fuses only this form.
     config.hidden_act = "gelu"
     config.num_labels = 2
     model = transformers.BertForSequenceClassification(config)
@@ -166,7 +166,7 @@ def _export(
 
 
 def load(folder: pathlib.Path, threads: int) -> Answer:
-    """Returns what answers raw texts by a SavedModel of ours."""
+    """Returns a function that answers raw texts by our SavedModel."""
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  (registers the tokenizer's op)
 
@@ -174,7 +174,7 @@ def load(folder: pathlib.Path, threads: int) -> Answer:
     tf.config.threading.set_inter_op_parallelism_threads(1)
     model = tf.saved_model.load(str(folder))
     serve = model.signatures["serving_default"]
-    # The function does not keep the variables.
+    # The function does not keep a reference to the variables.
     serve.model = model
     (text, *_) = sorted(serve.structured_input_signature[1])
 
@@ -200,7 +200,7 @@ def _others(
             folder / name / "model.tflite", tokenize, flags.threads
         )
     path = folder / "int8.onnx"
-    # The shapes of fused ops are unknown to it, and so are their types.
+    # It does not know the shapes, and so the types, of fused ops.
     quantization.quantize_dynamic(
         str(fused),
         str(path),
@@ -212,7 +212,7 @@ def _others(
 
 
 def tokenizer(vocab_file: str) -> Tokenize:
-    """Returns what makes rows of ids, as the Rust library does."""
+    """Returns a tokenizer of the Rust library."""
     import tokenizers
 
     made = tokenizers.BertWordPieceTokenizer(vocab_file)
@@ -222,7 +222,7 @@ def tokenizer(vocab_file: str) -> Tokenize:
 
 
 def load_litert(path: pathlib.Path, tokenize: Tokenize, threads: int) -> Answer:
-    """Returns what answers raw texts by a model of ours for LiteRT."""
+    """Returns a function that answers raw texts by our LiteRT model."""
     from ai_edge_litert import interpreter
 
     model = interpreter.Interpreter(
@@ -244,10 +244,10 @@ def load_litert(path: pathlib.Path, tokenize: Tokenize, threads: int) -> Answer:
 
 
 def load_onnx(path: pathlib.Path, tokenize: Tokenize, threads: int) -> Answer:
-    """Returns what answers raw texts by a model for ONNX Runtime.
+    """Returns a function that answers raw texts by an ONNX Runtime model.
 
-    Its inputs are named as ours or as those of transformers; its first output
-    are logits, unless one is named "probabilities".
+    Its inputs have our names or those of transformers; its first output is the
+    logits, unless one is named "probabilities".
     """
     import onnxruntime
 
@@ -287,7 +287,7 @@ def load_onnx(path: pathlib.Path, tokenize: Tokenize, threads: int) -> Answer:
 
 
 def _fused(folder: pathlib.Path) -> pathlib.Path:
-    """Writes the weights for ONNX Runtime, as its optimizer makes them."""
+    """Writes the weights for ONNX Runtime, optimized by its optimizer."""
     import torch
     import transformers
     from onnxruntime.transformers import optimizer
@@ -323,19 +323,19 @@ def _fused(folder: pathlib.Path) -> pathlib.Path:
 
 
 def read_words(vocab_file: str) -> list[str]:
-    """Returns the words that are one piece."""
+    """Returns the words that are a single token."""
     text = pathlib.Path(vocab_file).read_text(encoding="utf-8")
     return [x for x in text.splitlines() if x.isascii() and x.isalpha()]
 
 
 def make_texts(words: Sequence[str], lengths: Sequence[int]) -> list[str]:
-    """Returns texts of so many pieces each, [CLS] and [SEP] included."""
+    """Returns texts of given lengths in tokens, including [CLS] and [SEP]."""
     generator = np.random.default_rng(1)
     return [" ".join(generator.choice(words, n - 2)) for n in lengths]
 
 
 def _check(models: dict[str, Answer], texts: Sequence[str]) -> None:
-    """Raises AssertionError unless all in float32 answer the same."""
+    """Raises AssertionError unless all float32 models agree."""
     expected = models[_OTHER](texts)
     for name, answer in models.items():
         if name == "before":
@@ -354,9 +354,9 @@ def times_in_turn(
     clock: Callable[[], float] = time.process_time,
     pause: float = 0,
 ) -> dict[Key, list[float]]:
-    """Returns the seconds of an answer of each model, in turn.
+    """Returns the seconds of an answer for each model, measured in turn.
 
-    Before each turn is a pause of so many seconds.
+    Pauses for `pause` seconds before each turn.
     """
     start = time.perf_counter()
     for answer in models.values():

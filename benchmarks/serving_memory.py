@@ -3,11 +3,11 @@ r"""Measures the memory of a process that serves a SavedModel.
     python -m benchmarks.serving_memory --vocab_file=/data/bert_uncased.txt \
         --bert_config_file=configs/models/base.json
 
-A classifier of random weights is exported in float32 and in int8. A process
-for each, with TensorFlow and tensorflow-text and without this package, loads it
-and answers texts: one of 384 pieces, then batches of 32 of 128, --times each.
-Prints megabytes of the folder, and the most that was resident of the process:
-with TensorFlow only, with the model, and after either request.
+A classifier with random weights is exported in float32 and in int8. For each, a
+process with TensorFlow and tensorflow-text, and without this package, loads it
+and answers texts: one of 384 tokens, then batches of 32 of 128 tokens, --times
+each. Prints megabytes of the folder, and the peak resident memory of the
+process: with TensorFlow only, with the model, and after each kind of request.
 """
 
 import json
@@ -57,7 +57,7 @@ print(json.dumps(found))
 
 
 def export(path, kept):
-    """Writes a classifier of random weights."""
+    """Exports a classifier with random weights."""
     config = configuration.BertConfig.from_json_file(_CONFIG_FILE.value)
     vocabulary = vocabularies.open(_VOCAB_FILE.value, do_lower_case=True)
     model = inference.of(
@@ -72,7 +72,7 @@ def export(path, kept):
 
 
 def texts():
-    """Returns the texts of each request, of words that are one piece."""
+    """Returns the texts of each request, of words that are a single token."""
     pieces = pathlib.Path(_VOCAB_FILE.value).read_text("utf-8").split("\n")
     words = [x for x in pieces if x.isascii() and x.isalpha()]
     draw = np.random.default_rng(1)
@@ -83,7 +83,7 @@ def texts():
 
 
 def measure(path):
-    """Returns the megabytes that a process of its own took, step by step."""
+    """Returns the megabytes of a separate process, step by step."""
     done = subprocess.run(
         [sys.executable, "-c", _SERVER],
         input=json.dumps([path, texts(), _TIMES.value]),
@@ -98,7 +98,7 @@ def measure(path):
 
 
 def main(_):
-    """Measures each kind of weights."""
+    """Measures each storage format of weights."""
     steps = "folder", "TensorFlow", "loaded", *_REQUESTS
     print("weights", *(f"{x + ' MB':>14}" for x in steps))
     for kept in options.EXPORT_WEIGHTS:

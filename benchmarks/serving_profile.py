@@ -1,12 +1,13 @@
-r"""Tells which ops of an export take the time, from raw text to answers.
+r"""Profiles the ops of an export, from raw text to answers.
 
     python -m benchmarks.serving_profile --saved_model=/models/mrpc/1 \
         --vocab_file=/data/bert_uncased/vocab.txt --shapes "1 x 8" "1 x 32"
 
-The texts are those of `benchmarks.serving`, which has the times of the whole.
-For each shape: what the ops of a kind took together, in microseconds, how many
-were run, and their share; medians of --runs, on --threads (one). Ops that pass
-something on count among `others`. Kernels are kept as there.
+The texts are those of `benchmarks.serving`, which times the whole model. For
+each shape, prints the total time of each kind of op in microseconds, the number
+of ops, and the fraction of the time; medians of --runs, on --threads (one by
+default). Ops that only pass on values are counted as `others`. Constant weights
+are cached as there.
 """
 
 import argparse
@@ -22,7 +23,7 @@ _SHOWN = 12  # kinds of ops
 
 
 def main() -> None:
-    """Runs it."""
+    """Runs the benchmark."""
     flags = _flags()
     os.environ[serving.KEEP] = str(int(flags.keep_kernels))
     words = serving.read_words(flags.vocab_file)
@@ -53,7 +54,7 @@ def _flags() -> argparse.Namespace:
 def _session(threads: int) -> Any:
     import tensorflow as tf
 
-    # Only a session tells what each op took without a profiler's own time.
+    # A session reports the time of each op without a profiler's overhead.
     v1 = tf.compat.v1
     config = v1.ConfigProto(
         intra_op_parallelism_threads=threads, inter_op_parallelism_threads=1
@@ -62,7 +63,7 @@ def _session(threads: int) -> Any:
 
 
 def _load(session: Any, path: str) -> Any:
-    """Returns a function: texts -> (kind of op -> microseconds, -> number)."""
+    """Returns a function: texts -> (kind of op -> microseconds, -> count)."""
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  (registers the tokenizer's op)
 
@@ -74,7 +75,7 @@ def _load(session: Any, path: str) -> Any:
     traced = v1.RunOptions(trace_level=v1.RunOptions.SOFTWARE_TRACE)
 
     def run(texts):
-        # The first text; others are not given.
+        # The first text input; optional ones are not fed.
         feed = {
             x.name: texts if i == 0 else [""] * len(texts)
             for i, (_, x) in enumerate(inputs)

@@ -1,17 +1,16 @@
-"""Compares parts of a model kept by importance with parts kept at random.
+"""Compares shrinking a model by importance with shrinking it at random.
 
     python -m benchmarks.shrinking --init_checkpoint=/tmp/sst2_output/best \
         --data=--task_name=SST-2,--data_dir=$GLUE_DIR/SST-2
 
-The model is a fine-tuned classifier, and --data has the flags by which
-run_classifier.py was told its data, with commas between. shrink_model.py
-measures, once for each seed, which draws the examples. Then for each share of
-feed-forward units (--shares) and each number of layers (--layers) parts are
-kept by importance, at random, and of layers the lowest. Each is scored on the
-dev set as it is, and after --epochs of fine-tuning again, the whole model being
-its teacher. Prints a row for each: the score's mean and deviation over the
-seeds. The command may be stopped and repeated: what is complete is not made
-again.
+The model is a fine-tuned classifier, and --data has run_classifier.py's flags
+for its data, separated by commas. shrink_model.py measures the importance once
+for each seed, which draws the examples. Then for each fraction of feed-forward
+units (--shares) and each number of layers (--layers), parts are kept by
+importance or at random, or the lowest layers are kept. Each model is scored on
+the dev set as it is, and after --epochs of fine-tuning with the full model as
+teacher. Prints a row for each: mean and deviation of the score over the seeds.
+The command can be stopped and repeated: completed runs are reused.
 """
 
 import itertools
@@ -42,7 +41,7 @@ _EXAMPLES = flags.DEFINE_integer("max_examples", 4096, "To measure on.")
 
 
 def run(script: str, target: pathlib.Path, *options: str) -> None:
-    """Runs one of the scripts on the data, unless it was completed before."""
+    """Runs a script on the data, unless it has completed before."""
     length = f"--max_seq_length={_LENGTH.value}"
     commands.run(script, target, *options, *_DATA.value, length)
 
@@ -50,7 +49,7 @@ def run(script: str, target: pathlib.Path, *options: str) -> None:
 def measured(
     folder: pathlib.Path, layers: int, seed: int
 ) -> importance.Importance:
-    """Returns what shrink_model.py measures, no layer taken out."""
+    """Returns the importance from shrink_model.py, with all layers."""
     target = folder / f"measured-{seed}"
     run(
         *("shrink_model.py", target, f"--output_path={target}", "--overwrite"),
@@ -66,7 +65,7 @@ def measured(
 
 
 def scored(start: str, target: pathlib.Path, seed: int) -> tuple[float, float]:
-    """Returns the score of a model as it is, and fine-tuned again."""
+    """Returns the score of a model before and after fine-tuning."""
     options = [
         *("--do_eval=true", f"--init_checkpoint={start}", f"--seed={seed}"),
         *("--eval_batch_size=64", "--use_checkpoint=last"),
@@ -85,7 +84,7 @@ def scored(start: str, target: pathlib.Path, seed: int) -> tuple[float, float]:
 
 
 def score(folder: pathlib.Path) -> float:
-    """Returns the metric that a run wrote, in per cent."""
+    """Returns the metric that a run wrote, in percent."""
     path = folder / "eval_results.txt"
     if not path.exists():
         return np.nan
@@ -94,7 +93,7 @@ def score(folder: pathlib.Path) -> float:
 
 
 def some_of(count: int, kept: int, seed: int) -> tuple[int, ...]:
-    """Draws so many of so many, in ascending order."""
+    """Draws `kept` of `count` indices, in ascending order."""
     drawn = np.random.default_rng(seed).permutation(count)[:kept]
     return tuple(sorted(map(int, drawn)))
 
@@ -105,7 +104,7 @@ def of_units(
     share: str,
     seed: int,
 ) -> dict[str, opened.Checkpoint]:
-    """Returns models with a share of the units."""
+    """Returns models with a fraction of the units."""
     blocks, count = found.units.shape
     kept = round(float(share) * count)
     chosen = [importance.most_important(x, kept) for x in found.units]
@@ -122,7 +121,7 @@ def of_layers(
     kept: str,
     seed: int,
 ) -> dict[str, opened.Checkpoint]:
-    """Returns models with so many of the layers."""
+    """Returns models with some of the layers."""
     count = len(found.layers)
     chosen = importance.most_important(found.layers, int(kept))
     print(f"seed {seed}, {kept} layers by importance: {chosen}")
@@ -134,7 +133,7 @@ def of_layers(
 
 
 def main(_: list[str]) -> None:
-    """Makes what is missing, then prints the table."""
+    """Makes the missing runs, then prints the table."""
     folder = pathlib.Path(_OUTPUT_DIR.value)
     folder.mkdir(parents=True, exist_ok=True)
     source = formats.open_checkpoint(_INIT_CHECKPOINT.value)

@@ -1,11 +1,11 @@
-"""Where the time of a pre-training step goes, by kind of operation.
+"""Profiles a pre-training step, by kind of operation.
 
     python -m benchmarks.step_profile --models=mini,small,base
 
 The step of training_speed.py, traced by TensorFlow's profiler on one thread:
-one operation runs at a time, so their times add up to the step's. Prints the
-matrix products' share and speed beside the fastest product that was found, and
-what else takes time: of a step, in milliseconds.
+operations run one at a time, so their times add up to the step's. Prints the
+share and the speed of matrix products, next to the fastest product found, and
+the time of other operations in milliseconds per step.
 """
 
 import collections
@@ -21,15 +21,15 @@ from absl import app, flags
 _STEPS = flags.DEFINE_integer("steps", 3, "Steps to trace.", 1)
 _KINDS = flags.DEFINE_integer("kinds", 12, "Kinds of operation to list.", 1)
 
-# An operation's name in the trace: that in the graph, and its kind.
+# An operation in the trace: its name in the graph, and its kind.
 _OPERATION = re.compile(r"[^: ]+:(\w+)")
 _PRODUCT = "MatMul"
-# They contain other operations, or wait for them.
+# Operations that contain other operations, or wait for them.
 _OUTER = ("PartitionedCall", "While", "Iterator", "PyFunc", "ParseExample")
 
 
 def trace(model: str) -> dict[str, float]:
-    """Returns the seconds that each kind of operation takes in a step."""
+    """Returns the seconds of each kind of operation in a step."""
     import tensorflow as tf
     from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
@@ -61,7 +61,7 @@ def report(model: str, seconds: dict[str, float], top: float) -> None:
     """Prints the table of one model.
 
     Args:
-        model: Of configs/models.
+        model: A name in configs/models.
         seconds: Kind of operation -> its time in a step.
         top: The fastest matrix product, in FLOP/s.
     """

@@ -1,10 +1,10 @@
-"""Times the tokenizer in the graph against the reference in Python.
+"""Times the tokenizer in the graph against the Python reference.
 
     python -m benchmarks.tokenization
 
-Both tokenize the same English, the documentation that comes with Python, with
-a vocabulary learned from it, on one core. Prints the speed of each, the ratio,
-and the number of texts on which they differ, which must be 0.
+Both tokenize the same English text, the documentation that comes with Python,
+with a vocabulary learned from it, on one core. Prints the speed of each, the
+ratio, and the number of texts on which they differ, which must be 0.
 """
 
 import pydoc_data.topics
@@ -21,7 +21,7 @@ _ROUNDS = 5
 
 
 def best_seconds(function: Callable[[], object]) -> float:
-    """The shortest of some rounds: what noise adds is never negative."""
+    """Returns the time of the fastest round, which has the least noise."""
     seconds = []
     for _ in range(_ROUNDS):
         start = time.perf_counter()

@@ -9,38 +9,37 @@ r"""Times a pre-training step here, in transformers and in KerasHub.
     python -m benchmarks.training_speed --models=base --batch=256 \
         --dtype=bfloat16 --sides=ours,ours_op_by_op,transformers  # on a GPU
 
-The same model, batch, length and number of masked words for all, --dtype,
-dropout on, random text without padding, on a GPU where there is one. Every side
-runs in a process of its own, as its users run it, the sides in turn:
+The model, batch, length, number of masked words, --dtype and dropout are the
+same for all, on random text without padding, on a GPU if there is one. Every
+implementation runs in a separate process, as its users run it, in turn:
 
-- ours: run_pretraining.py's step, records read from a file
-- ours_xla, ours_op_by_op: the same with --use_xla, --use_xla=false; only where
-  --sides asks for them
-- ours_bfloat16: the same with --dtype=bfloat16; likewise
-- ours_masked_words: ELECTRA's encoder with masked words alone; likewise
-- transformers: BertForPreTraining and the fused AdamW of PyTorch, as its
-  Trainer takes by default; of another dtype than float32 under autocast, as it
-  does. It computes the words of all places, not of the masked ones only, so it
-  does more: the operations are printed
-- transformers_compiled: the same by torch.compile; only where it is asked for
-- keras_hub: BertBackbone, MaskedLMHead and a dense layer for the next
-  sentence, compiled as Keras does by default, which is by XLA
+- ours: run_pretraining.py's step, with records read from a file
+- ours_xla, ours_op_by_op: the same with --use_xla, --use_xla=false; only if
+  --sides has them
+- ours_bfloat16: the same with --dtype=bfloat16; also optional
+- ours_masked_words: ELECTRA's encoder with masked words alone; also optional
+- transformers: BertForPreTraining and PyTorch's fused AdamW, the default of its
+  Trainer; autocast for other dtypes than float32, also as its Trainer. It
+  computes the words of all positions, not only of masked ones, so it does more
+  work: the operations are printed
+- transformers_compiled: the same with torch.compile; also optional
+- keras_hub: BertBackbone, MaskedLMHead and a dense layer for the next sentence,
+  compiled by XLA, the default of Keras
 - keras_hub_onednn: the same with oneDNN switched on
-- keras_hub_onednn_no_xla: the same with jit_compile=False: XLA has kernels of
-  its own, so this has more of oneDNN
+- keras_hub_onednn_no_xla: the same with jit_compile=False: XLA has its own
+  kernels, so this uses oneDNN more
 
-Another family has a model of its own of that name, or else its base with the
+Another family uses its own model of that name, or else its base model with the
 sizes of BERT's, and its own task: RobertaForMaskedLM, DistilBertForMaskedLM and
-AlbertForPreTraining, whose ALBERT has no dropout, as the second version of the
-released ones. From left to right it is BertLMHeadModel as a decoder. For
-ELECTRA there is ElectraForMaskedLM, whose words are computed of the masked
-places only, torch.multinomial and ElectraForPreTraining over the same
-embeddings: the same work as ours. Optimizers are those of BERT. KerasHub takes
-part in BERT's only.
+AlbertForPreTraining, whose ALBERT has no dropout, as version 2 of the released
+models. From left to right it is BertLMHeadModel as a decoder. ELECTRA uses
+ElectraForMaskedLM, whose words are computed only at masked positions,
+torch.multinomial and ElectraForPreTraining with shared embeddings: the same
+work as ours. Optimizers are BERT's. KerasHub supports only BERT here.
 
-Prints sequences per second (the median of the rounds), the ratios, and the
-share of the processor's matrix-product speed that ours reaches for the
-operations that are needed; beside transformers, what speed PyTorch's have.
+Prints sequences/s (the median of the rounds), the ratios, and the required
+FLOP/s of ours as a fraction of the processor's matrix-product speed; next to
+transformers, the speed of PyTorch's products.
 """
 
 import collections
@@ -74,7 +73,7 @@ _RUN = flags.DEFINE_string("run", None, "Internal: the side to run.")
 
 
 def batch_size(model: str) -> int:
-    """Returns B."""
+    """Returns the batch size B."""
     return _BATCH.value or (8 if model == "base" else 32)
 
 
@@ -82,23 +81,23 @@ def batch_size(model: str) -> int:
 
 
 def ours_xla(config: dict, batch: int) -> float:
-    """The same, compiled."""
+    """Times our step, compiled by XLA."""
     return ours(config, batch, use_xla=True)
 
 
 def ours_op_by_op(config: dict, batch: int) -> float:
-    """The same, not compiled."""
+    """Times our step, not compiled."""
     return ours(config, batch, use_xla=False)
 
 
 def ours_bfloat16(config: dict, batch: int) -> float:
-    """The same with --dtype=bfloat16."""
+    """Times our step with --dtype=bfloat16."""
     _DTYPE.value = "bfloat16"
     return ours(config, batch)
 
 
 def ours_masked_words(config: dict, batch: int) -> float:
-    """The same encoder, with masked words alone."""
+    """Times our step of the encoder with masked words alone."""
     return ours(config, batch, masked_words=True)
 
 
@@ -108,7 +107,7 @@ def ours(
     use_xla: bool | None = None,
     masked_words: bool = False,
 ) -> float:
-    """run_pretraining.py's own objective, loop and input."""
+    """Times run_pretraining.py's own objective, loop and input."""
     from bert_tf.training import distribution
 
     distribution.set_up("default", dtype=_DTYPE.value)
@@ -121,12 +120,12 @@ def ours(
 
 
 def transformers_compiled(config: dict, batch: int) -> float:
-    """The same, compiled."""
+    """Times the step of transformers with torch.compile."""
     return transformers(config, batch, is_compiled=True)
 
 
 def transformers(config: dict, batch: int, is_compiled: bool = False) -> float:
-    """BertForPreTraining in PyTorch, or what another family has."""
+    """Times BertForPreTraining in PyTorch, or another family's model."""
     step = transformers_step.make(
         *(config, batch, _LENGTH.value, _PREDICTIONS.value),
         *(_DTYPE.value, is_compiled),
@@ -135,14 +134,14 @@ def transformers(config: dict, batch: int, is_compiled: bool = False) -> float:
 
 
 def keras_hub_onednn_no_xla(config: dict, batch: int) -> float:
-    """The same, its operations one by one."""
+    """Times the step of KerasHub without XLA."""
     return keras_hub(config, batch, jit_compile=False)
 
 
 def keras_hub(
     config: dict, batch: int, jit_compile: bool | str = "auto"
 ) -> float:
-    """BertBackbone, MaskedLMHead and model.fit."""
+    """Times BertBackbone, MaskedLMHead and model.fit."""
     import keras
     import keras_hub as library
     import tensorflow as tf
@@ -190,14 +189,14 @@ def keras_hub(
     return pretraining_step.timed(step, _SECONDS.value)
 
 
-# ---- What is needed ---------------------------------------------------------
+# ---- Required operations ----------------------------------------------------
 
 
 def needed_flops(config: dict) -> float:
-    """Multiplications and additions of one sequence's training step.
+    """Returns the FLOPs of one sequence's training step.
 
-    Those of the matrix products; of the last layer, those for the places that
-    are read. The backward pass takes twice the forward pass.
+    Counts matrix products; in the last layer, only at positions that are read.
+    The backward pass takes twice the forward pass.
     """
     D, S, P = config["hidden_size"], _LENGTH.value, _PREDICTIONS.value
     E = config.get("embedding_size", D)
@@ -217,7 +216,7 @@ def needed_flops(config: dict) -> float:
 
 
 def _of_encoder(config: dict, read: int) -> float:
-    """Those of a forward pass that reads so many places of the last layer."""
+    """Returns forward FLOPs, with `read` positions of the last layer."""
     D, F = config["hidden_size"], config["intermediate_size"]
     S, L = _LENGTH.value, config["num_hidden_layers"]
     E = config.get("embedding_size", D)
@@ -236,7 +235,7 @@ def _of_encoder(config: dict, read: int) -> float:
 
 
 def run(side: str, model: str, family: str) -> float:
-    """Runs one side in a process of its own."""
+    """Runs one implementation in a separate process."""
     environment = {}
     if "onednn" in side:
         environment["TF_ENABLE_ONEDNN_OPTS"] = "1"
@@ -252,7 +251,7 @@ def run(side: str, model: str, family: str) -> float:
 
 
 def measure(model: str, family: str) -> None:
-    """Runs all sides in turn and prints the table of a model."""
+    """Runs all implementations in turn and prints the table of a model."""
     config = pretraining_step.config_of(model, family)
     batch = batch_size(model)
     sides = [

@@ -1,7 +1,7 @@
-"""A pre-training step in PyTorch, by transformers: what ours is timed beside.
+"""A pre-training step of transformers in PyTorch, as a baseline for ours.
 
-No TensorFlow is here: a process computes by one of both. Shapes as in
-pretraining_step.py.
+Does not import TensorFlow: a process uses only one of the libraries. Shapes as
+in pretraining_step.py.
 """
 
 import os
@@ -12,7 +12,7 @@ from benchmarks import pretraining_step
 
 import numpy as np
 
-# Family -> its model of transformers, and what that calls labels of sentences.
+# Family -> its class in transformers, and its argument for sentence labels.
 _MODELS = {
     "bert": ("BertForPreTraining", "next_sentence_label"),
     "roberta": ("RobertaForMaskedLM", None),
@@ -40,17 +40,17 @@ def make(
     dtype: str = "float32",
     is_compiled: bool = False,
 ) -> Callable[[int], None]:
-    """Returns a function that makes so many steps, on a GPU if there is one.
+    """Returns a function that makes a number of steps, on a GPU if possible.
 
-    The fused AdamW is its Trainer's by default, and so is autocast where the
-    dtype is bfloat16.
+    The fused AdamW is the default of transformers' Trainer, and so is autocast
+    for bfloat16.
     """
     import torch
     import transformers as library
 
     torch.set_num_threads(os.cpu_count() or 1)
     torch.set_default_device("cuda" if torch.cuda.is_available() else "cpu")
-    # TensorFlow's products of float32 are in TF32 by default, on GPUs.
+    # As in TensorFlow, where float32 products on GPUs are in TF32 by default.
     torch.set_float32_matmul_precision("high")
     features = pretraining_step.rows(config, B, S, P)
     is_electra = config.get("model_type") == "electra"
@@ -93,7 +93,7 @@ def _words(
     model = kind(kind.config_class(**_config(config))).train()
     text = features["input_ids"]
     if is_causal(config):
-        labels = text  # They are compared with the place before.
+        labels = text  # The model shifts them by one position.
     else:
         labels = np.full_like(text, -100)
         places = features["masked_lm_positions"]
@@ -114,7 +114,7 @@ def _words(
 def _replaced_tokens(
     config: dict, features: dict[str, np.ndarray]
 ) -> tuple[list[Any], Callable[[], Any]]:
-    """Returns the weights of both models, each once, and their loss."""
+    """Returns the distinct weights of both models, and their loss."""
     import torch
     import transformers as library
 
@@ -163,9 +163,9 @@ def _replaced_tokens(
 
 
 def _config(config: dict) -> dict:
-    """Returns a config in the words of transformers.
+    """Returns a config with the keys of transformers.
 
-    By hand: bert_tf would bring TensorFlow into a process of PyTorch.
+    Converted here, as bert_tf would import TensorFlow into a PyTorch process.
     """
     values = dict(config)
     family = values.pop("model_type", "bert")
@@ -181,10 +181,10 @@ def _config(config: dict) -> dict:
 
 
 def is_causal(config: dict) -> bool:
-    """Whether a place sees those before it only, and predicts the next."""
+    """Whether the model reads left to right and predicts the next token."""
     return config.get("model_type") == "left_to_right"
 
 
 def labels_of_sentences(config: dict) -> str | None:
-    """What its model calls them; None for families that have none."""
+    """Returns the argument for sentence labels; None without such a task."""
     return _MODELS[config.get("model_type", "bert")][1]

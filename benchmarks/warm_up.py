@@ -1,13 +1,13 @@
-"""Measures the first request after a start against those that follow.
+"""Compares the first request after a start with later requests.
 
     python -m benchmarks.warm_up --saved_model=/models/mrpc/1
 
 A fresh process loads the SavedModel into a session, as TensorFlow Serving does.
-Another one replays the warm-up file first. Both then ask serving_default what
-the file holds, each request --requests times. That is done --starts times, in
-turn. Prints milliseconds of the first and of the median request, and their
-ratio: medians over the starts, and of the ratio the highest too. Times are of
-the wall clock.
+Another one replays the warm-up file first. Both then send the requests for
+serving_default in the file, each --requests times. This is done --starts times,
+in turn. Prints milliseconds of the first and of the median request, and their
+ratio: medians over the starts, and also the highest ratio. Times are wall-clock
+times.
 """
 
 import json
@@ -63,7 +63,7 @@ class Server:
 
 
 def measure(path, is_warm):
-    """Returns what each request took, [requests of the file, times]."""
+    """Returns the times of requests, [requests of the file, times]."""
     requests = warmup.read(path)
     server = Server(path)
     replay = 0.0
@@ -78,7 +78,7 @@ def measure(path, is_warm):
 
 
 def start(side):
-    """Returns what a process of its own measures."""
+    """Returns the measurement of a separate process."""
     line = own_process.last_line(
         "benchmarks.warm_up",
         f"--saved_model={_SAVED_MODEL.value}",

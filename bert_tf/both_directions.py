@@ -1,4 +1,4 @@
-"""An encoder of two directions with the pieces behind and before each place.
+"""A bidirectional language model: predicts the next and the previous token.
 
 Shapes as in modeling.py.
 """
@@ -16,12 +16,12 @@ HEAD = "both_directions"
 
 
 class BothDirections(heads.Model):
-    """A language model from both ends, as ELMo's (Peters et al., 2018).
+    """A language model in both directions, like ELMo's (Peters et al., 2018).
 
-    Of what the encoder hands out of a token the first half knows those before
-    it, and the second those behind. One head predicts from each half alone,
-    with the other at zero: what both have in common are the norm, the biases
-    and the words.
+    In the encoder's output for a token, the first half depends on the tokens
+    before it, and the second half on the tokens after it. A single head
+    predicts from each half alone, with the other half zero. So both directions
+    share the layer norm, the biases and the word embeddings.
     """
 
     reads_all = True
@@ -44,9 +44,9 @@ class BothDirections(heads.Model):
         self.built = True
 
     def call(self, inputs, dropout_seed=None, training=None):
-        """Returns float32 logits of the pieces behind and before each place.
+        """Returns float32 logits of the tokens after and before each position.
 
-        They are [B, S, V] both; arguments as of `Bert`.
+        Both are [B, S, V]. For the arguments see `Bert`.
         """
         inputs = model_inputs.standard(inputs)
         dropout_seed = self._drawn.unless(dropout_seed, training)

@@ -5,8 +5,8 @@ import re
 import unicodedata
 from collections.abc import Callable
 
-# The blocks of Chinese characters. Kana and Hangul do not count: they are
-# left to the vocabulary, as the letters of any other script.
+# The blocks of Chinese characters. Kana and Hangul do not count: they are split
+# by the vocabulary, like the letters of any other script.
 _CJK = re.compile(
     "[\u4e00-\u9fff\u3400-\u4dbf\U00020000-\U0002a6df\U0002a700-\U0002b73f"
     "\U0002b740-\U0002b81f\U0002b820-\U0002ceaf\uf900-\ufaff"
@@ -21,20 +21,20 @@ UNSPACED = re.compile(
 
 
 def is_whitespace(char: str) -> bool:
-    """Says whether the character separates words."""
+    """Returns whether the character separates words."""
     return char in " \t\n\r" or unicodedata.category(char) == "Zs"
 
 
 def is_control(char: str) -> bool:
-    """Says whether the character is dropped as a control character."""
-    # Tab and line ends are control characters that count as white space.
+    """Returns whether the character is removed as a control character."""
+    # Tab and newlines are control characters that count as white space.
     return char not in "\t\n\r" and unicodedata.category(char) in ("Cc", "Cf")
 
 
 def is_punctuation(char: str) -> bool:
-    """Says whether the character is a piece by itself."""
-    # Every ASCII character that is no letter, digit, space or control counts,
-    # also those that Unicode calls symbols, such as "^", "$" and "`".
+    """Returns whether the character is a separate word."""
+    # Every ASCII character that is not a letter, digit, space or control
+    # character counts, including Unicode's symbols, such as "^", "$" and "`".
     if char.isascii():
         return char.isprintable() and not char.isalnum() and char != " "
     return unicodedata.category(char).startswith("P")
@@ -53,23 +53,23 @@ class _CharacterTable(dict):
 
 
 def is_cjk(char: str) -> bool:
-    """Says whether the character is a word by itself."""
+    """Returns whether the character is Chinese, and so a separate word."""
     return _CJK.match(char) is not None
 
 
 def count_cjk(text: str) -> int:
-    """Counts the Chinese characters; each is a word by itself."""
+    """Counts the Chinese characters, each of which is a separate word."""
     return len(_CJK.findall(text))
 
 
 def all_cjk() -> list[str]:
-    """Returns the characters that are words by themselves."""
+    """Returns all characters that `is_cjk` accepts, assigned or not."""
     return _CJK.findall("".join(map(chr, range(0x110000))))
 
 
 @functools.cache
 def assigned() -> tuple[str, ...]:
-    """Returns the characters that Unicode gives a meaning, in their order."""
+    """Returns the characters that Unicode assigns, in order."""
     return tuple(
         char
         for char in map(chr, range(0x110000))
@@ -78,24 +78,24 @@ def assigned() -> tuple[str, ...]:
 
 
 def clean_only(char: str) -> str:
-    """Drops invalid characters, replaces white space by a space."""
+    """Removes invalid characters, and replaces white space by a space."""
     if char in "\0\ufffd" or is_control(char):
         return ""
     return " " if is_whitespace(char) else char
 
 
 def clean(char: str) -> str:
-    """Drops invalid characters, spaces out white space and CJK characters."""
+    """Like `clean_only`, but also adds spaces around CJK characters."""
     return f" {char} " if is_cjk(char) else clean_only(char)
 
 
 def split_punctuation(char: str) -> str:
-    """Spaces out punctuation."""
+    """Adds spaces around punctuation."""
     return f" {char} " if is_punctuation(char) else char
 
 
 def strip_accent(char: str) -> str:
-    """Drops marks that stand on other characters."""
+    """Removes combining marks (category Mn)."""
     return "" if unicodedata.category(char) == "Mn" else char
 
 

@@ -1,7 +1,7 @@
-"""Keys of config files that change nothing of what a model computes."""
+"""Keys of config files that do not affect what a model computes."""
 
 # Keys of the multilingual and Chinese releases. They describe the pooler that
-# every BERT has, and the original never read them.
+# every BERT has; the original never reads them.
 POOLER = frozenset(
     {
         "directionality",
@@ -12,9 +12,9 @@ POOLER = frozenset(
         "pooler_type",
     }
 )
-# Keys that transformers writes, or has written, into the config.json of a BERT
-# and that change nothing of what it computes. The second half is about writing
-# text, which an encoder does not do.
+# Keys that transformers writes, or has written, into the config.json of a BERT,
+# and that do not affect its outputs. The second half is about text generation,
+# which an encoder does not do.
 _KEYS = """
     _attn_implementation _attn_implementation_autoset _commit_hash
     _name_or_path architectures attn_implementation bos_token_id

@@ -14,23 +14,23 @@ from bert_tf.storage import file_systems, input_files
 
 from absl import logging
 
-# What `hidden_act`, `transform_act` and `pooler_act` may be.
+# Allowed values of `hidden_act`, `transform_act` and `pooler_act`.
 ACTIVATIONS = (
     *("gelu", "gelu_erf", "gelu_10", "quick_gelu", "silu", "mish"),
     *("relu", "tanh", "linear"),
 )
-# `pooler_act` of a model without a pooler, where there may be such.
+# `pooler_act` of a model without a pooler, in families that allow it.
 NO_POOLER = "none"
-# `score_act`: a score may be of any size, or be between 0 and 1.
+# Values of `score_act`: any score, or a score between 0 and 1.
 SCORE_ACTS = ("linear", "sigmoid")
 
-# `problem_type`, as transformers has it, of a classifier whose texts may have
-# several labels. The number of labels tells the others apart.
+# transformers' `problem_type` of a classifier for texts with several labels.
+# The number of labels distinguishes the other types.
 MULTI_LABEL = "multi_label_classification"
 _OTHER_PROBLEMS = ("single_label_classification", "regression")
-# What transformers calls the tanh form of GELU: as in huggingface_names.
+# transformers' names of the tanh form of GELU, as in huggingface_names.
 _TANH_GELUS = ("gelu_new", "gelu_pytorch_tanh", "gelu_fast")
-# Keys of transformers that make another model of it, unless they say this.
+# Keys of transformers that change the model unless they have these values.
 _ONE_VALUE: dict[str, Any] = {
     "add_cross_attention": False,
     "cross_attention_hidden_size": None,
@@ -40,8 +40,8 @@ _ONE_VALUE: dict[str, Any] = {
     "pruned_heads": {},
     "tie_word_embeddings": True,
 }
-# Fields that the original does not have, which files name only where a model
-# has other values.
+# Fields that the original does not have. Files only contain them if a model has
+# non-default values.
 _UNSAID = (
     "transform_act",
     "transform_layer_norm_eps",
@@ -62,30 +62,31 @@ _SIZES = (
 
 @dataclasses.dataclass(frozen=True)
 class BertConfig:
-    """Architecture of one BERT, as in the released bert_config.json."""
+    """The architecture of a BERT, as in the released bert_config.json."""
 
-    # The name of its family, which is written where it is another than BERT.
+    # The name of the family, which files contain if it is not BERT.
     model_type: ClassVar[str] = "bert"
-    # What the names of transformers' classes begin with, and a key that tells
+    # Prefix of the names of transformers' classes, and a key that distinguishes
     # files without a `model_type` from BERT's.
     architectures: ClassVar[str] = "Bert"
     tells: ClassVar[str | None] = None
-    # Fields that count, of which `type_vocab_size` may be less than 1; keys
-    # that may have one value only, and keys that change nothing.
+    # Fields that are sizes, and the min value of `type_vocab_size`; keys with a
+    # single allowed value, and keys that change nothing.
     sizes: ClassVar[tuple[str, ...]] = _SIZES
     least_types: ClassVar[int] = 1
     one_value: ClassVar[Mapping[str, Any]] = _ONE_VALUE
     unused_keys: ClassVar[frozenset[str]] = frozenset()
-    # What `pooler_act` may be.
+    # Allowed values of `pooler_act`.
     pooler_acts: ClassVar[tuple[str, ...]] = ACTIVATIONS
-    # Whether there is a vector for each token, not for the row alone.
+    # Whether the encoder has a vector for each token, not only for the
+    # sequence.
     gives_sequence: ClassVar[bool] = True
-    # Whether rows may hold several sequences, none of which sees the others.
+    # Whether rows may contain several sequences that do not see each other.
     reads_packed: ClassVar[bool] = True
-    # What pre-training trains beside the encoder, a key of names.HEADS; None of
-    # what starts from another encoder's.
+    # The head for pre-training, a key of names.HEADS; None for families that
+    # start from another encoder.
     pretraining_head: ClassVar[str | None] = "pretraining"
-    # Fields that tell of what else pre-training has beside it.
+    # Fields that describe other parts of pre-training.
     pretraining_keys: ClassVar[frozenset[str]] = frozenset()
 
     vocab_size: int  # V
@@ -100,29 +101,29 @@ class BertConfig:
     type_vocab_size: int = 16  # T; the original's default, releases say 2
     initializer_range: float = 0.02
     layer_norm_eps: float = 1e-12
-    # Of the dense layer before the vocabulary product, where they are others
-    # than the encoder's, as in KerasHub.
+    # For the dense layer before the vocabulary product, if they differ from the
+    # encoder's, as in KerasHub.
     transform_act: str | None = None
     transform_layer_norm_eps: float | None = None
-    # Of the layer over [CLS].
+    # For the layer over [CLS].
     pooler_act: str = "tanh"
-    # Of a classifier: MULTI_LABEL, or None where each text has one label.
+    # For a classifier: MULTI_LABEL, or None if each text has one label.
     problem_type: str | None = None
-    # Of a classifier of one class: what makes its score of the logit.
+    # For a classifier with one class: converts its logit to the score.
     score_act: str = "linear"
 
     def __post_init__(self):
-        # As the original, which lower-cases it and takes none for linear.
+        # The original lower-cases it and treats None as linear.
         object.__setattr__(self, "hidden_act", _activation(self.hidden_act))
         _check(vars(self), vars(self), type(self))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "BertConfig":
-        """Returns the config of a parsed bert_config.json.
+        """Creates the config of a parsed bert_config.json.
 
-        It takes Hugging Face's config.json as well, with the numerics that the
-        original gives to its words: "gelu" is the tanh form. It raises
-        InputError where a value is bad, or may mean another model than BERT.
+        Also accepts Hugging Face's config.json, with the original's meaning of
+        its names: "gelu" is the tanh form. Raises InputError if a value is bad,
+        or may mean another model than BERT.
         """
         cls.check_is_bert(values)
         values = cls.in_our_words(values)
@@ -144,7 +145,7 @@ class BertConfig:
     def of_file(
         cls, values: Mapping[str, Any], given: Collection[str]
     ) -> "BertConfig":
-        """Returns a config; errors say which values are not `given` ones."""
+        """Creates a config; errors mark values that are not in `given`."""
         fields = dataclasses.fields(cls)
         defaults = {f.name: f.default for f in fields}
         _check(defaults | dict(values), given, cls)
@@ -152,17 +153,17 @@ class BertConfig:
 
     @classmethod
     def in_our_words(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the values of a file by our keys, which are BERT's."""
+        """Renames the keys of a file to BERT's, which this class uses."""
         return dict(values)
 
     @classmethod
     def from_json_file(cls, path: str) -> "BertConfig":
-        """Reads a bert_config.json, local or remote; logs what is not used."""
+        """Reads a bert_config.json, local or remote; logs unused values."""
         return cls.from_file(read_json_file(path), path)
 
     @classmethod
     def from_file(cls, values: Mapping[str, Any], path: str) -> "BertConfig":
-        """Returns the config in a file; errors and log lines name the path."""
+        """Creates the config of a file; errors and log lines name the path."""
         try:
             config = cls.from_dict(values)
         except ValueError as error:
@@ -173,7 +174,7 @@ class BertConfig:
 
     @classmethod
     def check_is_bert(cls, values: Mapping[str, Any]) -> None:
-        """Raises InputError if a config, ours or transformers', is no BERT."""
+        """Raises InputError if a config, ours or transformers', is not BERT."""
         said = cls.model_type if cls.tells in values else "bert"
         kind = values.get("model_type") or said
         architectures = values.get("architectures") or []
@@ -202,27 +203,27 @@ class BertConfig:
 
     @property
     def embedding_size(self) -> int:
-        """Size of word embeddings, E."""
+        """The size of word embeddings, E."""
         return self.hidden_size
 
     @property
     def maps_embeddings(self) -> bool | None:
-        """Whether a dense layer makes D of the embeddings' E."""
+        """Whether a dense layer maps the embeddings from E to D."""
         return False
 
     @property
     def num_blocks(self) -> int:
-        """How many transformer layers run in turn."""
+        """The number of transformer layers that run in sequence."""
         return self.num_hidden_layers
 
     @property
     def head_dropout_prob(self) -> float:
-        """Of what a classifier reads."""
+        """The dropout rate of a classifier's input."""
         return self.hidden_dropout_prob
 
     @property
     def activations(self) -> int | None:
-        """Numbers that training keeps of a token; None: as transformers do."""
+        """Values per token that training keeps; None: as many as BERT."""
         return None
 
     def to_json(self) -> str:
@@ -247,13 +248,13 @@ class BertConfig:
             )
 
     def tells_apart(self, segments: Sequence[int]) -> bool:
-        """Whether there is a type for the tokens of each of these segments."""
+        """Returns whether the model has a token type for each segment id."""
         return not self.type_vocab_size or max(segments) < self.type_vocab_size
 
     def check_reads_pairs(self, segments: Sequence[int]) -> None:
-        """Raises InputError if a second text's tokens have no type.
+        """Raises InputError if tokens of a second text have no type.
 
-        The numbers of the two segments are those of a vocabulary's template.
+        `segments` are the ids of the two segments in a vocabulary's template.
         """
         if not self.tells_apart(segments):
             raise InputError(
@@ -264,7 +265,7 @@ class BertConfig:
             )
 
     def check_gives_sequence(self, reader: str) -> None:
-        """Raises InputError if there are no vectors of tokens for `reader`."""
+        """Raises InputError without token vectors, which `reader` needs."""
         if not self.gives_sequence:
             raise InputError(
                 "This encoder has a vector for each text, and none for its "
@@ -273,7 +274,7 @@ class BertConfig:
             )
 
     def check_reads_packed(self, path: str) -> None:
-        """Raises InputError if records with several sequences are no use."""
+        """Raises InputError if the model can't read packed records."""
         if not self.reads_packed:
             raise InputError(
                 f"{path} has several sequences in a row, and this model would "
@@ -284,8 +285,8 @@ class BertConfig:
     def check_vocab_size(self, size: int, path: str) -> None:
         """Raises InputError if a vocabulary of `size` tokens does not fit.
 
-        Tables of embeddings are often padded to a multiple of 8, 64 or 128
-        rows: up to 127 more than there are tokens are accepted.
+        Embedding tables are often padded to a multiple of 8, 64 or 128 rows, so
+        up to 127 extra rows are accepted.
         """
         more = self.vocab_size - size
         if 0 < more < 128 and not self.vocab_size % 8:
@@ -313,7 +314,7 @@ def read_json_file(path: str) -> dict[str, Any]:
         text = file.read()
     try:
         values = json.loads(text)
-    # Of the encoding, of the syntax, or lists in lists without end.
+    # Bad encoding or syntax, or endlessly nested lists.
     except (ValueError, RecursionError) as error:
         problem = input_files.explain_text(text[:64]) or error
         raise InputError(
@@ -344,7 +345,7 @@ def _check_keys(
 
 
 def _notes(values: Mapping[str, Any], config: BertConfig) -> list[str]:
-    """Says in sentences what is not used of a file, or taken otherwise."""
+    """Describes values of a file that are not used, or used differently."""
     notes = []
     harmless = {*config_keys.HARMLESS, *config.one_value, *config.unused_keys}
     unused = [key for key in values if key in harmless]
@@ -377,12 +378,12 @@ def _notes(values: Mapping[str, Any], config: BertConfig) -> list[str]:
 
 
 def _is_erf_in_theirs(values: Mapping[str, Any], config: BertConfig) -> bool:
-    """Whether a file is transformers', and its gelu taken for the tanh form."""
-    # Where it is erf by default, values of theirs are in our words by now.
+    """Returns whether a file is transformers' but its gelu is read as tanh."""
+    # If erf is the default, transformers' values have already been renamed.
     if type(config).hidden_act != "gelu":
         return False
     theirs, unsaid = {"architectures", "transformers_version"}, "linear"
-    # Files of ours name the other families, whose values are all in them.
+    # Our own files of other families contain the family and all values.
     if config.model_type == BertConfig.model_type:
         theirs, unsaid = theirs | {"model_type"}, "gelu"
     act = _activation(values.get("hidden_act", unsaid))
@@ -401,7 +402,7 @@ def _say_once(line: str) -> None:
 def _check(
     values: Mapping[str, Any], given: Collection[str], kind: type[BertConfig]
 ) -> None:
-    """Raises InputError if a value is bad, or two do not go together."""
+    """Raises InputError if a value is bad, or two contradict each other."""
 
     def received(*names: str) -> str:
         said = (
@@ -463,12 +464,12 @@ def _check_activation(
 
 
 def _activation(name: Any) -> Any:
-    """Returns the name of an activation as the original understands it."""
+    """Returns the name of an activation as the original interprets it."""
     if name is None or name == "":
         return "linear"
     return name.lower() if isinstance(name, str) else name
 
 
 def _is_a(value: Any, kind: Any) -> bool:
-    """Like isinstance, but `true` in a JSON file is no number."""
+    """Like isinstance, but `true` in a JSON file is not a number."""
     return isinstance(value, kind) and not isinstance(value, bool)

@@ -1,19 +1,19 @@
-"""The errors that users meet, apart from bugs."""
+"""The errors that users see, apart from bugs."""
 
 
 class InputError(ValueError):
-    """What was given can't be used: a file, a flag, an argument.
+    """Invalid input: a file, a flag, or an argument.
 
-    Its message says what is wrong, what was expected, what was received and
-    the way out. Scripts print it as one line and end with exit code 1. Any
-    other error but one of the file system is a bug, and keeps its traceback.
+    The message has what is wrong, what was expected, what was received and the
+    way out. Scripts print it as one line and exit with code 1. Any other error,
+    except those of the file system, is a bug and keeps its traceback.
     """
 
-    # By this TensorFlow's AutoGraph knows that it can make the error anew from
-    # its message alone; else what is raised while a graph is traced would
-    # become an error of TensorFlow's.
+    # With this, TensorFlow's AutoGraph recognizes that it can recreate the
+    # error from its message alone. Otherwise, errors raised while tracing a
+    # graph would become TensorFlow errors.
     __init__ = Exception.__init__
 
 
 class NotFiniteError(InputError, FloatingPointError):
-    """A training has met numbers that are infinite or not numbers."""
+    """Training has produced numbers that are infinite or NaN."""

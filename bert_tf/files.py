@@ -1,9 +1,9 @@
-"""Writes files and folders whole or not at all.
+"""Writes files and folders atomically: completely or not at all.
 
-What is to be PATH is written as PATH.tmp, which is renamed at the end and
-removed after an error. What a killed process left under that name, the next run
-of the same command replaces. On a disk a second process that writes the same is
-refused. A full disk is an OSError that names what could not be written.
+PATH is written as PATH.tmp, which is renamed at the end and removed after an
+error. If a killed process leaves such a file, the next run of the same command
+replaces it. On a disk, a second process that writes the same file is rejected.
+A full disk is an OSError that names the file that could not be written.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ from bert_tf.storage import file_systems, run_lock
 
 _ENDING = ".tmp"
 _BLOCK = 1 << 20
-# A quota and a limit of the file system are as good as a full disk.
+# Quotas and limits of the file system are handled like a full disk.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -40,7 +40,7 @@ def new_file(
 ) -> Iterator[IO[Any]]:
     """Opens a file that appears under its name when it is complete.
 
-    The mode is "wb", or "w" for text in UTF-8. It raises InputError if another
+    The mode is "wb", or "w" for UTF-8 text. Raises InputError if another
     process writes the file, and OSError if it can't be written.
     """
     path = os.fspath(path)
@@ -61,16 +61,16 @@ def new_file(
         try:
             yield file
         except BaseException:
-            output.close()  # First: what is in memory needs no writing.
+            output.close()  # First, to discard the data in memory.
             raise
         file.close()
 
 
 class _Output(io.RawIOBase):
-    """A file whose errors name what it is to become.
+    """A file whose errors name its final path.
 
-    Without `fileno` NumPy can't write past it, with errors that don't say
-    whether the disk is full. In a bucket it is written in one direction only.
+    It has no `fileno`, so that NumPy can't bypass it, with errors that don't
+    mention a full disk. In a bucket it is only written sequentially.
     """
 
     def __init__(self, file: Any, path: str):
@@ -94,7 +94,7 @@ class _Output(io.RawIOBase):
         try:
             if file_systems.is_remote(self._path):
                 data = bytes(data)
-            # TensorFlow's files don't say how much they took: all.
+            # TensorFlow's files write all data and don't return the size.
             count = self._file.write(data)
         except OSError as error:
             raise _explained(error, self._path) from error
@@ -112,9 +112,10 @@ class _Output(io.RawIOBase):
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
-    """Yields the name to write a file under, which becomes `path` at the end.
+    """Yields the path to write to, which becomes `path` at the end.
 
-    For what opens files itself, as TensorFlow does. Raises as `new_file`.
+    For libraries that open files themselves, such as TensorFlow. Raises the
+    same errors as `new_file`.
     """
     path = os.fspath(path)
     if _is_special(path):
@@ -131,7 +132,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
 
 
 def _is_special(path: str) -> bool:
-    """Whether it is a pipe or a device, which are written as they are."""
+    """Returns whether it is a pipe or a device, which are written directly."""
     if file_systems.is_remote(path) or not os.path.exists(path):
         return False
     mode = os.stat(path).st_mode
@@ -140,7 +141,7 @@ def _is_special(path: str) -> bool:
 
 @contextlib.contextmanager
 def _alone(path: str, temporary: str) -> Iterator[None]:
-    """Keeps other processes from writing the same file, where it can."""
+    """Prevents other processes from writing the same file, where possible."""
     descriptor = None
     if not file_systems.is_remote(path):
         try:
@@ -167,30 +168,30 @@ def _writer(temporary: str) -> str:
 
 
 def _remove(temporary: str) -> None:
-    """Removes what is half-written; the error to tell is another."""
+    """Removes a half-written file; errors here would hide the first error."""
     with contextlib.suppress(Exception):
         file_systems.of(temporary).remove(temporary)
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
-    """Writes a file, whole or not at all."""
+    """Writes a file atomically."""
     with new_file(path) as file:
         file.write(data)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Writes a text in UTF-8, whole or not at all."""
+    """Writes UTF-8 text atomically."""
     write_bytes(path, text.encode())
 
 
 def write_lines(path: str | os.PathLike[str], lines: Iterable[str]) -> None:
-    """Writes lines in UTF-8 as they come, whole or not at all."""
+    """Writes lines in UTF-8 as an iterator yields them, atomically."""
     with new_file(path) as file:
         file.writelines(f"{line}\n".encode() for line in lines)
 
 
 def write_json(path: str | os.PathLike[str], values: Any) -> None:
-    """Writes JSON to be read by people as well, whole or not at all."""
+    """Writes JSON that people can read, atomically."""
     write_text(path, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
 
 
@@ -213,15 +214,15 @@ def new_folder(
 ) -> Iterator[str]:
     """Yields a local folder that becomes `path` when it is complete.
 
-    The path is that of a new folder or an empty one, local or in a bucket; with
-    `overwrite` one with files goes, at the end. There must be room for `size`
-    bytes. It raises InputError if there are files, or another process writes
-    the folder, and OSError if it can't be written.
+    `path` is a new or empty folder, local or in a bucket; with `overwrite`, a
+    folder with files is replaced at the end. There must be room for `size`
+    bytes. Raises InputError if there are files, or another process writes the
+    folder, and OSError if it can't be written.
     """
     path = os.fspath(path).rstrip("/")
     if path and not file_systems.is_remote(path):
-        # Of a link, what it names becomes the folder; `..` leads out of
-        # folders that are not there yet, too.
+        # If it is a link, its target becomes the folder; this also resolves
+        # `..` in folders that do not exist yet.
         path = os.path.realpath(path)
     temporary = path + _ENDING
     parent, name = os.path.split(path)
@@ -230,7 +231,7 @@ def new_folder(
         run_lock.hold(parent or ".", f"{name}.lock", "writes", of=path),
         naming(path, temporary),
     ):
-        if not overwrite or not name:  # That of all folders.
+        if not overwrite or not name:  # Without a name: the root.
             _check_free(path)
         _remove_folder(temporary)
         try:
@@ -275,7 +276,7 @@ def _remove_folder(path: str) -> None:
 
 @contextlib.contextmanager
 def _local(path: str) -> Iterator[str]:
-    """Yields a folder, or one on this machine to be copied to a bucket."""
+    """Yields the folder itself, or a local one that is copied to a bucket."""
     if not file_systems.is_remote(path):
         os.makedirs(path)
         yield path
@@ -297,7 +298,7 @@ def _local(path: str) -> Iterator[str]:
         shutil.rmtree(folder)
 
 
-# ---- What killed processes left ---------------------------------------------
+# ---- Leftovers of killed processes -------------------------------------------
 
 _LEFTOVER = re.compile(r"(.+?)(?:\.part\d+)?(?:\.tmp\d*)?")
 
@@ -305,11 +306,12 @@ _LEFTOVER = re.compile(r"(.+?)(?:\.part\d+)?(?:\.tmp\d*)?")
 def remove_leftovers(
     folder: str | os.PathLike[str], names: Iterable[str]
 ) -> None:
-    """Removes what killed processes left half-written in a run's folder.
+    """Removes half-written files of killed processes from a run's folder.
 
-    That is only what this program writes before a file has its name: NAME.tmp,
-    NAME.tmp123 of earlier versions, and NAME.part0 of shuffled records. Names
-    may hold * and ? as in a shell. What others are writing stays.
+    It only removes files with the names that this program uses until a file is
+    complete: NAME.tmp, NAME.tmp123 (earlier versions), and NAME.part0 (shuffled
+    records). Names may contain * and ? as in a shell. Files that other
+    processes are writing stay.
     """
     folder, patterns = os.fspath(folder), list(names)
     system = file_systems.of(folder)
@@ -343,9 +345,9 @@ def _remove_unless_locked(path: str) -> None:
 
 @contextlib.contextmanager
 def naming(path: str, temporary: str) -> Iterator[None]:
-    """Makes errors that name a temporary file name what it was to become.
+    """Makes errors that name a temporary file name its final path.
 
-    Those of TensorFlow become OSErrors as well.
+    TensorFlow's errors become OSErrors as well.
     """
     try:
         yield
@@ -354,7 +356,7 @@ def naming(path: str, temporary: str) -> Iterator[None]:
         if name.startswith(temporary):
             there = path + name.removeprefix(temporary)
             raise _explained(error, there) from error
-        # Libraries don't tell which file: one of those that they were given.
+        # Libraries don't report which file: it is one of those passed to them.
         if error.strerror and not name and error.errno in FULL:
             raise _explained(error, path) from error
         text = str(error)
@@ -363,9 +365,9 @@ def naming(path: str, temporary: str) -> Iterator[None]:
         text = text.replace(temporary, path)
         raise file_systems.with_text(error, text) from error
     except _tensorflows_errors() as error:
-        # Without the names of the functions on the way.
+        # Remove the names of functions in the call chain.
         reason = re.sub(r"\{\{.*?\}\} | \[Op:\w+\].*", "", error.message)
-        # That of file:// leaves that out.
+        # Errors for file:// don't contain the scheme.
         if path.removeprefix("file://") not in reason:
             raise
         if temporary.removeprefix("file://") in reason:

@@ -1,12 +1,12 @@
 """BERT with a head for each kind of task; shapes as in modeling.py.
 
 Variables of the released checkpoints have their released names; those of
-fine-tuned models have the names that the original's scripts gave them. Heads
-that the original does not have are named in the same way, `cls/...`, so that a
-checkpoint's names tell its head.
+fine-tuned models have the names from the original's scripts. Heads that the
+original does not have use the same scheme, `cls/...`, so that a checkpoint's
+names identify its head.
 
-Every model has the pooler, as the original's: a head over the sequence output
-leaves it as it is.
+As in the original, every model has the pooler; a head over the sequence output
+does not use it.
 """
 
 from typing import Any
@@ -18,9 +18,9 @@ from bert_tf.errors import InputError
 import keras
 import tensorflow as tf
 
-# The logit of what is no choice.
+# The logit of a padded choice.
 _NO_CHOICE = -1e9
-# Its like in a vocabulary, which float16 can hold. exp(-10000) is 0.
+# The logit of a padded word, within the range of float16. exp(-10000) is 0.
 _NO_WORD = -1e4
 _TILE = 128
 
@@ -65,8 +65,8 @@ class MaskedLMHead(keras.layers.Layer):
     def call(self, x, words):  # [B, P, D], [V, E]
         """Returns logits [B, P, V].
 
-        A compiled step rounds V up to a multiple of 128, as the tiles of TPUs
-        and GPUs want it; no word has the last ones.
+        A compiled step rounds V up to a multiple of 128, the tile size of TPUs
+        and GPUs; the extra logits belong to no word.
         """
         x = self.transform(x)
         rows = tf.reshape(x, [-1, x.shape[-1]])  # [B * P, E]
@@ -132,10 +132,11 @@ class Model(keras.Model):
     """A head over `bert`.
 
     Attributes:
-        reads_all: Whether it reads every token, not some of each sequence.
+        reads_all: Whether it reads every token, not only some of each sequence.
         reads_pooled: Whether it reads the pooled output.
         reads_sequence: Whether it reads vectors of tokens.
-        generator: What makes inputs of `bert` in pre-training, if anything.
+        generator: The model that produces inputs of `bert` in pre-training, or
+            None.
     """
 
     reads_all = False
@@ -155,10 +156,10 @@ class Model(keras.Model):
 
     @property
     def trained_variables(self) -> list[keras.Variable]:
-        """What its outputs depend on: all, or all but the pooler.
+        """Variables that affect its outputs: all, or all but the pooler's.
 
-        The others have no gradient, and the original's optimizer passes over
-        them: they do not decay, and have no moments.
+        The others have no gradient, and the original's optimizer skips them:
+        they do not decay, and have no moments.
         """
         if self.reads_pooled:
             return self.trainable_variables
@@ -184,8 +185,8 @@ class BertPretrainer(Model):
         """Returns float32 logits of words [B, P, V] and of sentences [B, 2].
 
         The inputs are those of `Bert`, and int32 `masked_lm_positions` [B, P].
-        Where rows hold K sequences they also have `cls_positions` [B, K], and
-        there are logits for each, [B, K, 2].
+        If rows are packed with K sequences, they also have `cls_positions` [B,
+        K], and there are logits for each sequence, [B, K, 2].
         """
         inputs = model_inputs.standard(inputs, needs=("masked_lm_positions",))
         dropout_seed = self._drawn.unless(dropout_seed, training)
@@ -202,12 +203,12 @@ class BertPretrainer(Model):
 
 
 def _first(ids: tf.Tensor) -> tf.Tensor:
-    """The position of [CLS] in each row of `ids` [B, ...]: zeros, [B, 1]."""
+    """Returns the position of [CLS] in each row of `ids`: zeros, [B, 1]."""
     return tf.zeros([tf.shape(ids)[0], 1], tf.int32)
 
 
 class BertMaskedLM(Model):
-    """BERT with the masked words of pre-training only."""
+    """BERT with the masked-word head of pre-training only."""
 
     reads_pooled = False
     reads_sequence = True
@@ -222,7 +223,7 @@ class BertMaskedLM(Model):
         self.built = True
 
     def call(self, inputs, dropout_seed=None, training=None):
-        """Returns float32 logits [B, P, V]; arguments as of BertPretrainer."""
+        """Returns float32 logits [B, P, V]; arguments as in BertPretrainer."""
         inputs = model_inputs.standard(inputs, needs=("masked_lm_positions",))
         dropout_seed = self._drawn.unless(dropout_seed, training)
         masked = inputs["masked_lm_positions"]
@@ -232,10 +233,10 @@ class BertMaskedLM(Model):
 
 
 def next_piece_head(bert: modeling.Bert, scope: str = "cls") -> MaskedLMHead:
-    """Returns what predicts the piece behind each place: [B, S, V].
+    """Returns a head that predicts the token after each position: [B, S, V].
 
-    It is the head of masked words, read elsewhere, and under another name: a
-    checkpoint's names tell which of the two it has.
+    It is the masked-word head, read at other positions and named differently: a
+    checkpoint's names identify which of the two it has.
     """
     config = bert.config
     if config.pretraining_head != "next_piece":
@@ -252,7 +253,7 @@ def next_piece_head(bert: modeling.Bert, scope: str = "cls") -> MaskedLMHead:
 
 
 class BertNextPiece(Model):
-    """A left-to-right encoder with the piece that follows each place."""
+    """A left-to-right encoder that predicts the token after each position."""
 
     reads_all = True
     reads_pooled = False
@@ -266,9 +267,9 @@ class BertNextPiece(Model):
         self.built = True
 
     def call(self, inputs, dropout_seed=None, training=None):
-        """Returns float32 logits [B, S, V]; arguments as of `Bert`.
+        """Returns float32 logits [B, S, V]; arguments as in `Bert`.
 
-        Those of a place are of the piece behind it.
+        The logits at a position are for the token after it.
         """
         inputs = model_inputs.standard(inputs)
         dropout_seed = self._drawn.unless(dropout_seed, training)
@@ -278,7 +279,7 @@ class BertNextPiece(Model):
 
 
 class BertNextSentence(Model):
-    """BERT with the next sentences of pre-training only."""
+    """BERT with the next-sentence head of pre-training only."""
 
     def __init__(
         self, bert: modeling.Bert, name: str = "next_sentence", **kwargs: Any
@@ -292,7 +293,7 @@ class BertNextSentence(Model):
         self.built = True
 
     def call(self, inputs, dropout_seed=None, training=None):
-        """Returns float32 logits [B, 2]; arguments as of `Bert`."""
+        """Returns float32 logits [B, 2]; arguments as in `Bert`."""
         inputs = model_inputs.standard(inputs)
         dropout_seed = self._drawn.unless(dropout_seed, training)
         first = _first(inputs["input_ids"])
@@ -301,7 +302,7 @@ class BertNextSentence(Model):
 
 
 def _build(head: keras.layers.Layer) -> None:
-    """Makes the variables of a head under the released prefix `cls`."""
+    """Creates the variables of a head under the released prefix `cls`."""
     with keras.name_scope("cls"):
         head.build()
 
@@ -325,12 +326,13 @@ class BertClassifier(Model):
                 "A classifier needs at least one label. "
                 f"Received: num_labels={num_labels}"
             )
-        # Otherwise than the original, which drops 0.1 whatever the config
-        # says, because a config without dropout is to have none. It is 0.1 in
-        # all released configs.
+        # Unlike the original, which always drops 0.1, this follows the config,
+        # because a config without dropout should have none. It is 0.1 in all
+        # released configs.
         self.rate = bert.config.head_dropout_prob
         self.num_labels = num_labels
-        # Made outside any layer's scope: the original's names have no prefix.
+        # Created outside any layer's scope: the original's names have no
+        # prefix.
         shape = (num_labels, bert.config.hidden_size)
         self.output_weights = keras.Variable(
             layers.initializer(bert.config)(shape),
@@ -345,7 +347,7 @@ class BertClassifier(Model):
         self.built = True
 
     def call(self, inputs, dropout_seed=None, training=None):
-        """Returns float32 logits [B, C]; arguments as of `Bert`."""
+        """Returns float32 logits [B, C]; arguments as in `Bert`."""
         inputs = model_inputs.standard(inputs)
         dropout_seed = self._drawn.unless(dropout_seed, training)
         seeds = ops.split_seed(dropout_seed, 2)
@@ -379,7 +381,7 @@ class BertTagger(Model):
         self.built = True
 
     def call(self, inputs, dropout_seed=None, training=None):
-        """Returns float32 logits [B, S, C]; arguments as of `Bert`."""
+        """Returns float32 logits [B, S, C]; arguments as in `Bert`."""
         inputs = model_inputs.standard(inputs)
         dropout_seed = self._drawn.unless(dropout_seed, training)
         seeds = ops.split_seed(dropout_seed, 2)
@@ -389,7 +391,7 @@ class BertTagger(Model):
 
 
 class BertSpanFinder(Model):
-    """BERT with a start and an end of the answer (paper, section 4.2)."""
+    """BERT that predicts start and end of the answer (paper, section 4.2)."""
 
     reads_all = True
     reads_pooled = False
@@ -407,8 +409,8 @@ class BertSpanFinder(Model):
     def call(self, inputs, dropout_seed=None, training=None):
         """Returns float32 logits of starts and of ends, both [B, S].
 
-        As in the original, no dropout comes between encoder and head.
-        Arguments as of `Bert`.
+        As in the original, there is no dropout between encoder and head.
+        Arguments are as in `Bert`.
         """
         inputs = model_inputs.standard(inputs)
         dropout_seed = self._drawn.unless(dropout_seed, training)
@@ -435,8 +437,8 @@ class BertMultipleChoice(Model):
     def call(self, inputs, dropout_seed=None, training=None):
         """Returns float32 logits [B, K] for inputs of `Bert`, each [B, K, S].
 
-        A row without a token is no choice, and fills up a problem that has
-        fewer than K: its logit is so low that softmax gives 0.
+        Problems with fewer than K choices are padded with empty sequences.
+        Their logit is so low that softmax gives 0.
         """
         inputs = model_inputs.standard(inputs, rank=3)
         dropout_seed = self._drawn.unless(dropout_seed, training)

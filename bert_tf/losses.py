@@ -1,8 +1,8 @@
 """Losses and metrics as sums, divided once at the end by summed weights.
 
 Each function takes logits and labels and returns a dict of float32 scalars;
-`loss` is what training minimizes. Sums of parts of a batch add up to the sums
-of the whole, so replicas and micro-batches need no care.
+training minimizes `loss`. The sums of parts of a batch add up to the sums of
+the whole, so replicas and micro-batches need no special handling.
 
 Shapes: B batch, P predictions per sequence, C classes, V vocabulary.
 """
@@ -18,10 +18,10 @@ Sums = dict[str, tf.Tensor]
 def classification(
     logits: tf.Tensor, labels: tf.Tensor, weights: tf.Tensor
 ) -> Sums:
-    """Cross entropy and correct answers, each weighted, summed.
+    """Returns the weighted sums of cross entropy and correct answers.
 
     The logits are float32 [..., C], the labels int32 [...], and the weights
-    float32 [...], where 0 leaves an entry out.
+    float32 [...], where 0 excludes an entry.
     """
     labels, weights = tf.reshape(labels, [-1]), tf.reshape(weights, [-1])
     entropy, best = cross_entropy(
@@ -40,11 +40,13 @@ def multi_label(
     weights: tf.Tensor,
     label_weights: tf.Tensor | float = 1.0,
 ) -> Sums:
-    """Cross entropy of the labels each for itself, and rows without a mistake.
+    """Returns the weighted sums of binary cross entropy and exact matches.
 
-    The logits are float32 [B, C]. The labels are int32 [B, C], 1 where a row
-    has the label, or 0. The weights are float32 [B], where 0 leaves a row out.
-    `label_weights`, float32 [C], multiply the loss where a row has the label.
+    The cross entropy is the mean over labels; a row matches if all its labels
+    are right. The logits are float32 [B, C], the labels int32 [B, C], 1 if a
+    row has the label, else 0. The weights are float32 [B], where 0 excludes a
+    row. `label_weights`, float32 [C], multiply the loss where a row has the
+    label.
     """
     entropy = tf.nn.weighted_cross_entropy_with_logits(
         tf.cast(labels, tf.float32), logits, label_weights
@@ -59,9 +61,9 @@ def multi_label(
 def cross_entropy(
     logits: tf.Tensor, labels: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns -log softmax(logits)[label] of each row, and its best class.
+    """Returns -log softmax(logits)[label] and the best class of each row.
 
-    These are float32 [B] and int32 [B], of float32 logits [B, C] and int32
+    They are float32 [B] and int32 [B], for float32 logits [B, C] and int32
     labels [B].
     """
     if compiled.is_compiled():
@@ -71,10 +73,11 @@ def cross_entropy(
 
 @tf.custom_gradient
 def _cross_entropy(logits, labels):
-    """Takes few passes over the logits.
+    """Computes cross entropy in few passes over the logits.
 
-    TensorFlow's own kernel for sparse labels takes three times as long on CPUs,
-    and over a vocabulary it was the longest part of a step of BERT-tiny.
+    TensorFlow's own kernel for sparse labels takes three times as long on CPUs.
+    With a vocabulary as classes, it was the longest part of a step of
+    BERT-tiny.
     """
     probabilities = tf.nn.softmax(logits)
     best = tf.cast(ops.best(logits), labels.dtype)
@@ -82,7 +85,7 @@ def _cross_entropy(logits, labels):
     def chosen(x, classes):
         return tf.gather(x, classes, batch_dims=1)
 
-    # The largest is at least 1 / C, so its logarithm loses nothing.
+    # The largest is at least 1 / C, so its logarithm is precise.
     largest = chosen(probabilities, best)
     log_sum = chosen(logits, best) - tf.math.log(largest)
 
@@ -96,7 +99,7 @@ def _cross_entropy(logits, labels):
 
 @tf.custom_gradient
 def _compiled_cross_entropy(logits, labels):
-    """Has neither gathers nor scatters, which do not fuse."""
+    """Computes cross entropy without gathers and scatters: they do not fuse."""
     classes = tf.range(tf.shape(logits)[-1], dtype=labels.dtype)
     is_label = labels[:, tf.newaxis] == classes  # [B, C]
     shifted = logits - tf.reduce_max(logits, axis=-1, keepdims=True)
@@ -112,11 +115,11 @@ def _compiled_cross_entropy(logits, labels):
 
 
 def binary(logits: tf.Tensor, labels: tf.Tensor, weights: tf.Tensor) -> Sums:
-    """Cross entropy and counts of a yes or no, each weighted, summed.
+    """Returns the weighted sums of binary cross entropy and of counts.
 
-    All arguments are float32 of one shape; labels are 1 for yes, or 0, and a
-    weight of 0 leaves an entry out. Besides the loss and the right answers,
-    those that are yes, that are predicted to be, and that are both are counted.
+    All arguments are float32 of one shape; labels are 1 (positive) or 0, and a
+    weight of 0 excludes an entry. Besides the loss and the correct answers, the
+    positives, the predicted positives and the true positives are counted.
     """
     entropy = tf.nn.sigmoid_cross_entropy_with_logits(labels, logits)
     predicted = tf.cast(logits > 0, tf.float32)
@@ -133,5 +136,5 @@ def binary(logits: tf.Tensor, labels: tf.Tensor, weights: tf.Tensor) -> Sums:
 def regression(
     scores: tf.Tensor, labels: tf.Tensor, weights: tf.Tensor
 ) -> Sums:
-    """Squared error, weighted, summed; all arguments float32 [B]."""
+    """Returns the weighted squared error, summed; arguments are float32 [B]."""
     return {"loss": tf.reduce_sum(weights * (scores - labels) ** 2)}

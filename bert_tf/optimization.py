@@ -1,9 +1,9 @@
 """Optimizers, clipping and loss scaling.
 
 AdamWeightDecay's numbers are the original's (google-research/bert,
-optimization.py): no bias correction, epsilon outside the root, decoupled
-weight decay on everything but layer norms and biases, linear warm-up and
-linear decay. LAMB is for batches of thousands.
+optimization.py): no bias correction, epsilon outside the root, decoupled weight
+decay on everything except layer norms and biases, linear warm-up and linear
+decay. LAMB is for batches of thousands.
 """
 
 import math
@@ -20,16 +20,16 @@ import tensorflow as tf
 
 Schedule = Callable[[tf.Tensor], tf.Tensor]
 
-# Matched anywhere in a variable's name, as the original does.
+# Matched anywhere in a variable's name, as in the original.
 NO_DECAY = ("LayerNorm", "layer_norm", "bias")
 
 CLIPPING = options.CLIPPING
 
 
 def _state(name: str, value: tf.Tensor) -> tf.Variable:
-    """Makes a variable that updates keep, by its name in checkpoints."""
-    # Aggregation NONE: replicas assign equal values by themselves, which,
-    # unlike a merge call, may happen inside a loop.
+    """Creates a variable of the optimizer's state, with its checkpoint name."""
+    # Aggregation NONE: replicas assign equal values independently, which,
+    # unlike a merge call, is possible inside a loop.
     return tf.Variable(
         value,
         trainable=False,
@@ -44,19 +44,19 @@ def _state(name: str, value: tf.Tensor) -> tf.Variable:
 def clip_by_global_norm(
     gradients: Sequence[tf.Tensor], limit: float
 ) -> tuple[list[tf.Tensor], tf.Tensor]:
-    """Scales all gradients down together if their joint norm is over `limit`.
+    """Scales down all gradients if their joint norm exceeds `limit`.
 
-    Returns them, and the norm before clipping, a float32 scalar. The gradient
-    of the word embeddings has a row for each piece of the batch. Where the
-    original fine-tunes on CPUs and GPUs, rows of one piece that comes several
-    times count in the norm by themselves. Here they are summed first, as on its
-    TPUs and in its pre-training, because the norm is that of the gradient,
-    however it is kept.
+    Returns the gradients, and the norm before clipping, a float32 scalar. The
+    gradient of the word embeddings has a row for each token of the batch. When
+    the original fine-tunes on CPUs and GPUs, several rows for one token count
+    separately in the norm. Here they are summed first, as on its TPUs and in
+    its pre-training, because the norm should not depend on how the gradient is
+    stored.
     """
     # 2 * l2_loss is the sum of squares, without a squared copy.
     squares = [tf.cast(2 * tf.nn.l2_loss(g), tf.float32) for g in gradients]
-    # Not tf.add_n: it starts from whichever input buffer is free to be reused,
-    # so the order of the sum, and its last bit, would depend on timing.
+    # Not tf.add_n: it starts with whichever input buffer can be reused, so the
+    # order of the sum, and its last bit, would depend on timing.
     norm = tf.sqrt(tf.reduce_sum(tf.stack(squares)))
     scale = limit / tf.maximum(norm, limit)
     return [g * tf.cast(scale, g.dtype) for g in gradients], norm
@@ -64,17 +64,17 @@ def clip_by_global_norm(
 
 # ---- Loss scaling -----------------------------------------------------------
 #
-# Gradients below 6e-8 are zero in float16. So the loss is multiplied before
-# the backward pass, and the gradients are divided after it, in float32.
-# Whether they overflowed is asked of the gradients summed over all replicas:
-# all replicas see the same answer, and all skip the step or none does.
+# Gradients below 6e-8 are zero in float16. So the loss is multiplied before the
+# backward pass, and the gradients are divided after it, in float32. Overflow is
+# detected in the gradients summed over all replicas: all replicas get the same
+# result, and either all skip the step or none does.
 
 SCALE = "loss_scale/scale"
 GOOD_STEPS = "loss_scale/good_steps"
 
 
 class LossScale:
-    """A factor that halves at an overflow and doubles after quiet steps.
+    """A factor that halves at an overflow and doubles after steps without one.
 
     It starts at `initial`, a power of two, and doubles after `period` steps
     (Micikevicius et al., 2018, https://arxiv.org/abs/1710.03740, section 3.2).
@@ -85,7 +85,7 @@ class LossScale:
         self.period = period
 
     def build(self) -> dict[str, tf.Variable]:
-        """Makes the state and returns it by its names in checkpoints."""
+        """Creates the state and returns it by its names in checkpoints."""
         self.scale = _state(SCALE, tf.constant(self.initial, tf.float32))
         self.good_steps = _state(GOOD_STEPS, tf.constant(0, tf.int64))
         return {SCALE: self.scale, GOOD_STEPS: self.good_steps}
@@ -95,9 +95,9 @@ class LossScale:
     ) -> dict[str, tf.Tensor]:
         """Calls `update` unless the gradients overflowed; adapts the factor.
 
-        The norm is that of the gradients, the same on all replicas. Returns
-        `gradient_norm`, 0 where the step is skipped; `loss_scale`, the factor
-        of this step; and `skipped_steps`, 0 or 1.
+        The norm of the gradients must be the same on all replicas. Returns
+        `gradient_norm`, 0 if the step is skipped; `loss_scale`, the factor of
+        this step; and `skipped_steps`, 0 or 1.
         """
         finite = tf.math.is_finite(norm)
 
@@ -107,8 +107,9 @@ class LossScale:
 
         skipped = tf.cond(finite, apply, lambda: 1.0)
         scale = tf.convert_to_tensor(self.scale)
-        # With nothing left to halve the gradients themselves are at fault: the
-        # norm stays as it is, and the loop stops the run.
+        # If the factor can't be halved any more, the gradients themselves are
+        # not finite. The norm stays as it is, and the training loop stops the
+        # run.
         hopeless = ~finite & (scale <= 1)
         good = tf.where(finite, self.good_steps + 1, 0)
         grows = good >= self.period
@@ -125,50 +126,50 @@ class LossScale:
 # ---- Optimizers -------------------------------------------------------------
 
 
-# What the optimizers that there are keep of a variable. A checkpoint has it
-# under the variable's name, a slash and this.
+# The slots of all optimizers. In checkpoints, the name of a slot variable is
+# the variable's name, a slash and the slot.
 SLOTS: set[str] = set()
 
 
 def slot_of(name: str) -> tuple[str, str] | None:
-    """Splits output_bias/adam_m into variable and slot; None of a weight."""
+    """Splits output_bias/adam_m into variable and slot; None for a weight."""
     variable, _, slot = name.rpartition("/")
     return (variable, slot) if variable and slot in SLOTS else None
 
 
 class Optimizer:
-    """What optimizers share: state per variable, decay, clipping.
+    """The base of optimizers: state per variable, weight decay, clipping.
 
-    A kind of optimizer is a class of its own, which says its `slot_names` and
-    how it updates one variable. Saving, resuming and telling weights from
-    moments follow from these names.
+    Subclasses define `slot_names` and how to update one variable. Saving,
+    resuming and distinguishing weights from moments follow from these names.
 
     Args:
         schedule: The learning rate.
-        weight_decay_rate: That of the variables which `decays` names.
-        beta_1: Share of the first moment that is kept.
-        beta_2: Share of the second moment that is kept.
+        weight_decay_rate: Weight decay of the variables for which `decays`
+            holds.
+        beta_1: Decay rate of the first moment.
+        beta_2: Decay rate of the second moment.
         epsilon: Added to the root of the second moment.
-        clip_norm: Longest joint norm of the gradients.
+        clip_norm: Max joint norm of the gradients.
         exclude_from_weight_decay: Patterns of names, matched anywhere.
         clipping: "global" clips the gradient of the whole batch. "per_replica"
-            clips that of each replica's own rows, and adds them up, as the
-            original did on TPUs. (It averages nothing: it bypasses
-            CrossShardOptimizer.compute_gradients. To Adam and LAMB only the
-            sum's size beside epsilon differs.)
+            clips the gradient of each replica's rows and then sums up, like the
+            original on TPUs. (It does not average, because it bypasses
+            CrossShardOptimizer.compute_gradients. For Adam and LAMB this only
+            changes the size of the sum relative to epsilon.)
         rate_of: Name of a variable -> factor of its learning rate.
-        loss_scale: Multiplies the loss of a float16 run; else None.
-        pruning: Which weights are zero after an update; None: as they come.
+        loss_scale: Scales the loss of a float16 run; None for others.
+        pruning: Which weights are zero after an update; None for no pruning.
 
     Attributes:
-        slot_names: What it keeps of each variable, such as two moments.
+        slot_names: The state of each variable, such as two moments.
         slots: The moments, by their names in checkpoints.
     """
 
     slot_names: tuple[str, ...] = ()
 
     def __init_subclass__(cls, **options: Any):
-        """Makes its slots known wherever checkpoints are read."""
+        """Registers the slots, so that all readers of checkpoints know them."""
         super().__init_subclass__(**options)
         SLOTS.update(cls.slot_names)
 
@@ -206,7 +207,7 @@ class Optimizer:
         self.slots: dict[str, tf.Variable] = {}  # by name in the checkpoint
 
     def build(self, variables: Sequence[keras.Variable]) -> None:
-        """Makes the moments; call it where the model was made."""
+        """Creates the moments; call it in the scope that created the model."""
         self.variables = list(variables)
         for variable in self.variables:
             for slot in self.slot_names:
@@ -216,26 +217,26 @@ class Optimizer:
             self.slots |= self.loss_scale.build()
 
     def decays(self, name: str) -> bool:
-        """Whether the variable of this name is subject to weight decay."""
+        """Returns whether the variable is subject to weight decay."""
         return self.weight_decay_rate != 0 and not self.is_excluded(name)
 
     def is_excluded(self, name: str) -> bool:
-        """Whether the variable of this name is excluded from weight decay."""
+        """Returns whether the variable is excluded from weight decay."""
         return any(re.search(p, name) for p in self.exclude_from_weight_decay)
 
     @property
     def clips_own(self) -> bool:
-        """Whether each replica clips the gradients of its rows."""
+        """Whether each replica clips the gradients of its own rows."""
         return self.clipping == "per_replica"
 
     def clip_own(
         self, gradients: Sequence[tf.Tensor], replicas: int
     ) -> list[tf.Tensor]:
-        """Clips a replica's share of the gradients, if that is asked for.
+        """Clips a replica's share of the gradients if `clips_own`.
 
-        The gradients are of this replica's rows; those of all replicas are to
-        be summed. With as many predictions on each, `replicas` times as much is
-        the gradient of the mean over its own rows.
+        The gradients of all replicas will be summed. If each replica has the
+        same number of predictions, `replicas` times its share is the gradient
+        of the mean over its own rows.
         """
         if not self.clips_own:
             return list(gradients)
@@ -249,8 +250,8 @@ class Optimizer:
 
         Every replica calls it, in replica context, with the same gradients,
         already summed over replicas. The step, an int64 scalar, is the number
-        of steps made before this one. Returns `learning_rate` and
-        `gradient_norm`, float32 scalars, and what loss scale and pruning add.
+        of previous steps. Returns `learning_rate` and `gradient_norm`, float32
+        scalars, and the values that loss scale and pruning add.
         """
         clipped, norm = clip_by_global_norm(gradients, self.clip_norm)
         if not self.clips_own:
@@ -296,17 +297,18 @@ class AdamWeightDecay(Optimizer):
 
     def __init__(self, schedule: Schedule, **options: Any):
         super().__init__(schedule, **options)
-        # The original weighs g^2 by 1 - beta_2, TensorFlow's kernel by what
-        # float32's beta_2 leaves to 1: less by 1.3e-5, and so is its v. With
-        # rate and epsilon less by the root of that, updates are the original's.
+        # The original multiplies g^2 by 1 - beta_2, TensorFlow's kernel by 1
+        # minus float32's beta_2, which is smaller by 1.3e-5, and so is its v.
+        # Multiplying rate and epsilon by the root of this ratio gives the
+        # original's updates.
         taken = float(np.float32(1) - np.float32(self.beta_2))
         self._share_of_root_v = math.sqrt(taken / (1 - self.beta_2))
 
     def _update(self, variable, gradient, rate, step):
         path = variable.path
         if self.decays(path):
-            # Decay acts on the weights from before the step, so it goes first.
-            # As a difference: 1 - rate * decay is coarse in float32.
+            # Decay uses the weights from before the step, so it comes first. It
+            # is a difference, because 1 - rate * decay is coarse in float32.
             decay = (rate * self.weight_decay_rate) * variable.value
             variable.value.assign_sub(decay)
         rate, epsilon = self._corrected(rate, step)
@@ -334,14 +336,14 @@ class AdamWeightDecay(Optimizer):
 class BiasCorrectedAdamW(AdamWeightDecay):
     """Adam with decoupled weight decay and with bias correction.
 
-    As AdamWeightDecay, but at step t = 1, 2, ... m is divided by 1 - beta_1^t
+    Like AdamWeightDecay, but at step t = 1, 2, ... m is divided by 1 - beta_1^t
     and v by 1 - beta_2^t (Kingma & Ba, 2015, algorithm 1), as in PyTorch and
-    transformers. The decay is decoupled and times the rate, as theirs: w loses
-    rate * weight_decay_rate * w. RoBERTa's, of fairseq, adds epsilon to the
-    root before that is corrected, and lets layer norms and biases decay, too.
-    Without that the first steps are longer: 6.5 times at t = 10,
-    3.2 at 100, 1.3 at 1,000, which can hurt on small data sets (Zhang et al.,
-    2020, https://arxiv.org/abs/2006.05987; Mosbach et al., 2020,
+    transformers. The decay is decoupled and multiplied by the rate, as theirs:
+    w loses rate * weight_decay_rate * w. RoBERTa's optimizer in fairseq adds
+    epsilon to the root before the correction, and also applies decay to layer
+    norms and biases. Without bias correction the first steps are larger: 6.5
+    times at t = 10, 3.2 at 100, 1.3 at 1,000, which can hurt on small data sets
+    (Zhang et al., 2020, https://arxiv.org/abs/2006.05987; Mosbach et al., 2020,
     https://arxiv.org/abs/2006.04884).
     """
 
@@ -362,7 +364,7 @@ class Lamb(Optimizer):
         u = r + weight_decay_rate * w
         w = w - rate * |w| / |u| * u
     The ratio |w| / |u| is 1 where either norm is 0. NVIDIA's code for
-    TensorFlow 2 does the same. Theirs for PyTorch sets the ratio to 1 for
+    TensorFlow 2 does the same. Their code for PyTorch sets the ratio to 1 for
     layer norms and biases.
     """
 
@@ -380,7 +382,7 @@ class Lamb(Optimizer):
         weights.assign_sub(rate * self._ratio(path, weights, update) * update)
 
     def _corrected(self, m, v, step):
-        """Returns both moments without the bias towards their start at 0."""
+        """Returns both moments, corrected for their start at 0."""
         return (
             m / _share_so_far(self.beta_1, step),
             v / _share_so_far(self.beta_2, step),
@@ -396,9 +398,10 @@ class Lamb(Optimizer):
 class UncorrectedLamb(Lamb):
     """LAMB as ALBERT was trained (google-research/albert, lamb_optimizer.py).
 
-    As Lamb, but without the correction of m and v by 1 - beta^t, and with a
-    ratio of 1 for what is excluded from weight decay: layer norms and biases.
-    The moments have the names of Adam's, so its checkpoints can be resumed.
+    Like Lamb, but without the correction of m and v by 1 - beta^t, and with a
+    ratio of 1 for variables that are excluded from weight decay: layer norms
+    and biases. The moments have the names of Adam's, so ALBERT's checkpoints
+    can be resumed.
     """
 
     slot_names = ("adam_m", "adam_v")
@@ -423,6 +426,6 @@ OPTIMIZERS: dict[str, type[Optimizer]] = {
 
 
 def _share_so_far(beta: float, step: tf.Tensor) -> tf.Tensor:
-    """1 - beta^t, the sum of the weights of all gradients so far."""
+    """Returns 1 - beta^t, the sum of the weights of all gradients so far."""
     t = tf.cast(step, tf.float32) + 1
     return -tf.math.expm1(t * math.log(beta))

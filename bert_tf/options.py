@@ -1,17 +1,17 @@
-"""What flags may say: names that stand here so that no TensorFlow is needed.
+"""Allowed values of flags; needs no TensorFlow.
 
-The modules that act on them hold a table with a row for each; flags are read
-before those modules, which take seconds to import.
+Flags are parsed before the modules that implement these options are imported,
+which takes seconds. Those modules have tables with the same names.
 """
 
-# What to compute on, and the number format of activations.
+# Devices to compute on, and the dtypes of activations.
 STRATEGIES = ("default", "mirrored", "multi_worker_mirrored", "tpu")
 DTYPES = ("float32", "bfloat16", "float16")
 
-# What of a text is masked as one.
+# Units of text that are masked as a whole.
 MASKING_POLICIES = ("token", "whole_word", "span", "ngram")
 
-# How weights are updated.
+# Update rules of weights.
 OPTIMIZERS = ("adamw", "adamw_bias_corrected", "lamb", "lamb_uncorrected")
 SCHEDULES = (
     "linear",
@@ -20,24 +20,24 @@ SCHEDULES = (
     "cosine",
     "constant",
 )
-# What of the learning rate the last layer has with layer decay.
+# How layer decay scales the learning rate of the last layer.
 LAYER_DECAY_FORMS = ("paper", "code")
 CLIPPING = ("global", "per_replica")
-# Of moments that are kept: nearer to 1 float32 has too few numbers.
+# Max decay rate of moments; float32 cannot represent values closer to 1 well.
 LARGEST_BETA = 0.999999
 
-# What a student learns from a teacher, by who did so first. That of words is
-# for pre-training, those of layers train no head.
+# Distillation methods, by who introduced them. The one for words is for
+# pre-training; those for layers train no head.
 DISTILLATIONS = ("logits", "distilbert", "tinybert_layers", "minilm")
 DISTILLATION_OF_WORDS = DISTILLATIONS[1]
 DISTILLATIONS_OF_LAYERS = DISTILLATIONS[2:]
 
-# Checkpoints of this project and of others.
+# Checkpoint formats of this project and of other libraries.
 CHECKPOINT_FORMATS = ("tf1", "hf", "keras_hub")
 USE_CHECKPOINT = ("best", "last")
 
-# Heads that answer raw text, and those that a checkpoint may have besides.
-# Lists: `serving.heads.register` adds those from elsewhere.
+# Heads that can be applied to raw text, and other heads that a checkpoint may
+# have. Lists, as `serving.heads.register` adds custom heads.
 SERVED_HEADS = [
     "encoder",
     "masked_lm",
@@ -53,7 +53,7 @@ HEADS = [
     *SERVED_HEADS[1:],
 ]
 
-# What exports are written for, and how their weights are kept.
+# Export formats, and storage formats of their weights.
 EXPORT_FORMATS = ("saved_model", "litert", "onnx")
 EXPORT_WEIGHTS = ("float32", "int8")
 
@@ -63,10 +63,10 @@ TRACKERS = ("wandb", "mlflow")
 # Pruners of a hyperparameter search, which stop unpromising trials.
 SEARCH_PRUNERS = ("median",)
 
-# What is read of texts that are too long.
+# Which part of a text that is too long is read.
 LONG_DOCUMENTS = ("head", "tail", "head_tail", "windows")
 
-# Which layers make a vector, what has one, and where vectors go.
+# Layers that make up a vector, units that have vectors, and output formats.
 FEATURES = (
     "layers",
     "embeddings",
@@ -80,7 +80,7 @@ FEATURES = (
 UNITS = ("token", "word", "cls", "mean")
 FEATURE_FORMATS = ("jsonl", "npy", "parquet", "tfrecord")
 
-# Apache Beam's.
+# Runners of Apache Beam.
 RUNNERS = (
     "DirectRunner",
     "DaskRunner",

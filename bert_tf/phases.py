@@ -1,4 +1,4 @@
-"""Says how far a phase of a run is, where it takes longer than ten seconds."""
+"""Logs the progress of anything that takes longer than ten seconds."""
 
 import contextlib
 import threading
@@ -13,18 +13,18 @@ Item = TypeVar("Item")
 
 
 class Meter:
-    """Measures how fast work goes, and when it is time to say so."""
+    """Measures the rate of work, and when the next log line is due."""
 
     def __init__(self) -> None:
         self._start = self._last = time.monotonic()
 
     @property
     def seconds(self) -> float:
-        """Since it was made."""
+        """Seconds since it was created."""
         return time.monotonic() - self._start
 
     def is_due(self) -> bool:
-        """Whether the last line was ten seconds ago; then one is due now."""
+        """Whether ten seconds have passed since this last returned True."""
         now = time.monotonic()
         if now - self._last < _SECONDS_BETWEEN_LINES:
             return False
@@ -32,19 +32,19 @@ class Meter:
         return True
 
     def rate(self, done: float) -> float:
-        """How much of it is done in a second."""
+        """Returns the amount of work done per second."""
         return rate(done, self.seconds)
 
     def left(self, done: float, total: float) -> float:
-        """Seconds that the rest takes at the same rate."""
+        """Returns the seconds that the rest takes at the same rate."""
         return left(max(0, total - done), done, self.seconds)
 
 
 class Phase:
-    """Counts what is done, and logs it at most every ten seconds.
+    """Counts completed items, and logs the count at most every ten seconds.
 
-    A line says what it is `doing`, such as "Answering", and how many of a
-    `unit`, such as "windows", are done. Only processes where `is_shown` log.
+    A line has what it is `doing`, such as "Answering", and how many items of a
+    `unit`, such as "windows", are done. Only processes with `is_shown` log.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Phase:
         self._was_shown = False
 
     def add(self, count: int = 1) -> None:
-        """Counts some more that are done."""
+        """Adds to the count of completed items."""
         self._done += count
         if not self._is_shown or not self._meter.is_due():
             return
@@ -78,7 +78,7 @@ class Phase:
         logging.info("%s", ", ".join(parts))
 
     def finish(self) -> None:
-        """Logs how long all took, if anything was logged."""
+        """Logs the total time, if any progress was logged."""
         if self._was_shown:
             logging.info(
                 "%s: %s %s in %s.",
@@ -92,7 +92,7 @@ class Phase:
 def tracked(
     items: Iterable[Item], doing: str, unit: str, total: int | None = None
 ) -> Iterator[Item]:
-    """Yields items, and says how many of them are done with."""
+    """Yields items, and logs how many have been processed."""
     phase = Phase(doing, unit, total)
     for item in items:
         yield item
@@ -102,9 +102,9 @@ def tracked(
 
 @contextlib.contextmanager
 def lasting(doing: str) -> Iterator[None]:
-    """Logs how long `doing`, such as "Writing the SavedModel", lasts.
+    """Logs how long `doing`, such as "Writing the SavedModel", is taking.
 
-    What takes less than ten seconds is not mentioned.
+    Nothing is logged in the first ten seconds.
     """
     start = time.monotonic()
     ended = threading.Event()
@@ -117,7 +117,7 @@ def lasting(doing: str) -> Iterator[None]:
             passed = time.monotonic() - start
             logging.info("%s: %s so far", doing, duration(passed))
             was_shown = True
-            wait = max(wait, passed / 2)  # the longer, the rarer
+            wait = max(wait, passed / 2)  # Logs less and less often.
 
     thread = threading.Thread(target=say, daemon=True)
     thread.start()
@@ -132,12 +132,12 @@ def lasting(doing: str) -> Iterator[None]:
 
 
 def rate(done: float, seconds: float) -> float:
-    """How much is done in a second."""
+    """Returns the amount of work done per second."""
     return done / seconds
 
 
 def left(to_do: float, done: float, seconds: float) -> float:
-    """Seconds that the rest takes, where so much took so many seconds."""
+    """Returns the seconds that the rest takes at the same rate."""
     return to_do * seconds / done
 
 

@@ -1,7 +1,7 @@
-"""Replaced tokens: what ELECTRA is pre-trained on.
+"""Replaced token detection: the pre-training objective of ELECTRA.
 
-A generator fills in words that are masked, and a discriminator tells of each
-token whether it is the text's own (Clark et al., 2020,
+A generator fills in masked words, and a discriminator predicts for each token
+whether it is the original one (Clark et al., 2020,
 https://arxiv.org/abs/2003.10555, section 2). Variables have the names of
 google-research/electra. Shapes as in modeling.py.
 """
@@ -14,12 +14,12 @@ from bert_tf.encoders import layers, model_inputs, ops
 import keras
 import tensorflow as tf
 
-# Of what is sampled where nobody gives a seed: so evaluations are repeatable.
+# Seed of samples if the caller passes none, so that evaluations are repeatable.
 _SEED = (2003, 10555)
 
 
 class TokenHead(keras.layers.Layer):
-    """A score for each token: above 0 it is taken for a replaced one."""
+    """A layer that scores each token: above 0 means replaced."""
 
     def __init__(self, config: modeling.BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
@@ -27,7 +27,7 @@ class TokenHead(keras.layers.Layer):
         self.activation = ops.ACTIVATIONS[config.hidden_act]
         self.dense = layers.Dense(config, size, size, name="dense")
         self.score = layers.Dense(config, size, 1, name="dense_1")
-        # TensorFlow's own, as the original names none.
+        # TensorFlow's default, because the original sets none.
         self.score.kernel_initializer = keras.initializers.GlorotUniform()
 
     def build(self, input_shape=None):
@@ -39,10 +39,10 @@ class TokenHead(keras.layers.Layer):
 
 
 class GeneratorHead(heads.MaskedLMHead):
-    """Predicts words, with its variables under ELECTRA's names."""
+    """Predicts words, with variables named as in ELECTRA."""
 
     def build(self, input_shape=None):
-        # There `transform` is no part of their names.
+        # There `transform` is not part of the names.
         self.transform.dense.build()
         self.transform.norm.build()
         self.transform.built = True
@@ -52,7 +52,7 @@ class GeneratorHead(heads.MaskedLMHead):
 
 
 class BertReplacedTokens(heads.Model):
-    """An encoder that tells of each token whether it was replaced."""
+    """An encoder with a head that predicts whether each token was replaced."""
 
     reads_all = True
     reads_pooled = False
@@ -70,7 +70,7 @@ class BertReplacedTokens(heads.Model):
         self.built = True
 
     def call(self, inputs, dropout_seed=None, training=None):
-        """Returns float32 logits [B, S]; arguments as of `Bert`."""
+        """Returns float32 logits [B, S]; for the arguments see `Bert`."""
         inputs = model_inputs.standard(inputs)
         dropout_seed = self._drawn.unless(dropout_seed, training)
         return self._discriminate(inputs, dropout_seed)
@@ -81,16 +81,16 @@ class BertReplacedTokens(heads.Model):
 
 
 class Outputs(NamedTuple):
-    """What is computed of a batch in pre-training."""
+    """The results for a batch in pre-training."""
 
     words: tf.Tensor  # float32 [B, P, V], the generator's logits
-    sampled: tf.Tensor  # int32 [B, P], what was put in their places
-    is_replaced: tf.Tensor  # float32 [B, S], 1 where that is another word
+    sampled: tf.Tensor  # int32 [B, P], the generator's samples
+    is_replaced: tf.Tensor  # float32 [B, S], 1 if the sample differs
     tokens: tf.Tensor  # float32 [B, S], the discriminator's logits
 
 
 class ReplacedTokensPretrainer(BertReplacedTokens):
-    """A discriminator, `bert`, beside the generator that makes its inputs."""
+    """A discriminator, `bert`, with the generator that creates its inputs."""
 
     def __init__(
         self,
@@ -110,10 +110,10 @@ class ReplacedTokensPretrainer(BertReplacedTokens):
     def call(self, inputs, dropout_seed=None, training=None):
         """Returns `Outputs`.
 
-        The inputs are those of `Bert`, with words masked, and of these int32
-        `masked_lm_positions` and `masked_lm_ids` [B, P], the words of the text,
-        and `masked_lm_weights` [B, P], 0 for what fills up the predictions. No
-        place is there twice.
+        The inputs are those of `Bert`, with masked words, and the int32
+        `masked_lm_positions` and `masked_lm_ids` [B, P], the original words,
+        and `masked_lm_weights` [B, P], 0 for padding. Positions must be
+        distinct.
         """
         places = tf.cast(inputs["masked_lm_positions"], tf.int32)
         ids = tf.cast(inputs["masked_lm_ids"], tf.int32)
@@ -137,22 +137,22 @@ class ReplacedTokensPretrainer(BertReplacedTokens):
 
 
 def _seed_of(ids: tf.Tensor) -> tf.Tensor:
-    """Returns a seed, int32 [2], that is a function of what is to be found."""
+    """Returns a seed, int32 [2], that is a function of the masked words."""
     total = tf.reduce_sum(tf.cast(ids, tf.int64))
     return tf.random.fold_in(tf.constant(_SEED), total)
 
 
 def sample(logits: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
-    """Draws a word by softmax(logits) for each of [B, P, V]: int32 [B, P].
+    """Samples a word from softmax(logits) for each of [B, P, V]: int32 [B, P].
 
-    No gradient goes through it. The original takes the largest of the logits
-    with Gumbel noise added, which has this distribution and draws V numbers for
-    each word; on CPUs one is enough.
+    It has no gradient. The original takes the argmax of logits with Gumbel
+    noise, which has the same distribution but needs V random numbers per word;
+    on CPUs, one number is enough.
     """
     shape = tf.shape(logits)
     rows = tf.reshape(tf.stop_gradient(logits), [-1, logits.shape[-1]])
     drawn = tf.random.stateless_categorical(rows, 1, seed, tf.int32)
-    # On CPUs that is V where logits are not numbers, and V is no word: the loss
-    # has to say what happened, and no lookup.
+    # On CPUs, NaN logits give V, which is not a word. The loss must report the
+    # NaN, not a failing lookup.
     drawn = tf.minimum(drawn, logits.shape[-1] - 1)
     return tf.reshape(drawn, shape[:2])

@@ -1,4 +1,4 @@
-"""The terminal of a script: its width, and what to do once it is closed."""
+"""The terminal of a script: its width, and its state once it is closed."""
 
 import os
 import shutil
@@ -17,15 +17,15 @@ def columns() -> int:
 
 
 def let_go() -> None:
-    """Sends to nowhere what would be written to a closed terminal.
+    """Redirects output to /dev/null once the terminal is closed.
 
-    Each write there is an error, as of a line that says what was saved. Files
-    and pipes go on being written to.
+    Otherwise each write is an error, for example the log line after a save.
+    Output to files and pipes is not affected.
     """
     for descriptor in (1, 2):
         try:
             is_device = stat.S_ISCHR(os.fstat(descriptor).st_mode)
-        except OSError:  # It is closed.
+        except OSError:  # The descriptor is closed.
             continue
         if is_device:
             nowhere = os.open(os.devnull, os.O_WRONLY)

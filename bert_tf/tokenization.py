@@ -1,9 +1,9 @@
-"""Splits text into the word pieces of a BERT vocabulary.
+"""Splits text into the WordPiece tokens of a BERT vocabulary.
 
-The pieces are those of the original's tokenizer, character for character:
+The tokens equal those of the original's tokenizer, character for character:
 clean the text, put spaces around CJK characters, optionally lower-case and
 strip accents, split at white space and punctuation, then take the longest
-matching piece from the left. `text.graph` runs the same rules in the graph.
+matching token from the left. `text.graph` runs the same rules in the graph.
 
     tokenizer = tokenization.FullTokenizer("vocab.txt", do_lower_case=True)
     tokenizer.tokenize("UNwanted, running")  # un ##want ##ed , runn ##ing
@@ -28,13 +28,13 @@ from etils import epath
 # Longer words become one [UNK].
 MAX_CHARS_PER_WORD = 200
 
-# Words repeat: with this many remembered, English text is almost never split
-# twice. The bound keeps a large corpus from filling the memory.
+# Words repeat: with this many in the cache, English words are almost never
+# split twice. The limit bounds the memory for large corpora.
 _CACHED_WORDS = 1 << 16
 
 
 class Token(typing.NamedTuple):
-    """A word piece and the characters `text[start:end]` it comes from."""
+    """A token and its characters `text[start:end]`."""
 
     piece: str
     start: int
@@ -45,7 +45,7 @@ class Token(typing.NamedTuple):
 
 
 def convert_to_unicode(text: str | bytes) -> str:
-    """Returns `text` as `str`; invalid UTF-8 is left out."""
+    """Returns `text` as `str`; invalid UTF-8 is skipped."""
     if isinstance(text, str):
         return text
     if isinstance(text, bytes):
@@ -67,34 +67,35 @@ def whitespace_tokenize(text: str) -> list[str]:
 
 
 def convert_by_vocab(vocab: Mapping, items: Iterable) -> list:
-    """Looks up pieces or ids; a missing one is a KeyError."""
+    """Looks up tokens or ids; a missing one is a KeyError."""
     return [vocab[item] for item in items]
 
 
 def convert_tokens_to_ids(
     vocab: Mapping[str, int], tokens: Iterable[str]
 ) -> list[int]:
-    """Returns the ids of the pieces."""
+    """Returns the ids of the tokens."""
     return convert_by_vocab(vocab, tokens)
 
 
 def convert_ids_to_tokens(
     inv_vocab: Mapping[int, str], ids: Iterable[int]
 ) -> list[str]:
-    """Returns the pieces of the ids."""
+    """Returns the tokens of the ids."""
     return convert_by_vocab(inv_vocab, ids)
 
 
 class BasicTokenizer:
     """Splits text into words and punctuation marks.
 
-    The original lower-cases each word, this the whole text. The result is the
-    same: no rule of lower-casing (only the final sigma's looks around) or of
-    decomposition reaches across white space.
+    The original lower-cases each word, this class the whole text. The result is
+    the same: no rule of lower-casing (only the rule of the final sigma has
+    context) or of decomposition reaches across white space.
 
     Args:
         do_lower_case: Whether to lower-case.
-        strip_accents: Whether to strip accents; by default as `do_lower_case`.
+        strip_accents: Whether to strip accents; by default like
+            `do_lower_case`.
         tokenize_chinese_chars: Whether each Chinese character is a word.
     """
 
@@ -126,10 +127,10 @@ class BasicTokenizer:
         return whitespace_tokenize(text.translate(characters.SPLIT_PUNCTUATION))
 
     def character_spans(self, text: str) -> list[tuple[int, int]]:
-        """Returns where in `text` each character of its words comes from.
+        """Returns the span in `text` of each character of its words.
 
-        How many characters one becomes never depends on its neighbours, so
-        counting lines up the two sides.
+        The number of characters that one character becomes never depends on its
+        neighbours, so counting is enough to align the two sides.
         """
         spans: list[tuple[int, int]] = []
         for index, char in enumerate(text):
@@ -137,7 +138,7 @@ class BasicTokenizer:
             if width is None:
                 width = self._widths[char] = sum(map(len, self.tokenize(char)))
             spans.extend([(index, index + 1)] * width)
-            # A stripped accent belongs to the letter it stands on.
+            # A stripped accent belongs to the letter that it modifies.
             if not width and not characters.strip_accent(char) and spans:
                 start, end = spans[-1]
                 if end == index:
@@ -146,7 +147,7 @@ class BasicTokenizer:
 
 
 class WordpieceTokenizer:
-    """Splits words into pieces, longest match first."""
+    """Splits words into tokens, longest match first."""
 
     def __init__(
         self,
@@ -161,14 +162,14 @@ class WordpieceTokenizer:
         self._cache: dict[str, list[str]] = {}
 
     def tokenize(self, text: str | bytes) -> list[str]:
-        """Returns the pieces of words: unaffable -> un, ##aff, ##able."""
+        """Returns the tokens of words: unaffable -> un, ##aff, ##able."""
         pieces: list[str] = []
         for word in whitespace_tokenize(convert_to_unicode(text)):
             pieces.extend(self.split(word))
         return pieces
 
     def split(self, word: str) -> list[str]:
-        """Returns the pieces of one word; the caller must not change them."""
+        """Returns the tokens of one word; the caller must not change them."""
         pieces = self._cache.get(word)
         if pieces is None:
             pieces = self._split(word) or [self.unk_token]
@@ -178,7 +179,7 @@ class WordpieceTokenizer:
         return pieces
 
     def _split(self, word: str) -> list[str]:
-        """Returns the pieces of the word, none if it cannot be spelt."""
+        """Returns the tokens of a word, empty if it cannot be spelt."""
         if len(word) > self.max_input_chars_per_word:
             return []
         pieces: list[str] = []
@@ -197,14 +198,14 @@ class WordpieceTokenizer:
 
 
 class FullTokenizer:
-    """Splits text into word pieces and finds them in the text.
+    """Splits text into WordPiece tokens, optionally with character offsets.
 
     Args:
-        vocab_file: The vocabulary, one piece per line.
+        vocab_file: The vocabulary, one token per line.
         do_lower_case: Lower-case and strip accents; must be as in training.
         keep_special_tokens: Keep `[MASK]` and other special tokens in the text
-            whole. The original takes them apart.
-        strip_accents: Whether to strip accents, if not as `do_lower_case`.
+            whole. The original splits them.
+        strip_accents: Whether to strip accents, if not like `do_lower_case`.
         tokenize_chinese_chars: Whether each Chinese character is a word.
     """
 
@@ -236,7 +237,7 @@ class FullTokenizer:
         strip_accents: bool | None = None,
         tokenize_chinese_chars: bool = True,
     ) -> typing.Self:
-        """Makes a tokenizer of a vocabulary that is not in a file."""
+        """Creates a tokenizer from a vocabulary that is not in a file."""
         tokenizer = cls.__new__(cls)
         words = BasicTokenizer(
             do_lower_case,
@@ -265,7 +266,7 @@ class FullTokenizer:
         )
 
     def tokenize(self, text: str | bytes) -> list[str]:
-        """Returns the pieces of `text`."""
+        """Returns the tokens of `text`."""
         pieces: list[str] = []
         for _, part, is_special in self._parts(convert_to_unicode(text)):
             if is_special:
@@ -276,10 +277,10 @@ class FullTokenizer:
         return pieces
 
     def tokenize_with_offsets(self, text: str | bytes) -> list[Token]:
-        """Returns the pieces of `text` and the characters of it they come from.
+        """Returns the tokens of `text` with their character offsets.
 
-        A stripped accent counts to the letter before it; `[UNK]` covers its
-        whole word; pieces of one character (a Hangul syllable) share its
+        A stripped accent belongs to the letter before it; `[UNK]` covers its
+        whole word; tokens of one character (a Hangul syllable) have the same
         offsets.
         """
         tokens: list[Token] = []
@@ -298,15 +299,15 @@ class FullTokenizer:
         return tokens
 
     def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
-        """Returns the ids of the pieces."""
+        """Returns the ids of the tokens."""
         return convert_by_vocab(self.vocab, tokens)
 
     def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
-        """Returns the pieces of the ids."""
+        """Returns the tokens of the ids."""
         return convert_by_vocab(self.inv_vocab, ids)
 
     def _parts(self, text: str) -> Iterator[tuple[int, str, bool]]:
-        """Yields start and text of each part; True if a special token."""
+        """Yields start and text of each part, and if it is a special token."""
         position = 0
         if self._special:
             for match in self._special.finditer(text):
@@ -316,7 +317,7 @@ class FullTokenizer:
         yield position, text[position:], False
 
     def _pieces_and_widths(self, word: str) -> Iterator[tuple[str, int]]:
-        """Yields each piece of the word and how many characters it spans."""
+        """Yields each token of the word and how many characters it spans."""
         position = 0
         for piece in self.wordpiece_tokenizer.split(word):
             if piece == UNKNOWN:

@@ -1,4 +1,4 @@
-"""Reads, checks and writes vocab.txt: one piece per line, by id."""
+"""Reads, checks and writes vocab.txt: one token per line, by id."""
 
 import functools
 import re
@@ -15,7 +15,7 @@ UNKNOWN = "[UNK]"
 CLS, SEP, MASK, PAD = "[CLS]", "[SEP]", "[MASK]", "[PAD]"
 SPECIAL_TOKENS = (PAD, UNKNOWN, CLS, SEP, MASK)
 
-# A piece that continues a word starts with this.
+# A token that continues a word starts with this.
 SUFFIX_INDICATOR = "##"
 
 _UNCASED_CHECKPOINTS = (
@@ -37,11 +37,11 @@ _CASED_CHECKPOINTS = (
 def read_vocab(
     vocab_file: epath.PathLike, say: bool = True, flag: str = "vocab_file"
 ) -> str:
-    """Returns the text of a vocabulary, as `normalize_vocab` does.
+    """Reads the text of a vocabulary, normalized by `normalize_vocab`.
 
-    Pass `say=False` where another process reads the same file and logs what was
-    changed. `flag` names the file in errors. Raises InputError if the file is
-    not UTF-8.
+    Pass `say=False` if another process reads the same file and logs the changes
+    to it. `flag` names the file in errors. Raises InputError if the file is not
+    UTF-8.
     """
     input_files.check(vocab_file, flag)
     input_files.check_can_be_read_again(vocab_file)
@@ -67,21 +67,21 @@ def normalize_vocab(
 ) -> str:
     """Returns the text of a vocabulary as Unix and the original write it.
 
-    What editors on Windows add is left out: a byte-order mark, carriage returns
-    (the original's reader drops them all), and empty lines at the end. All else
-    stays, U+2028 as well, which is a piece of the released Chinese vocabulary.
-    This text is kept beside weights, and its hash tells vocabularies apart. If
-    `say`, a change is logged, once in a process.
+    Additions of Windows editors are removed: a byte-order mark, carriage
+    returns (the original's reader drops them all), and empty lines at the end.
+    Everything else stays, including U+2028, which is a token of the released
+    Chinese vocabulary. This text is saved next to weights, and its hash
+    identifies the vocabulary. If `say`, a change is logged, once per process.
     """
     done = []
     if text.startswith("\ufeff"):
         text = text[1:]
         done.append("the byte-order mark left out")
     if "\r" in text:
-        # Without any LF, CR ends a line, as on old Macs.
+        # Without any LF, CR ends a line, as in old Mac files.
         text = text.replace("\r", "" if "\n" in text else "\n")
         done.append("the line ends made LF")
-    # Blanks and tabs are taken for nothing here: no piece is made of them.
+    # Lines of spaces and tabs count as empty: no token consists of them.
     end = re.search(r"\n([ \t]*\n)*[ \t]*\Z", text)
     if end and end.group() != "\n":
         text = text[: end.start() + 1]
@@ -93,27 +93,27 @@ def normalize_vocab(
 
 @functools.cache
 def _say_once(line: str) -> None:
-    """Logs a line once in this process: checkpoints are opened repeatedly."""
+    """Logs a line once per process: checkpoints are opened repeatedly."""
     logging.info("%s", line)
 
 
 def load_vocab(
     vocab_file: epath.PathLike, say: bool = True, flag: str = "vocab_file"
 ) -> dict[str, int]:
-    """Reads a vocabulary, piece -> id; arguments are those of `read_vocab`.
+    """Reads a vocabulary, token -> id; for the arguments see `read_vocab`.
 
-    Raises InputError if the file is not UTF-8, has a piece twice or an empty
+    Raises InputError if the file is not UTF-8, has a token twice or an empty
     line before others, or lacks `[UNK]`.
     """
     return parse_vocab(read_vocab(vocab_file, say, flag), vocab_file)
 
 
 def parse_vocab(text: str, vocab_file: epath.PathLike) -> dict[str, int]:
-    """Reads what `read_vocab` returned; `vocab_file` is for the errors."""
+    """Parses the result of `read_vocab`; `vocab_file` is for errors."""
     lines = text.split("\n")
     if not lines[-1]:  # The newline that ends the last line.
         lines.pop()
-    # First: what is another file has wrong lines as well.
+    # This check comes first, because other kinds of files have bad lines, too.
     if UNKNOWN not in map(str.strip, lines):
         problem = input_files.explain_text(text[:64].encode())
         if problem:
@@ -131,8 +131,8 @@ def parse_vocab(text: str, vocab_file: epath.PathLike) -> dict[str, int]:
         )
     vocab: dict[str, int] = {}
     for index, line in enumerate(lines):
-        # Only the newline is cut before the check: the released Chinese
-        # vocabulary holds U+2028, which is white space and so strips to "".
+        # Only the newline is removed before the check: the released Chinese
+        # vocabulary has U+2028, which is white space and so strips to "".
         piece = line.strip()
         if not line or piece in vocab:
             problem = _line_problem(index, vocab.get(piece) if line else None)
@@ -145,15 +145,15 @@ def parse_vocab(text: str, vocab_file: epath.PathLike) -> dict[str, int]:
 
 
 def vocab_text(pieces: Iterable[str]) -> str:
-    """Returns the text that `parse_vocab` reads as these pieces."""
-    # An empty piece was white space in its file, as U+2028 in the released
-    # Chinese vocabulary. An empty line would be refused.
+    """Returns the text that `parse_vocab` reads as these tokens."""
+    # An empty token was white space in its file, like U+2028 in the released
+    # Chinese vocabulary. An empty line would be rejected.
     return "".join(f"{piece or chr(0x2028)}\n" for piece in pieces)
 
 
 def _line_problem(index: int, earlier: int | None) -> str:
-    """Says what is wrong with a line: empty, or the same as line `earlier`."""
-    # No text has such a piece: brackets are split off.
+    """Describes a bad line: empty, or the same as line `earlier`."""
+    # No text has such a token, because brackets are split off.
     if earlier is None:
         return (
             "a vocabulary must not hold empty lines, but at its end. Where the "
@@ -168,7 +168,7 @@ def _line_problem(index: int, earlier: int | None) -> str:
 
 
 def check_row_pieces(vocab: Iterable[str], vocab_file: epath.PathLike) -> None:
-    """Raises InputError unless the pieces are there that every row has."""
+    """Raises InputError if `[CLS]` or `[SEP]` is missing."""
     missing = sorted({CLS, SEP} - set(vocab))
     if missing:
         raise InputError(
@@ -184,14 +184,14 @@ def check_casing(
     vocab_file: epath.PathLike,
     strip_accents: bool | None = None,
 ) -> None:
-    """Raises InputError if `do_lower_case` contradicts the vocabulary's pieces.
+    """Raises InputError if `do_lower_case` contradicts the vocabulary's tokens.
 
-    Lower-casing and stripping accents change no piece of an uncased vocabulary
-    and a third of a cased one; of scripts without case, as Hindi's, those with
-    signs on their letters. Names in brackets and pieces without letters do not
-    count; a vocabulary without case and signs fits both. Errors begin with
-    `vocab_file`, a path or a name. `strip_accents` is False where lower-casing
-    keeps accents.
+    Lower-casing and stripping accents change no token of an uncased vocabulary
+    and a third of a cased one; in scripts without case, such as Hindi's, they
+    change tokens with signs on their letters. Names in brackets and tokens
+    without letters do not count; a vocabulary without case and signs fits both.
+    Errors begin with `vocab_file`, a path or a name. `strip_accents` is False
+    if lower-casing keeps accents.
     """
     strips = strip_accents is not False
 
@@ -206,7 +206,7 @@ def check_casing(
     letters = [word for word in words if any(map(str.isalpha, word))]
     cased = [word for word in letters if word.lower() != word.upper()]
     changed = [word for word in letters if changes(word, strips)]
-    # One in a hundred: users put words of their own into the unused places.
+    # One in a hundred, because users replace unused tokens by their own words.
     is_cased = len(changed) * 100 > len(letters)
     is_cased |= len({*changed} & {*cased}) * 100 > len(cased)
     if do_lower_case and is_cased:
@@ -237,7 +237,7 @@ def check_casing(
 def validate_case_matches_checkpoint(
     do_lower_case: bool, init_checkpoint: str | None
 ) -> None:
-    """Raises InputError if a released checkpoint's name says other casing."""
+    """Raises InputError if a released checkpoint has the other casing."""
     match = re.match(
         r".*?([A-Za-z0-9_-]+)/bert_model\.ckpt", init_checkpoint or ""
     )

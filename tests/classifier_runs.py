@@ -1,4 +1,4 @@
-"""Tiny data and models to classify with, and runs of run_classifier.py."""
+"""Tiny data and models for classification, and runs of run_classifier.py."""
 
 import dataclasses
 import json
@@ -10,7 +10,7 @@ from tests import scripts, tiny_files
 import numpy as np
 
 WORDS = tiny_files.WORDS
-# Shallow: most of the time goes into tracing.
+# Shallow, because tracing takes most of the time.
 MODEL = dataclasses.replace(tiny_files.CONFIG, num_hidden_layers=1)
 CONFIG: dict[str, Any] = json.loads(MODEL.to_json())
 QUICK = (
@@ -20,7 +20,7 @@ QUICK = (
 
 
 def write_model(folder: pathlib.Path) -> list[str]:
-    """Writes vocabulary and config; returns flags of a quick run."""
+    """Writes vocabulary and config; returns the flags of a quick run."""
     tiny_files.write_files(folder, MODEL)
     return [
         f"--vocab_file={folder}/vocab.txt",
@@ -35,7 +35,7 @@ def sentence(rng: np.random.Generator) -> str:
 
 
 def write_table(path: pathlib.Path, rows: int) -> pathlib.Path:
-    """Writes sentences that are neg and pos in turn, with a header."""
+    """Writes sentences with alternating labels neg and pos, and a header."""
     rng = np.random.default_rng(0)
     lines = [f"{sentence(rng)}\t{('neg', 'pos')[i % 2]}" for i in range(rows)]
     path.write_text("\n".join(["text\tlabel", *lines]) + "\n")
@@ -45,7 +45,7 @@ def write_table(path: pathlib.Path, rows: int) -> pathlib.Path:
 def run(
     folder: pathlib.Path, *arguments: str, code: int = 0, **environment: str
 ) -> scripts.Done:
-    """Runs the script, which must end with the code."""
+    """Runs the script, which must exit with the code."""
     return scripts.run_checked(
         folder / "log", "run_classifier", *arguments, code=code, **environment
     )
@@ -67,7 +67,7 @@ def results(path: pathlib.Path) -> dict[str, float]:
 
 
 def table(path: pathlib.Path) -> np.ndarray:
-    """Reads numbers between tabs."""
+    """Reads tab-separated numbers."""
     lines = path.read_text().splitlines()
     return np.array([line.split("\t") for line in lines], float)
 

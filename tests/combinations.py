@@ -1,4 +1,4 @@
-"""Products of factors, of which a few pairs run and the rest is exhaustive."""
+"""Products of factors: a few combinations run, the rest is exhaustive."""
 
 from collections.abc import Collection, Iterable
 from typing import Any
@@ -10,8 +10,8 @@ def some(chosen: Collection[Any], every: Iterable[Any]) -> list[Any]:
     """Marks parameters that are not chosen as exhaustive.
 
     Args:
-        chosen: Of them each value of each factor occurs in one.
-        every: All parameters: tuples where there are several.
+        chosen: Parameters in which each value of each factor occurs.
+        every: All parameters: tuples if there are several.
     """
     return [
         pytest.param(

@@ -1,4 +1,4 @@
-"""What all tests share: two logical CPUs and the folder of real data."""
+"""Shared by all tests: two logical CPUs and the folder of test data."""
 
 import ctypes
 import gc
@@ -6,13 +6,13 @@ import os
 import pathlib
 import sys
 
-# Before TensorFlow is imported: only errors in its log.
+# Set before TensorFlow is imported: logs only errors.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-# Tests run on the CPU, also where there is a GPU: the values they assert are
-# the CPU's, and several test processes would compete for its memory.
+# Tests run on the CPU even if there is a GPU: the asserted values are the
+# CPU's, and several test processes would compete for GPU memory.
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
-# Before huggingface_hub is imported, also in processes of tests: names of
-# models are not looked up on the network.
+# Set before huggingface_hub is imported, also in child processes: model names
+# are not looked up on the network.
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 import bert_tf  # noqa: F401  (sets TF_ENABLE_ONEDNN_OPTS)
@@ -22,21 +22,21 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.data.ops import iterator_ops
 
-# Growth of this process after which unused models are collected. They are held
-# by cycles, and Python looks for those too seldom: it counts objects, not the
-# bytes of their weights.
+# Growth of this process after which unused models are collected. Reference
+# cycles keep them alive, and Python collects those too rarely: it counts
+# objects, not the bytes of their weights.
 _GROWTH = 512 << 20  # bytes
-# Size from which loaded exports are dropped, of about 100 MB each.
+# Total size from which loaded exports, of about 100 MB each, are dropped.
 _MOST = 3 << 30
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 
-# Two replicas on one machine. Only possible before TensorFlow starts.
+# Two replicas on one machine. This is only possible before TensorFlow starts.
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0],
     [tf.config.LogicalDeviceConfiguration()] * 2,
 )
-# As by default; run_server.py sets it again, and once TensorFlow has started no
-# other value is taken.
+# The default. run_server.py sets it again, and once TensorFlow has started, no
+# other value is accepted.
 tf.config.threading.set_intra_op_parallelism_threads(0)
 
 
@@ -57,18 +57,18 @@ def shared_data() -> pathlib.Path:
 def two_replicas() -> tf.distribute.Strategy:
     """Two replicas on the two logical CPUs.
 
-    One strategy for the whole process: each counts its collective operations
-    from the same number, so those of two strategies would be taken for one.
+    The whole process uses one strategy: each strategy numbers its collective
+    operations from the same start, so those of two strategies would collide.
     """
     return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Counts exhaustive tests as slow, and starts files with slow tests first.
+    """Marks exhaustive tests as slow, and starts files with slow tests first.
 
-    Files are handed out one by one, and a long one that starts last leaves a
-    core without work.
+    Files are distributed one by one, and a long one that starts last would
+    leave a core idle.
     """
     for item in items:
         if item.get_closest_marker("exhaustive"):
@@ -78,13 +78,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_configure() -> None:
-    """Keeps two kinds of iterators until the process ends.
+    """Keeps two kinds of iterators alive until the process ends.
 
     TensorFlow destroys an iterator while it holds Python's lock, and waits for
-    a thread that may need this lock to call Python: a deadlock, at whatever
-    moment Python's search for cycles finds an iterator that is not at its end.
-    For one replica's part of a dataset it waits for a thread that sleeps for up
-    to a minute, the longer the iterator has lived.
+    a thread that may need this lock to call Python. This deadlocks whenever
+    Python's garbage collector finds an iterator that is not exhausted. For one
+    replica's part of a dataset, it waits for a thread that sleeps for up to a
+    minute, longer for older iterators.
     """
     make = iterator_ops.OwnedIterator._create_iterator
 
@@ -100,7 +100,7 @@ _kept: list[tf.Tensor] = []
 
 
 def _calls_python(dataset: tf.data.Dataset) -> bool:
-    """Whether a function of the dataset, or of one before it, is Python's."""
+    """Whether a function of the dataset, or of its inputs, is Python's."""
     functions = [x.function.graph for x in dataset._functions()]
     types = {op.type for graph in functions for op in graph.get_operations()}
     return not types.isdisjoint({"PyFunc", "EagerPyFunc"}) or any(
@@ -109,7 +109,7 @@ def _calls_python(dataset: tf.data.Dataset) -> bool:
 
 
 def _is_of_one_replica(dataset: tf.data.Dataset) -> bool:
-    """Whether it takes its elements from a dataset for several devices."""
+    """Whether its elements come from a dataset for several devices."""
     return "PerDeviceGenerator" in type(dataset).__name__ or any(
         map(_is_of_one_replica, dataset._inputs())
     )
@@ -122,7 +122,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leaves what was imported out of the search for cycles, now less often."""
+    """Excludes imported modules from garbage collection, and makes it rarer."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000)
@@ -137,8 +137,8 @@ def pytest_runtest_teardown(
 ) -> None:
     """Collects unused models once the process has grown.
 
-    After the last test of a file also those that other files would load again:
-    to look for cycles takes a second or two.
+    After the last test of a file, also drops models that other files would load
+    again, as garbage collection takes a second or two.
     """
     global _size
     memory = _memory()
@@ -155,7 +155,7 @@ def pytest_runtest_teardown(
 
 
 def _trim() -> None:
-    """Returns freed memory to the system: its holes fit no later model."""
+    """Returns freed memory to the system, as it is too fragmented to reuse."""
     libc = ctypes.CDLL(None)
     if hasattr(libc, "malloc_trim"):
         libc.malloc_trim(0)

@@ -1,8 +1,8 @@
-"""A tiny model of each head: its training run, its export, and its answers.
+"""A tiny model for each head: its training run, its export, its answers.
 
 All models share one vocabulary and one config. Their weights are random, and
 large enough that different texts get different answers. Runs and exports are
-kept by tests/store.py: each is made once for all tests.
+cached by tests/store.py: each is made once for all tests.
 """
 
 import dataclasses
@@ -195,7 +195,7 @@ def server(name: str) -> serving_session.Server:
 
 
 def forget() -> bool:
-    """Drops what is in memory, to be loaded again; False if there is none."""
+    """Drops loaded models from memory; False if there are none."""
     functions = (made, loaded, server)
     any_loaded = any(x.cache_info().currsize for x in functions)
     for function in functions:

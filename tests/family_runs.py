@@ -1,4 +1,4 @@
-"""Small models of RoBERTa, of ALBERT and of symbols, made by the scripts."""
+"""Small RoBERTa, ALBERT and symbol models, made by the scripts."""
 
 import dataclasses
 import functools
@@ -14,7 +14,7 @@ from tests import saved_models, scripts, store
 import numpy as np
 import tensorflow as tf
 
-_SIZE = 600  # at most: sentence pieces that no text needs are left out
+_SIZE = 600  # max; SentencePiece tokens that no text needs are dropped
 LENGTH = 48
 _SHAPE = {
     "hidden_size": 16,
@@ -22,23 +22,23 @@ _SHAPE = {
     "num_attention_heads": 2,
     "intermediate_size": 32,
     "max_position_embeddings": 64,
-    # Other texts get other answers, also with little training.
+    # Different texts get different answers, even after little training.
     "initializer_range": 0.3,
 }
 
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """How a model of the family is made.
+    """How a model of the family is created.
 
     Attributes:
-        vocabulary: The kind of vocabulary that it has.
-        file: The name that a vocabulary is learned under.
-        flags: The names of the flags of config and vocabulary, ALBERT's own.
-        objective: What it is pre-trained on.
-        config: Of the model.
-        words: How its tokenizer of transformers is to take single words.
-        ops: Those of its SavedModels that are not TensorFlow's own.
+        vocabulary: Kind of its vocabulary.
+        file: Name of the learned vocabulary.
+        flags: Names of the flags of config and vocabulary; ALBERT has its own.
+        objective: Its pre-training objective.
+        config: Fields of its config.
+        words: Arguments that make its tokenizer in transformers take words.
+        ops: Ops of its SavedModels that are not part of TensorFlow.
     """
 
     vocabulary: str
@@ -108,7 +108,7 @@ PAIRS = [
 
 
 def _text() -> str:
-    """Documents of made words, enough of them for the pieces."""
+    """Returns documents of made-up words, enough to learn the tokens."""
     rng = random.Random(0)
     parts = [a + b for a in "bcdfghklmnprstw" for b in ("a", "en", "io", "u")]
     made = [
@@ -131,9 +131,9 @@ def run(script: str, *flags: str) -> None:
 
 
 def model(name: str) -> pathlib.Path:
-    """Returns the folder of a run of pre-training, next to its data.
+    """Returns the folder of a pre-training run, next to its data.
 
-    The model as one of transformers is in the folder hf next to it.
+    The model in Hugging Face's format is in the folder hf next to it.
     """
     return store.made(name, functools.partial(_make, KINDS[name])) / "run"
 
@@ -189,7 +189,7 @@ def fine_tune(
 
 
 def ids_of(path: pathlib.Path) -> list[list[int]]:
-    """The ids of the rows of records, without padding."""
+    """Returns the ids of records, without padding."""
     rows = []
     for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
         feature = tf.train.Example.FromString(record).features.feature
@@ -204,7 +204,7 @@ def ids_of(path: pathlib.Path) -> list[list[int]]:
 def ask(
     folder: pathlib.Path, lines: list[dict[str, Any]], *flags: str
 ) -> list[dict[str, Any]]:
-    """Asks a model by run_prediction.py."""
+    """Runs a model with run_prediction.py."""
     text = "".join(f"{json.dumps(line)}\n" for line in lines)
     (folder / "asked.jsonl").write_text(text)
     run(
@@ -235,7 +235,7 @@ def json_lines(path: pathlib.Path) -> list[dict[str, Any]]:
 def assert_same_answers(
     found: Any, wanted: Any, tolerance: float = 1e-5
 ) -> None:
-    """Probabilities, by place or by label, are the same."""
+    """Asserts that probabilities, by position or by label, are the same."""
     for answer, other in zip(found, wanted, strict=True):
         found, wanted = answer["probabilities"], other["probabilities"]
         if isinstance(wanted, dict):

@@ -1,7 +1,7 @@
 """A run of each fine-tuning script on tiny data, trained once for all tests.
 
-`trained` returns runs with everything that follows training. Tests copy what
-they change.
+`trained` returns runs with all steps after training. Tests copy what they
+change.
 """
 
 import csv
@@ -22,9 +22,9 @@ class _Script(NamedTuple):
 
     Attributes:
         write: Writes data files into a folder.
-        flags: Of the model and of a quick run.
-        data: Of the data, with the field {data}.
-        config: What differs from the config of a classifier.
+        flags: Flags of the model and of a quick run.
+        data: Flags of the data, with the field {data}.
+        config: Differences from the config of a classifier.
     """
 
     write: Callable[[pathlib.Path], None]
@@ -37,12 +37,12 @@ class Trained(NamedTuple):
     """A finished run with --do_train, --do_eval, --do_predict, --do_export.
 
     Attributes:
-        script: Its name.
-        files: The folder of its data, vocabulary and config.
+        script: Name of the script.
+        files: Folder of its data, vocabulary and config.
         output: Its --output_dir.
-        log: What it logged.
-        flags: Of the model and of a quick run.
-        data: The flags of the data.
+        log: Its log.
+        flags: Flags of the model and of a quick run.
+        data: Flags of the data.
     """
 
     script: str
@@ -64,14 +64,14 @@ class Trained(NamedTuple):
     def run(
         self, folder: pathlib.Path, *arguments: str, code: int = 0
     ) -> scripts.Done:
-        """Runs the script with other flags; it must end with the code."""
+        """Runs the script with other flags; it must exit with the code."""
         return scripts.run_checked(
             folder / "log", self.script, *arguments, code=code
         )
 
 
 def trained(name: str) -> Trained:
-    """Returns the run of a script, by a name of `SCRIPTS`."""
+    """Returns the run of a script, by its name in `SCRIPTS`."""
     folder = store.made(
         f"fine_tuned-{name}", lambda folder: _train(folder, name)
     )
@@ -104,7 +104,7 @@ def _run(folder: pathlib.Path, name: str) -> Trained:
 
 
 def mrpc() -> tuple[list[tuple[str, str]], list[int]]:
-    """Returns pairs and their labels: 12 to train on, 7 to evaluate."""
+    """Returns pairs and their labels: 12 for training, 7 for evaluation."""
     rng = np.random.default_rng(0)
     draw = classifier_runs.sentence
     pairs = [(draw(rng), draw(rng)) for _ in range(19)]
@@ -112,7 +112,7 @@ def mrpc() -> tuple[list[tuple[str, str]], list[int]]:
 
 
 def _write_mrpc(folder: pathlib.Path) -> None:
-    """MRPC's files; the test set has the pairs of the dev set."""
+    """Writes MRPC's files; the test set has the pairs of the dev set."""
     pairs, labels = mrpc()
     header = "#1 ID\t#2 ID\t#1 String\t#2 String\n"
     rows = [f"1\t2\t{a}\t{b}\n" for a, b in pairs]
@@ -127,7 +127,7 @@ def _write_mrpc(folder: pathlib.Path) -> None:
 
 
 def _write_conll(folder: pathlib.Path) -> None:
-    """Sentences whose names are people and places."""
+    """Writes sentences whose names are people and places."""
     rng = np.random.default_rng(0)
     for name, sentences in (("train", 40), ("dev", 9), ("test", 9)):
         lines: list[str] = []
@@ -147,7 +147,7 @@ def _write_conll(folder: pathlib.Path) -> None:
 
 
 def _write_questions(folder: pathlib.Path) -> None:
-    """Questions "Cat?" whose answer is the word after "Cat"."""
+    """Writes questions "Cat?" whose answer is the word after "Cat"."""
     for name, number, impossible in (
         *(("train", 30, 0), ("dev", 9, 0), ("train2", 30, 8)),
         *(("dev2", 11, 4), ("test2", 5, 2)),
@@ -173,7 +173,7 @@ def _write_questions(folder: pathlib.Path) -> None:
 
 
 def _write_swag(folder: pathlib.Path) -> None:
-    """Problems whose right ending is the one with "sings"."""
+    """Writes problems whose correct ending is the one with "sings"."""
     header = "|video-id|fold-ind|startphrase|sent1|sent2|gold-source|"
     header += "ending0|ending1|ending2|ending3|label"
     for name, number in (("train", 96), ("dev", 20), ("test", 18)):
@@ -192,7 +192,7 @@ def _write_swag(folder: pathlib.Path) -> None:
 
 
 _WORK = ("--do_train", "--do_eval", "--do_predict", "--do_export")
-# So that little data is learned.
+# Settings with which little data is enough to learn.
 _LEARNS = {
     "hidden_size": 16,
     "intermediate_size": 32,

@@ -1,7 +1,7 @@
-"""Imported by the server of processes, after all else.
+"""Imported last by the fork server.
 
-What was imported is the same in all of them: they need not copy it, nor look in
-it for cycles. Neither need they make the tables of all characters.
+Prepares everything that processes share: imported modules are neither copied
+nor scanned for cycles by them, and tables of all characters exist already.
 """
 
 import gc

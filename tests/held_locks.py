@@ -1,4 +1,4 @@
-"""Locks of folders that other processes hold, or have left."""
+"""Locks of folders held by other processes, or left behind by them."""
 
 import contextlib
 import dataclasses
@@ -11,7 +11,7 @@ from bert_tf.storage import lock_file
 from bert_tf.storage.lock_file import Holder
 from tests import processes
 
-# As on a disk that knows no locks.
+# Simulates a disk that does not support locks.
 NO_LOCKS = """
     import fcntl
     from tests import held_locks
@@ -33,7 +33,7 @@ def no_locks(*_):
 
 @contextlib.contextmanager
 def holding(folder, *times, before=""):
-    """A process that holds the lock."""
+    """Runs a process that holds the lock."""
     text = textwrap.dedent(before) + textwrap.dedent(_HOLD)
     process = processes.start(text, folder, *times)
     try:
@@ -45,20 +45,20 @@ def holding(folder, *times, before=""):
 
 
 def elsewhere(**values):
-    """A process on another machine."""
+    """Returns the holder for a process on another machine."""
     here = Holder.here("trains")
     return dataclasses.replace(here, host="far", boot="its own", **values)
 
 
 def named(folder):
-    """Whom the file names."""
+    """Returns the holder that the file names."""
     holder = lock_file.holder(f"{folder}/lock")
     assert holder is not None
     return holder
 
 
 def leave(folder, holder, age=0.0):
-    """Leaves the file of a holder, renewed so many seconds ago."""
+    """Leaves the file of a holder, last renewed `age` seconds ago."""
     path = folder / "lock"
     path.write_bytes(holder.encode(0))
     then = time.time() - age

@@ -1,4 +1,4 @@
-"""A server on this machine with the routes of the Hugging Face Hub."""
+"""A local server with the routes of the Hugging Face Hub."""
 
 import contextlib
 import dataclasses
@@ -18,10 +18,10 @@ class Hub:
     """The models of a server, and the files that clients downloaded.
 
     Attributes:
-        address: Of the server.
+        address: Address of the server.
         models: Name -> the model's folder.
         gated: Names of models that only some users may read.
-        missing: Status of the answer for other models: 401, or 404 to users
+        missing: Status of the answer for other models: 401, or 404 for users
             who are logged in.
         downloads: Names of the files, in the order of the GET requests.
     """
@@ -35,7 +35,7 @@ class Hub:
 
 @contextlib.contextmanager
 def serve(hub: Hub) -> Iterator[None]:
-    """Serves the models meanwhile, at a free port of this machine."""
+    """Serves the models in this context, at a free local port."""
 
     class Handler(_Handler):
         pass

@@ -1,4 +1,4 @@
-"""Models of transformers, and their outputs beside ours."""
+"""Models of transformers, and comparisons of their outputs with ours."""
 
 from tests import interop_samples as samples
 
@@ -11,7 +11,7 @@ transformers = pytest.importorskip(
 )
 
 
-# SMALL in the words of each configuration, by its model_type.
+# SMALL with the keys of each configuration, by its model_type.
 _SIZES = {
     "roberta": samples.SMALL
     | {
@@ -31,7 +31,7 @@ _SIZES = {
 
 
 def make(architecture, **changes):
-    """A transformers model of random weights."""
+    """Returns a transformers model with random weights."""
     torch.manual_seed(0)
     kind = getattr(transformers, architecture).config_class
     is_pair = architecture.endswith(("ForQuestionAnswering", "ForPreTraining"))
@@ -55,7 +55,7 @@ def save(model, folder):
 
 
 def load(folder, architecture):
-    """A model that transformers reads without anything left over or missing."""
+    """Loads a model in transformers, without extra or missing weights."""
     kind = getattr(transformers, architecture)
     model, info = kind.from_pretrained(folder, output_loading_info=True)
     assert not any(info.values()), info
@@ -72,7 +72,7 @@ def their_inputs(inputs):
 
 
 def _taken(model, inputs):
-    """The inputs that a transformers model knows."""
+    """Returns the inputs that a transformers model accepts."""
     inputs = their_inputs(inputs)
     if model.config.model_type == "distilbert":
         del inputs["token_type_ids"]
@@ -86,14 +86,14 @@ def our_logits(model, inputs):
 
 
 def their_logits(model, inputs):
-    """The outputs of a transformers model that are not hidden states."""
+    """Returns the outputs of a transformers model except hidden states."""
     with torch.no_grad():
         outputs = model(**_taken(model, inputs))
     return [x.numpy() for x in outputs.to_tuple()]
 
 
 def compare(model, head, theirs, inputs):
-    """Compares all that a model returns."""
+    """Compares all outputs of a model."""
     if head == "encoder":
         found = model(inputs)
         with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Models of random weights and their files, for the tests of checkpoints."""
+"""Models with random weights and their files, for tests of checkpoints."""
 
 import pathlib
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ VOCAB = [*_PIECES.split(), *(f"w{i}" for i in range(25))]
 
 
 def vocab_files(pieces: Sequence[str]) -> vocabularies.Files:
-    """Returns word pieces as a checkpoint carries them."""
+    """Returns WordPiece tokens as a checkpoint's vocabulary files."""
     text = "".join(f"{piece}\n" for piece in pieces)
     return vocabularies.Files("word_pieces", {"vocab.txt": text.encode()})
 
@@ -43,7 +43,7 @@ WIDE = SMALL | {
     "num_attention_heads": 12,
     "intermediate_size": 3072,
 }
-# For what no reference computes, and for formulas: of three heads and types.
+# For comparisons without a library, with three heads and token types.
 TINY = modeling.BertConfig(
     vocab_size=11,
     hidden_size=4,
@@ -67,7 +67,7 @@ TOLERANCE = 1e-5
 
 
 def model(head: str, config: modeling.BertConfig) -> keras.Model:
-    """Our model with a head."""
+    """Returns our model with a head."""
     kinds: dict[str, Any] = {
         "encoder": lambda bert: bert,
         "pretraining": heads.BertPretrainer,
@@ -84,16 +84,16 @@ def model(head: str, config: modeling.BertConfig) -> keras.Model:
 
 
 def random_model(head: str, config: modeling.BertConfig) -> keras.Model:
-    """Our model with random weights."""
+    """Returns our model with random weights."""
     made = model(head, config)
     randomize(made.variables)
     return made
 
 
 def spread(kind: str, in_size: int) -> float:
-    """Standard deviation at which activations have the size of trained ones.
+    """Returns a standard deviation that gives activations a realistic size.
 
-    Much smaller, and the two forms of GELU could not be told apart.
+    With a much smaller one, the two forms of GELU could not be distinguished.
     """
     small = kind.endswith("embeddings") or kind.startswith("output_")
     return 0.02 if small else in_size**-0.5
@@ -132,7 +132,7 @@ def source(
 
 
 def load(path: str) -> tuple[keras.Model, str]:
-    """Our model with the weights of a checkpoint, and its head."""
+    """Returns our model with the weights of a checkpoint, and its head."""
     source = formats.open_checkpoint(path)
     head = names.find_head(source.shapes, source.path)
     assert source.config is not None
@@ -142,7 +142,7 @@ def load(path: str) -> tuple[keras.Model, str]:
 
 
 def batch(config: modeling.BertConfig) -> dict[str, np.ndarray]:
-    """Rows with padding of several lengths, two segments, all positions."""
+    """Returns padded sequences with two segments, up to the max length."""
     inputs = reference.batch(config, rows=3, length=11)
     every = np.tile(np.arange(11, dtype=np.int32), (3, 1))
     return inputs | {"masked_lm_positions": every}
@@ -159,18 +159,18 @@ def convert(
 
 
 def values(path: str) -> dict[str, np.ndarray]:
-    """Name -> weights, of a checkpoint of any format."""
+    """Returns name -> weights, for a checkpoint in any format."""
     found = formats.open_checkpoint(str(path))
     return dict(found.read(list(found.shapes)))
 
 
 def assert_equal(path: str, other: str) -> None:
-    """Two checkpoints hold the same tensors, bit for bit."""
+    """Asserts that two checkpoints have the same tensors, bit for bit."""
     reference.assert_same(values(path), values(other))
 
 
 def keras_hub_inputs(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """A batch in the words of KerasHub."""
+    """Returns a batch with the keys of KerasHub."""
     return {
         "token_ids": inputs["input_ids"],
         "padding_mask": inputs["input_mask"],
@@ -179,7 +179,7 @@ def keras_hub_inputs(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def randomize(variables: Iterable[keras.Variable], seed: int = 0) -> None:
-    """Sets variables to random values of the size of trained ones."""
+    """Sets variables to random values of a realistic size."""
     rng = np.random.default_rng(seed)
     for variable in variables:
         kind = variable.path.rpartition("/")[2]

@@ -2,8 +2,8 @@
 
     python -m tests.notebooks [NAME ...]
 
-executes notebooks/NAME.ipynb, by default all, and writes their outputs into
-them, without what differs from run to run: times, speeds and paths.
+executes notebooks/NAME.ipynb, by default all, and stores their outputs in them,
+except what differs between runs: times, speeds and paths.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ FOLDER = ROOT / "notebooks"
 _MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
 _COLORS = re.compile(r"\x1b\[[\d;]*m")
-# A line of the log that the width of the terminal has broken.
+# A log line that was wrapped at the width of the terminal.
 _WRAPPED = re.compile(r"^(\d\d:\d\d:\d\d .*)\n {4,9}(?=\S)", re.MULTILINE)
 _VARYING_FIELDS = re.compile(
     r"^\d\d:\d\d:\d\d |  [\d:]+ left|  [\d.,]+ (sequences|tokens)/s"
@@ -68,7 +68,7 @@ def execute(
 
 
 def _environment(folder: pathlib.Path) -> dict[str, str]:
-    """Returns where the kernel finds this clone and keeps its files."""
+    """Returns variables that locate this clone and the kernel's files."""
     return {
         "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
@@ -86,20 +86,20 @@ def _hub() -> Iterator[dict[str, str]]:
 
 
 def _join(match: re.Match[str]) -> str:
-    """Returns the first part of a broken line and what separates the next."""
+    """Returns the first part of a wrapped line and the separator."""
     is_of_training = match[1][9:].startswith("step ")
     return match[1] + ("  " if is_of_training else " ")
 
 
 def clean(text: str, paths: list[str]) -> str:
-    """Returns printed text without what differs from run to run.
+    """Returns printed text without the parts that differ between runs.
 
     Args:
-        text: What a cell printed.
-        paths: Folders of this machine, whose lines are left out.
+        text: Output of a cell.
+        paths: Folders of this machine, whose lines are dropped.
     """
     text = _COLORS.sub("", text).replace("\r\n", "\n")
-    # Of progress bars, the last state.
+    # Keeps only the last state of progress bars.
     text = re.sub(r"[^\n]*\r", "", text)
     while (joined := _WRAPPED.sub(_join, text)) != text:
         text = joined

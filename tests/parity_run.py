@@ -1,6 +1,6 @@
-"""One small pre-training run, for others to repeat step by step.
+"""A small pre-training run, for other implementations to repeat.
 
-Everything follows from seeds: records, first weights, order of the data.
+Records, initial weights and the order of the data are determined by seeds.
 
 Shapes: B batch, S sequence length, P predictions per sequence.
 """
@@ -23,7 +23,7 @@ CONFIG = pretraining_records.WITHOUT_DROPOUT | {
     "num_attention_heads": 4,
     "intermediate_size": 64,
 }
-# Three steps an epoch: the model can learn them by heart.
+# Three steps per epoch, so the model can memorize the data.
 COUNTS = (7, 12, 5)
 BATCH = 8  # B
 STEPS, WARMUP, LEARNING_RATE = 100, 10, 5e-4
@@ -43,7 +43,7 @@ FLAGS = (
 
 
 def run(folder: pathlib.Path, *flags: str) -> list[dict[str, float]]:
-    """Runs run_pretraining.py; returns what it reports of each step."""
+    """Runs run_pretraining.py; returns the metrics of each step."""
     done = scripts.run(
         folder / "log", "run_pretraining", f"--output_dir={folder}/out", *flags
     )
@@ -55,9 +55,9 @@ def run(folder: pathlib.Path, *flags: str) -> list[dict[str, float]]:
 def assert_same_steps(
     found: list[dict[str, float]], expected: list[dict[str, float]]
 ) -> None:
-    """Every step is the other's; and the run says something.
+    """Asserts that all steps are equal, and that the run is meaningful.
 
-    It learns, and the clipping acts.
+    It must learn, and gradients must be clipped.
     """
     for name in expected[0]:
         ours, theirs = ([line[name] for line in x] for x in (found, expected))
@@ -70,9 +70,9 @@ def assert_same_steps(
 def assert_same_weights(
     found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray]
 ) -> None:
-    """Of what has a gradient of more than rounding errors.
+    """Asserts that weights with significant gradients are equal.
 
-    The softmax is the same whatever is added to all keys.
+    The softmax does not change if a constant is added to all keys.
     """
     for name, value in expected.items():
         if not name.endswith("/key/bias"):
@@ -82,7 +82,7 @@ def assert_same_weights(
 
 
 def write(folder: pathlib.Path) -> list[str]:
-    """Writes config.json, bert_model.ckpt and records; returns the latter."""
+    """Writes config.json, bert_model.ckpt and records; returns the records."""
     pretraining_records.write_config(folder / "config.json", **CONFIG)
     config = modeling.BertConfig.from_dict(CONFIG)
     variables = heads.BertPretrainer(modeling.Bert(config)).trainable_variables
@@ -98,7 +98,7 @@ def batches(
     batch_size: int = BATCH,
     steps: int = STEPS,
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Decodes the records that each step gets: [B, S], [B, P] or [B, 1]."""
+    """Yields the decoded records of each step: [B, S], [B, P] or [B, 1]."""
     dataset = pipeline.train(files, counts, batch_size, SEED).take(steps)
     for serialized, _ in dataset.as_numpy_iterator():
         rows = [

@@ -1,6 +1,6 @@
-"""Random documents, and the original's way to make instances of them.
+"""Random documents, and the original's algorithm to create instances.
 
-The `reference_*` functions are the original's, on strings and with its random
+The `reference_*` functions are the original's, for strings and with its random
 draws.
 """
 
@@ -12,8 +12,8 @@ from bert_tf.vocabularies import word_pieces
 import numpy as np
 from scipy import stats
 
-# All statistical tests have fixed seeds: they cannot fail by chance, and what
-# they accept is this improbable for a wrong distribution.
+# All statistical tests have fixed seeds, so they cannot fail by chance. Results
+# that are less probable than this under the right distribution are rejected.
 SIGNIFICANCE = 1e-3
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -25,7 +25,7 @@ VOCABULARY = word_pieces.WordPiece(tuple(PIECES), True)
 
 
 def make_documents(seed=0, documents=40, sentences=12, tokens=30):
-    """Documents of sentences of pieces; every word has one to four pieces."""
+    """Returns documents of sentences of words with one to four tokens each."""
     rng = random.Random(seed)
 
     def sentence():
@@ -42,7 +42,7 @@ def make_documents(seed=0, documents=40, sentences=12, tokens=30):
 
 
 def make_corpus(documents, vocab=None, first_key=0):
-    """The same documents as arrays."""
+    """Returns the same documents as arrays."""
     sentences = [line for document in documents for line in document]
     pieces = [piece for line in sentences for piece in line]
     return pretraining_sequences.Corpus(
@@ -104,7 +104,7 @@ def reference_truncate(tokens_a, tokens_b, max_num_tokens, rng):
 
 
 def reference_positions(tokens, settings, rng):
-    """Where the original would mask `tokens`."""
+    """Returns the positions of `tokens` that the original would mask."""
     candidates: list[list[int]] = []
     for i, token in enumerate(tokens):
         if token in ("[CLS]", "[SEP]"):
@@ -127,8 +127,8 @@ def reference_positions(tokens, settings, rng):
 
 
 def assert_same_distribution(ours, reference):
-    """Two samples of small integers, by the chi-square test."""
-    # About 20 cells of equal size, by the quantiles of both.
+    """Compares two samples of small integers with the chi-square test."""
+    # About 20 cells of equal size, from the quantiles of both samples.
     edges = np.unique(
         np.quantile(np.concatenate([ours, reference]), np.linspace(0, 1, 21))
     )
@@ -138,13 +138,13 @@ def assert_same_distribution(ours, reference):
 
 
 def assert_share(count, total, share):
-    """`count` of `total`, by the exact binomial test."""
+    """Checks `count` of `total` with the exact binomial test."""
     test = stats.binomtest(int(count), int(total), share)
     assert test.pvalue > SIGNIFICANCE, (count, total, share)
 
 
 def restore(features):
-    """Puts the labels back in place of the masks: [R, S]."""
+    """Replaces the masks by their labels: [R, S]."""
     ids = features["input_ids"].copy()
     row, slot = np.nonzero(features["masked_lm_weights"])
     positions = features["masked_lm_positions"][row, slot]

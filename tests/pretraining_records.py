@@ -1,4 +1,4 @@
-"""Tiny pre-training data and a model to fit, for the tests of training."""
+"""Tiny pre-training data and a matching model, for tests of training."""
 
 import dataclasses
 import json
@@ -38,7 +38,7 @@ WITHOUT_DROPOUT = CONFIG | {
 def values(
     rng: np.random.Generator, sequence: int = 16, predictions: int = 4
 ) -> dict[str, Any]:
-    """One record's features: as many real predictions as chance will have."""
+    """Returns one record's features, with a random number of predictions."""
     length = int(rng.integers(sequence // 2, sequence + 1))
     real = int(rng.integers(0, predictions + 1))
     tokens = np.arange(sequence) < length
@@ -56,7 +56,7 @@ def values(
 
 
 def tensors(rows: Mapping[str, np.ndarray]) -> dict[str, tf.Tensor]:
-    """Rows as records are parsed: float32 and int32."""
+    """Returns rows as parsed records: float32 and int32."""
     return {
         name: tf.constant(x, tf.float32 if x.dtype.kind == "f" else tf.int32)
         for name, x in rows.items()
@@ -69,7 +69,7 @@ def write(
     seed: int = 0,
     **lengths: int,
 ) -> list[str]:
-    """Writes files of so many random records and returns their paths."""
+    """Writes files with these numbers of random records; returns the paths."""
     rng = np.random.default_rng(seed)
     files = []
     for number, count in enumerate(counts):
@@ -82,7 +82,7 @@ def write(
     return files
 
 
-# Of as many pieces as the model knows.
+# Has as many tokens as the model.
 VOCABULARY = word_pieces.WordPiece(
     (
         *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
@@ -96,7 +96,7 @@ VOCABULARY = word_pieces.WordPiece(
 def make_sequences(
     settings: pretraining_sequences.Settings, documents: int = 40, seed: int = 0
 ) -> pretraining_sequences.Sequences:
-    """Cuts random text."""
+    """Cuts random text into sequences."""
     rng = np.random.default_rng(seed)
     sentences = rng.integers(1, 12, (documents, 5))
     tokens = rng.integers(5, 40, sentences.sum(), dtype=np.int32)
@@ -147,7 +147,7 @@ def write_made(
 
 
 def manifest(**changes: Any) -> manifests.Manifest:
-    """Returns the description of such records, with some values changed."""
+    """Returns the manifest of such records, with some values changed."""
     fields: dict[str, Any] = {
         "record_type": "pretraining",
         "max_seq_length": 16,
@@ -163,7 +163,7 @@ def manifest(**changes: Any) -> manifests.Manifest:
 
 
 def write_manifest(files: Sequence[str], **changes: Any) -> None:
-    """Writes manifest.json beside the files, with some values changed."""
+    """Writes manifest.json next to the files, with some values changed."""
     shards = tuple(
         manifests.Shard(pathlib.Path(file).name, count)
         for file, count in zip(files, reading.count(files), strict=True)

@@ -1,4 +1,4 @@
-"""Runs of run_pretraining.py, and what they leave."""
+"""Runs of run_pretraining.py, and their outputs."""
 
 import dataclasses
 import json
@@ -18,7 +18,7 @@ REPLICAS = ("--distribution_strategy=mirrored", "--logical_cpus=2")
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """Data and model of a run, and the flags that name them."""
+    """Data and model of a run, and the flags for them."""
 
     folder: pathlib.Path
     files: list[str]
@@ -45,7 +45,7 @@ class Setting:
         ]
 
     def train(self, output, *more):
-        """Trains a language model of a vocabulary for four steps."""
+        """Trains a language model with a vocabulary for four steps."""
         return self.finished(
             output,
             *("--do_eval", f"--vocab_file={self.folder}/vocab.txt"),
@@ -53,10 +53,10 @@ class Setting:
         )
 
     def check_that_a_kill_changes_nothing(self, *flags):
-        """Kills a run, has it go on, and returns what it leaves.
+        """Kills a run, resumes it, and returns its outputs.
 
-        The checkpoint with all moments is byte for byte that of a run that
-        nothing disturbed, and so are the lines of metrics.
+        The checkpoint with all moments must be equal, byte for byte, to that of
+        an uninterrupted run, and so must the lines of metrics.
         """
         flags += ("--num_train_steps=40", "--save_checkpoints_steps=5")
         whole, output = self.folder / "whole", self.folder / "out"
@@ -94,7 +94,7 @@ class Setting:
         )
 
     def finished(self, output, *more, **changes):
-        """Makes a run that must succeed, and returns it."""
+        """Runs the script, which must succeed."""
         run = self.run(output, *more, **changes)
         assert run.wait() == 0, run.stderr
         return run
@@ -118,7 +118,7 @@ def trained():
 
 
 def results(output):
-    """What eval_results.txt holds, by name."""
+    """Returns the contents of eval_results.txt, by name."""
     lines = (output / "eval_results.txt").read_text().splitlines()
     return {k: float(v) for k, v in (line.split(" = ") for line in lines)}
 
@@ -127,7 +127,7 @@ _TIMED = re.compile("per_second|input_share|peak_memory|flops_utilization")
 
 
 def metrics(output):
-    """The lines of metrics.jsonl, without what time tells."""
+    """Returns the lines of metrics.jsonl, without times and speeds."""
     lines = (output / "metrics.jsonl").read_text().splitlines()
     return [
         {k: v for k, v in json.loads(x).items() if not _TIMED.search(k)}
@@ -136,7 +136,7 @@ def metrics(output):
 
 
 def tensors(output, step):
-    """The tensors of a run's checkpoint by name."""
+    """Returns the tensors of a run's checkpoint by name."""
     reader = tf.train.load_checkpoint(str(output / f"model.ckpt-{step}"))
     names = reader.get_variable_to_shape_map()
     return {name: reader.get_tensor(name) for name in names}
@@ -156,7 +156,7 @@ def assert_close(left, right, tolerance):
 
 
 def contents(folder):
-    """The bytes of a folder's files by name."""
+    """Returns the bytes of a folder's files by name."""
     return {
         path.name: path.read_bytes()
         for path in folder.iterdir()
@@ -165,7 +165,7 @@ def contents(folder):
 
 
 def wait_for(condition, run):
-    """Waits until something is there, while the script runs."""
+    """Waits until a condition holds, while the script runs."""
     end = time.monotonic() + 600
     while not condition():
         assert run.running, f"ended too early:\n{run.stderr}"
@@ -174,7 +174,7 @@ def wait_for(condition, run):
 
 
 def free_ports(count):
-    """Returns ports of this machine that nobody uses."""
+    """Returns unused ports of this machine."""
     sockets = [socket.create_server(("localhost", 0)) for _ in range(count)]
     ports = [s.getsockname()[1] for s in sockets]
     for s in sockets:

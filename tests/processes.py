@@ -1,4 +1,4 @@
-"""Python processes of their own, from the text of their script."""
+"""Separate Python processes, started from source text."""
 
 import os
 import pathlib
@@ -23,9 +23,9 @@ def start(text, *arguments):
 
 
 def run(text, *arguments):
-    """Runs one to its end: its exit status, output and errors.
+    """Runs a script to its end; returns exit status, output and errors.
 
-    One that has not ended after five minutes hangs.
+    After five minutes, the process counts as hanging.
     """
     process = start(text, *arguments)
     output, errors = process.communicate(timeout=300)
@@ -33,11 +33,11 @@ def run(text, *arguments):
 
 
 def fork_pairs(rounds, longest, work, check):
-    """Forks pairs of processes, a random time apart, at most the longest.
+    """Forks pairs of processes at a random interval, up to the longest.
 
-    Each exits by what `work` returns of its number, 0 or 1: 20 where it has
-    done its work, as one of a pair must, and 10 where it was refused. `check`
-    is called after each pair.
+    Each exits with the result of `work` for its number, 0 or 1: 20 if it has
+    done its work, as one of a pair must, and 10 if it was rejected. `check` is
+    called after each pair.
     """
     for seed in range(rounds):
         random.seed(seed)

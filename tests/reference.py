@@ -1,7 +1,7 @@
 """BERT in NumPy, float64, from the formulas of the papers.
 
-Nothing is shared with bert_tf but the names of the weights: attention goes
-row by row and head by head, over the tokens that are not padding only.
+Only the names of the weights are shared with bert_tf: attention is computed for
+each sequence and head, over tokens without padding.
 """
 
 import math
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def assert_same(found, expected, tolerance=0.0):
-    """The same names have the same values, within a tolerance."""
+    """Asserts that the same names have the same values, within a tolerance."""
     assert found.keys() == expected.keys()
     for name, value in expected.items():
         np.testing.assert_allclose(
@@ -19,11 +19,11 @@ def assert_same(found, expected, tolerance=0.0):
 
 
 def random_weights(variables, seed=0):
-    """Sets variables to random values that no symmetry hides.
+    """Sets variables to random values without symmetries.
 
-    Larger than those of a new model: of the size at which the products of a
-    layer keep the scale of its input. Layer norms have all kinds of gammas
-    and betas, biases are not zero.
+    They are larger than those of a new model, so that the products of a layer
+    keep the scale of its input. Layer norms have varied gammas and betas, and
+    biases are not zero.
     """
     rng = np.random.default_rng(seed)
     for variable in variables:
@@ -39,21 +39,21 @@ def random_weights(variables, seed=0):
 
 
 def randomized(model, seed=0):
-    """A model with such values."""
+    """Returns the model with such values."""
     random_weights(model.variables, seed)
     return model
 
 
 def weights_of(variables):
-    """Name -> float64 array."""
+    """Returns name -> float64 array."""
     return {v.path: np.float64(v.numpy()) for v in variables}
 
 
 def batch(config, rows=3, length=9, predictions=4, seed=0):
-    """A batch with padding of several lengths and two segments."""
+    """Returns a batch with padding of several lengths and two segments."""
     rng = np.random.default_rng(seed)
     shape = (rows, length)
-    # The first row has no padding, the last one token.
+    # The first sequence has no padding, the last one a single token.
     real = np.linspace(length, 1, rows).astype(int)
     mask = np.arange(length) < real[:, None]
     return {
@@ -69,13 +69,13 @@ def batch(config, rows=3, length=9, predictions=4, seed=0):
 
 
 def gelu(x):
-    """Hendrycks & Gimpel (2016), the tanh form."""
+    """Applies GELU in the tanh form of Hendrycks & Gimpel (2016)."""
     cube = x + 0.044715 * x**3
     return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * cube))
 
 
 def normalize(x, weights, name, epsilon=1e-12):
-    """Ba et al. (2016), over the last axis."""
+    """Applies layer norm (Ba et al., 2016) over the last axis."""
     mean = x.mean(axis=-1, keepdims=True)
     deviation = np.sqrt(x.var(axis=-1, keepdims=True) + epsilon)
     unit = (x - mean) / deviation
@@ -97,7 +97,7 @@ def log_softmax(x):
 
 
 def attention(x, mask, heads, weights, name):  # [S, D], [S]
-    """Vaswani et al. (2017), section 3.2; one sequence."""
+    """Computes one sequence's attention (Vaswani et al., 2017, sec. 3.2)."""
     real = mask.astype(bool)
     query = dense(x, weights, f"{name}/query")
     key = dense(x[real], weights, f"{name}/key")

@@ -1,4 +1,4 @@
-"""Texts that tell tokenizers apart: every character, and random strings."""
+"""Texts that distinguish tokenizers: every character, random strings."""
 
 import pathlib
 import random
@@ -6,11 +6,11 @@ import unicodedata
 
 
 def characters(every: bool) -> list[str]:
-    """Returns the assigned characters that UTF-8 can hold.
+    """Returns the assigned characters that UTF-8 can encode.
 
     Args:
-        every: include all ideographs and Hangul syllables, which are many and
-            alike, not only one in a hundred.
+        every: Whether to include all ideographs and Hangul syllables, which are
+            many and similar, instead of one in a hundred.
     """
     assigned = [
         char
@@ -29,7 +29,7 @@ def _is_one_of_many(char: str) -> bool:
 
 
 def in_contexts(char: str) -> str:
-    """Puts a character alone, in words, by capital sigmas and by accents."""
+    """Returns a character alone, in words, by capital sigmas and by accents."""
     return (
         f"{char} a{char}b {char}{char} A{char}Σ{char} Σ{char}x e{char}\u0301 "
         f"9{char}."
@@ -47,9 +47,9 @@ def random_texts(seed: int, count: int) -> list[str]:
         list(map(chr, range(0xAC00, 0xD7A4))),
         characters(every=True),
         list("ΣΣAaσ'. \u00ad\u0301"),
-        # Marks that normalization sorts, and some that it drops or stops at.
+        # Marks that normalization reorders, and some that it drops or stops at.
         list("a\u0323\u0301\u034f\u1715\u302e\u302f\U00016ff0\U0001d15e"),
-        # Private, unassigned, the last of all.
+        # Private use, unassigned, and the last code point.
         list("a\ue000\uf8ff\U000f0000\u0378\U0003ffff\U0010ffff"),
         list("\t\n\r \u00a0\u2028\u3000\u0085\u200b\u0000\ufffd"),
     ]

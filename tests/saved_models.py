@@ -1,7 +1,6 @@
-"""What tests of SavedModels share: tiny models, and a stranger to serve them.
+"""Tiny models for tests of SavedModels, and a process to serve them.
 
-The stranger is a fresh process that has TensorFlow and tensorflow-text, and
-not this package.
+The process has TensorFlow and tensorflow-text, but not this package.
 """
 
 import json
@@ -16,7 +15,7 @@ from bert_tf import modeling
 import numpy as np
 import tensorflow as tf
 
-# The one op of each kind of vocabulary that is not TensorFlow's own.
+# The only op of each kind of vocabulary that is not part of TensorFlow.
 WORD_PIECES = "FastWordpieceTokenizeWithOffsets"
 SENTENCE_PIECES = "TFText>FastSentencepieceTokenize"
 
@@ -64,7 +63,7 @@ with open(sys.argv[2], "w") as file:
 def config(
     pieces: Sequence[str], layers: int = 2, max_position_embeddings: int = 16
 ) -> modeling.BertConfig:
-    """Returns a tiny BERT that gives other texts other results."""
+    """Returns a tiny BERT that gives different texts different results."""
     return modeling.BertConfig(
         vocab_size=len(pieces),
         hidden_size=16,
@@ -78,7 +77,7 @@ def config(
 
 
 def some_ids(rows: int, length: int, vocab_size: int) -> dict[str, np.ndarray]:
-    """Returns what models take: ids of rows of any length, int32."""
+    """Returns inputs of models: ids of sequences of any length, int32."""
     rng = np.random.default_rng(length)
     mask = np.arange(length) < rng.integers(1, length + 1, [rows, 1])
     inputs = {
@@ -90,20 +89,20 @@ def some_ids(rows: int, length: int, vocab_size: int) -> dict[str, np.ndarray]:
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
-    """Probabilities over the last axis."""
+    """Returns probabilities over the last axis."""
     exponentials = np.exp(logits - logits.max(-1, keepdims=True))
     return exponentials / exponentials.sum(-1, keepdims=True)
 
 
 class Asked(NamedTuple):
-    """What a stranger is asked.
+    """A request to the serving process.
 
     Attributes:
-        path: Of the SavedModel.
-        inputs: Those of the signature, a value for each row. Without any, only
-            the model's ops are looked at.
-        signature: Which one.
-        batch_size: Rows at a time.
+        path: Path of the SavedModel.
+        inputs: Inputs of the signature, with a value for each row. Without any,
+            only the model's ops are checked.
+        signature: Name of the signature.
+        batch_size: Rows per batch.
     """
 
     path: pathlib.Path
@@ -122,9 +121,9 @@ def serve(
 
     Args:
         loaded: The SavedModel.
-        signature: Which one.
-        batch_size: Rows at a time.
-        **inputs: The signature's, a value for each row.
+        signature: Name of the signature.
+        batch_size: Rows per batch.
+        **inputs: Inputs of the signature, with a value for each row.
 
     Returns:
         Output -> a value for each row; lists are padded as in their batch.
@@ -147,12 +146,12 @@ def serve(
 def serve_all_elsewhere(
     folder: pathlib.Path, asked: Mapping[str, Asked], foreign: Sequence[str]
 ) -> dict[str, dict[str, list[Any]]]:
-    """Serves rows by a stranger, and checks that it needs no more than it has.
+    """Serves rows in a process without this package, and checks the ops.
 
     Args:
-        folder: To work in.
-        asked: Name -> what is asked under it.
-        foreign: The ops of each SavedModel that are not TensorFlow's own.
+        folder: Working directory.
+        asked: Name -> request.
+        foreign: The ops of each SavedModel that are not part of TensorFlow.
 
     Returns:
         Name -> output -> a value for each row.
@@ -178,9 +177,9 @@ def serve_all_elsewhere(
     assert not found.pop("imports_us")
     for model in found.values():
         assert len(model["ops"]) > 50
-        # All that TensorFlow Serving's binary registers besides the core.
+        # All ops that TensorFlow Serving's binary registers besides the core.
         assert model["foreign"] == list(foreign)
-        # Nothing of Python, nothing that grows in a server.
+        # No Python functions, and no state that grows in a server.
         refused = ("PyFunc", "Mutable")
         assert not [x for x in model["ops"] if any(y in x for y in refused)]
     return {name: model["rows"] for name, model in found.items()}

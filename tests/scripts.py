@@ -1,9 +1,9 @@
 """Runs the scripts at the root as users do.
 
-`run` runs a script in this process: TensorFlow is imported and started, so a
-refused command line takes a few hundredths of a second. `start` and
-`run_process` start a process, for what only a process has: signals, limits,
-environment variables that TensorFlow reads at its start. Those processes are
+`run` runs a script in this process: TensorFlow is already imported and started,
+so an invalid command line takes a few hundredths of a second. `start` and
+`run_process` start a process, for features of processes: signals, limits, and
+environment variables that TensorFlow reads when it starts. These processes are
 forked from one that has imported TensorFlow but not started it.
 """
 
@@ -31,19 +31,20 @@ from tensorflow.python.framework import config as tensorflow_config
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-# No module that defines flags: scripts that do without it define their own.
+# No modules that define flags, as scripts that do not import them may define
+# the same flags.
 _CONTEXT.set_forkserver_preload(
     [
         "bert_tf.training.fine_tuning",
         "bert_tf.serving.model",
         "bert_tf.serving.batches",
-        # Last.
+        # Must be last.
         "tests.frozen",
     ]
 )
 
-# Such as "I0000 00:00:1795226366.9 7604 port.cc:153] oneDNN custom ..."; 2.20
-# writes "2026-11-23 06:00:13.04: E external/...".
+# For example "I0000 00:00:1795226366.9 7604 port.cc:153] oneDNN custom ...";
+# 2.20 writes "2026-11-23 06:00:13.04: E external/...".
 TENSORFLOWS = re.compile(
     r"[IWE]\d{4} [\d:.]+ +\d+ |WARNING: All log messages"
     r"|\d{4}-\d\d-\d\d [\d:.]+: [IWE] "
@@ -51,7 +52,7 @@ TENSORFLOWS = re.compile(
 
 
 class _Output:
-    """The two files that a script's output goes to."""
+    """The two files with a script's output."""
 
     def __init__(self, folder: pathlib.Path):
         folder.mkdir(parents=True, exist_ok=True)
@@ -77,11 +78,11 @@ class _Output:
         ]
 
 
-# ---- In a process of its own ------------------------------------------------
+# ---- In a separate process --------------------------------------------------
 
 
 class Run(_Output):
-    """A script that runs, or has run, in its own process."""
+    """A script that runs, or has run, in a separate process."""
 
     def __init__(
         self,
@@ -92,10 +93,10 @@ class Run(_Output):
         has_children: bool = False,
         before: Callable[[], None] | None = None,
     ):
-        """Starts the script; its output goes to two files in `folder`.
+        """Starts the script; its output is written to two files in `folder`.
 
-        A script that has children of its own outlives the tests. `before` is
-        called in its process first.
+        A script with child processes is not killed when the tests end. `before`
+        is called in its process first.
         """
         super().__init__(folder)
         self._process = _CONTEXT.Process(
@@ -106,7 +107,7 @@ class Run(_Output):
         self._process.start()
 
     def kill(self, number: int = signal.SIGKILL) -> None:
-        """Sends the process a signal."""
+        """Sends a signal to the process."""
         pid = self._process.pid
         assert pid is not None
         os.kill(pid, number)
@@ -144,14 +145,14 @@ def _main(script, flags, environment, stdout, stderr, before):
 def start(
     folder: pathlib.Path, script: str, *flags: str, **environment: str
 ) -> Run:
-    """Starts a script in its own process; its output is kept in `folder`."""
+    """Starts a script in a separate process, with its output in `folder`."""
     return Run(folder, script, list(flags), environment)
 
 
 def run_process(
     folder: pathlib.Path, script: str, *flags: str, **environment: str
 ) -> Run:
-    """Runs a script to its end in its own process."""
+    """Runs a script to its end in a separate process."""
     started = start(folder, script, *flags, **environment)
     started.wait()
     return started
@@ -178,13 +179,13 @@ Done: TypeAlias = Finished | Run
 def run(
     folder: pathlib.Path, script: str, *flags: str, **environment: str
 ) -> Done:
-    """Runs a script to its end, in this process where that is possible.
+    """Runs a script to its end, in this process if possible.
 
     Args:
-        folder: For its output.
+        folder: Folder for its output.
         script: Its path from the root, without ".py".
         *flags: Its command line.
-        **environment: Variables to set.
+        **environment: Environment variables to set.
 
     Returns:
         Its exit code and output.
@@ -208,22 +209,22 @@ def run_checked(
     code: int = 0,
     **environment: str,
 ) -> Done:
-    """Runs a script, which must end with the code; see `run`."""
+    """Runs a script, which must exit with the code; see `run`."""
     done = run(folder, script, *flags, **environment)
     assert done.wait() == code, done.stderr
     return done
 
 
 def run_here(script: str, *arguments: str, name: str = "__main__") -> Any:
-    """Runs a script in this process, its output being pytest's.
+    """Runs a script in this process, with its output going to pytest.
 
     Args:
         script: Its path from the root, without ".py".
         *arguments: Its command line.
-        name: Of the module; unless it is "__main__", `main` does not run.
+        name: Name of the module; `main` runs only if it is "__main__".
 
     Returns:
-        The exit code; the script's globals for another name.
+        The exit code, or the script's globals for another name.
     """
     with _own_process_state({}), _own_flags():
         if name == "__main__":
@@ -232,19 +233,19 @@ def run_here(script: str, *arguments: str, name: str = "__main__") -> Any:
 
 
 class _StoppedError(Exception):
-    """A script has defined its flags."""
+    """Raised when a script has defined its flags."""
 
 
 @contextlib.contextmanager
 def starting(
     script: str,
 ) -> Iterator[tuple[Callable[[list[str]], None], dict[str, Any]]]:
-    """Defines a script's flags, and runs nothing of it.
+    """Defines a script's flags, without running it.
 
     Yields:
-        What reads a command line as the script does, and ends with SystemExit
-        where it is refused; and the keywords that the script gives to
-        `command_line.start`.
+        A function that parses a command line as the script does, and raises
+        SystemExit if it is invalid; and the keyword arguments that the script
+        passes to `command_line.start`.
     """
     path, argv = str(_ROOT / f"{script}.py"), sys.argv
     with _own_process_state({}), _own_flags():
@@ -270,7 +271,7 @@ def starting(
 
 
 def _needs_process(flags: tuple[str, ...], environment: Mapping) -> bool:
-    """Whether a run changes what a process can't take back."""
+    """Whether a run changes state that a process cannot restore."""
     at_start = ("TF_", "TFDS_", "KERAS_", "PYTHON")
     devices = [x for x in flags if x.startswith("--logical_cpus=")]
     return (
@@ -305,7 +306,7 @@ def _exit_code(script: str, arguments: tuple[str, ...]) -> int:
 
 @contextlib.contextmanager
 def _redirected(*paths: str) -> Iterator[None]:
-    """Sends standard output and errors, also those of children, to files."""
+    """Redirects stdout and stderr, including those of children, to files."""
     streams = sys.stdout, sys.stderr
     handler = logging.get_absl_handler().python_handler
     for stream in streams:
@@ -334,7 +335,7 @@ def _redirected(*paths: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _own_process_state(environment: Mapping[str, str]) -> Iterator[None]:
-    """Gives back what a script sets for its process, and ends what it began."""
+    """Restores process state after a script, and runs its atexit functions."""
     variables = dict(os.environ)
     os.environ.update(environment)
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
@@ -351,8 +352,8 @@ def _own_process_state(environment: Mapping[str, str]) -> Iterator[None]:
         at_exit.append(lambda: function(*args, **kwargs))
         return function
 
-    # Each strategy counts its collective operations from this number, so those
-    # of two strategies of one process would be taken for one.
+    # Each strategy numbers its collective operations from this number, so those
+    # of two strategies in one process would collide.
     tf.distribute.MirroredStrategy._collective_key_base += 100_000
     atexit.register = later  # type: ignore[assignment]
     atexit.unregister = lambda function: None
@@ -374,7 +375,7 @@ def _own_process_state(environment: Mapping[str, str]) -> Iterator[None]:
         keras.config.set_dtype_policy("float32")
 
 
-# What defines flags, or holds on to those that others define.
+# Modules that define flags, or keep references to flags.
 _OF_FLAGS = ("bert_tf.flags.", "bert_tf.setup.")
 # These define flags for others: absl knows such modules by their identity.
 _DEFINERS = ("bert_tf.flags.sections", "bert_tf.flags.values")
@@ -382,12 +383,12 @@ _DEFINERS = ("bert_tf.flags.sections", "bert_tf.flags.values")
 
 @contextlib.contextmanager
 def _own_flags() -> Iterator[None]:
-    """Lets a script define its flags as if nobody had defined any.
+    """Lets a script define its flags as if none were defined.
 
-    Modules that define flags are imported anew meanwhile.
+    Modules that define flags are imported again in this context.
     """
     values = flags.FLAGS
-    # Some hold lists, from which absl takes flags that are removed.
+    # Some attributes are lists, from which absl removes flags.
     state = {
         name: {k: x[:] if isinstance(x, list) else x for k, x in value.items()}
         if isinstance(value, dict)
@@ -415,7 +416,7 @@ def _own_flags() -> Iterator[None]:
             for name in sys.modules
             if name.startswith(_OF_FLAGS) and name not in _DEFINERS
         ]
-        # By their addresses, which other modules may have later.
+        # These are addresses, which other modules may have later.
         flags_helpers.disclaim_module_ids.difference_update(
             id(sys.modules[name]) for name in new
         )
@@ -431,7 +432,7 @@ def _own_flags() -> Iterator[None]:
 
 
 def _forget(modules: Iterable[str]) -> None:
-    """Has modules imported anew by whoever names them next."""
+    """Removes modules, so that they are imported again when needed."""
     for name in modules:
         del sys.modules[name]
         package, _, leaf = name.rpartition(".")

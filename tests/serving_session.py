@@ -1,8 +1,8 @@
-"""What TensorFlow Serving does with a SavedModel, for tests.
+"""A simulation of TensorFlow Serving for SavedModels, for tests.
 
-As its sources do it (json_tensor.cc, predict_util.cc, classifier.cc and
-regressor.cc of tensorflow/serving): a session of the graph is asked by the
-tensors that signatures name, and no shape is looked at before.
+As in its sources (json_tensor.cc, predict_util.cc, classifier.cc and
+regressor.cc of tensorflow/serving): a session of the graph runs the tensors
+that signatures name, without checking shapes first.
 """
 
 import pathlib
@@ -14,7 +14,7 @@ import tensorflow as tf
 
 
 class Server:
-    """One SavedModel, asked by signatures."""
+    """A SavedModel, served by its signatures."""
 
     def __init__(self, path: pathlib.Path):
         self._graph = tf.Graph()
@@ -37,7 +37,7 @@ class Server:
         )
 
     def ask(self, signature: str, **columns: Any) -> dict[str, np.ndarray]:
-        """Answers a request of gRPC, which may leave out what has a default."""
+        """Answers a gRPC request, which may omit inputs with a default."""
         found = self.signatures[signature]
         defaults = {
             name: tf.make_ndarray(value)
@@ -45,7 +45,7 @@ class Server:
         }
         values = defaults | columns
         assert values.keys() == found.inputs.keys()
-        # Without the look at shapes of `Session.run`.
+        # Without the shape checks of `Session.run`.
         feeds = {
             self._tensor(info): _array(values[name], info.dtype)
             for name, info in found.inputs.items()
@@ -81,7 +81,7 @@ class Server:
         ]
 
     def regress(self, examples: Sequence[bytes]) -> list[float]:
-        """Answers `:regress` by `serve_examples`: a score of each."""
+        """Answers `:regress` by `serve_examples`: a score for each."""
         found = self.signatures["serve_examples"]
         assert found.method_name == "tensorflow/serving/regress"
         assert list(found.inputs) == ["inputs"]
@@ -93,12 +93,12 @@ class Server:
 
 
 def _array(values: Any, dtype: int) -> np.ndarray:
-    # Of texts numpy's type is object, which keeps bytes as they are.
+    # For texts, NumPy's type is object, which keeps bytes unchanged.
     return np.array(values, tf.dtypes.as_dtype(dtype).as_numpy_dtype)
 
 
 def example(**features: Any) -> bytes:
-    """Returns a serialized tf.Example of texts, bytes and lists of ids."""
+    """Returns a serialized tf.Example from texts, bytes and lists of ids."""
     made = tf.train.Example()
     for name, value in features.items():
         feature = made.features.feature[name]

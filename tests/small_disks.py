@@ -1,4 +1,4 @@
-"""Disks that are full, or that nothing may be written to."""
+"""Disks that are full or read-only."""
 
 import contextlib
 import ctypes
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-# No process: a fork of this one takes as long as its memory is large.
+# Not a process: forking this large process would take long.
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _READ_ONLY, _DETACH = 1, 2  # MS_RDONLY, MNT_DETACH
 
@@ -18,7 +18,7 @@ _READ_ONLY, _DETACH = 1, 2  # MS_RDONLY, MNT_DETACH
 def mounted(
     folder: pathlib.Path, kilobytes: int, read_only: bool = False
 ) -> Iterator[pathlib.Path]:
-    """Mounts a file system of its own, in memory; skips where it can't."""
+    """Mounts a file system in memory; skips the test if it can't."""
     if os.geteuid():
         pytest.skip("needs to mount a file system, which only root may")
     folder.mkdir()
@@ -35,7 +35,7 @@ def mounted(
 
 @contextlib.contextmanager
 def limited(folder: pathlib.Path, kilobytes: float) -> Iterator[pathlib.Path]:
-    """Lets no file be larger, as a quota would; any user may."""
+    """Limits the size of files, as a quota would; needs no privileges."""
     folder.mkdir()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(1024 * kilobytes), hard))

@@ -68,7 +68,7 @@ def run(
 
 
 def refused(folder: pathlib.Path, *arguments: str, **how: bool) -> str:
-    """Returns the one line of a command line that is refused."""
+    """Returns the one-line error of an invalid command line."""
     code, output, errors = run(folder, *arguments, **how)
     assert (code, output) == (1, "")
     assert errors.startswith("error: ")
@@ -77,7 +77,7 @@ def refused(folder: pathlib.Path, *arguments: str, **how: bool) -> str:
 
 
 def taken(folder: pathlib.Path, *arguments: str) -> list[str]:
-    """Returns what is logged of a command line that is taken."""
+    """Returns the log lines of a valid command line."""
     code, output, errors = run(folder, *arguments)
     assert (code, output) == (0, "done\n"), errors
     return [line[9:] for line in errors.splitlines()]

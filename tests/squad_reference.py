@@ -1,12 +1,12 @@
-"""SQuAD as the paper's code treats it, in plain loops over plain strings.
+"""SQuAD preprocessing of the paper's code, in plain loops over strings.
 
-Written to be compared with, from the description of the algorithm: words are
-cut at white space, each is split into pieces, and positions are those of words.
+A reference written from the description of the algorithm: words are split at
+white space, each is split into tokens, and positions are those of words.
 """
 
 
 def words(context):
-    """Words of a context, and the word of each of its characters."""
+    """Returns the words of a context, and each character's word."""
     found: list[str] = []
     word_of = []
     inside = False
@@ -23,7 +23,7 @@ def words(context):
 
 
 def most_context_window(windows, position):
-    """The window that shows the most around a piece."""
+    """Returns the window that shows the most context around a token."""
     best, best_score = None, None
     for index, (start, length) in enumerate(windows):
         if not start <= position < start + length:
@@ -36,7 +36,7 @@ def most_context_window(windows, position):
 
 
 def answer_span(tokenizer, doc_words, doc_pieces, first_piece, word_of, answer):
-    """First and last piece of an answer given as (text, start)."""
+    """Returns the first and last token of an answer, (text, start)."""
     text, offset = answer
     first_word = word_of[offset]
     last_word = word_of[offset + len(text) - 1]
@@ -62,13 +62,13 @@ def features(
     doc_stride,
     max_query_length,
 ):
-    """The features of one question.
+    """Returns the features of one question.
 
     Args:
         answer: (text, start), or None if it is impossible.
 
     Returns:
-        A list of dicts, and the first and last piece of the answer.
+        A list of dicts, and the first and last token of the answer.
     """
     query = tokenizer.tokenize(question)[:max_query_length]
     doc_words, word_of = words(context)

@@ -1,8 +1,8 @@
 """Trained and exported models that several tests need, each made once.
 
-They are kept on disk for all workers and for later runs, in pytest's cache,
-under a hash of the code and of everything that the model was made from. Tests
-copy what they change.
+They are cached on disk for all workers and later runs, in pytest's cache, under
+a hash of the code and of everything that the model is made from. Tests copy
+what they change.
 """
 
 import fcntl
@@ -28,15 +28,15 @@ def made(
     """Returns a folder that `make` has filled, now or in an earlier run.
 
     Args:
-        name: For the reader of a path.
+        name: Name in the path, for readers.
         make: Writes into an empty folder, at the path that tests will see.
-        *parts: All that the content depends on besides the package's code:
-            flags, seeds, the text of data files.
+        *parts: Everything that the content depends on besides the package's
+            code: flags, seeds, the text of data files.
     """
     digest = hashlib.sha256(repr((_code(), name, parts)).encode()).hexdigest()
     folder = _FOLDER / _code()[:12] / f"{name}-{digest[:12]}"
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # One worker makes it, others wait for it.
+    # One worker makes it, while others wait for it.
     with open(f"{folder}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = folder / ".done"
@@ -60,7 +60,7 @@ def _code() -> str:
     for path in (x for x in files if not x.name.startswith("test_")):
         digest.update(str(path.relative_to(_ROOT)).encode())
         digest.update(path.read_bytes())
-    # Computed with other instructions, weights differ in their last bits.
+    # Other CPU instructions change the last bits of weights.
     digest.update(_processor().encode())
     return digest.hexdigest()
 
@@ -72,9 +72,9 @@ def _processor() -> str:
 
 
 def forget_old() -> None:
-    """Removes what other code has made, unless it was used today.
+    """Removes models made by other code, unless they were used today.
 
-    Another run may still need it: the code may change while tests run.
+    Another run may still need them, as the code may change while tests run.
     """
     _FOLDER.mkdir(parents=True, exist_ok=True)
     for folder in _FOLDER.glob("*"):

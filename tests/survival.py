@@ -1,9 +1,9 @@
-"""Kills runs, and starts them twice: what they leave must be as if alone.
+"""Kills runs, and starts them twice: the outputs must not change.
 
     python -m tests.survival --kills=100 --twice=20 --seed=1
 
-Every kind of run is made once undisturbed. Then it is killed (-9) at random
-moments and started again until it ends, and what it leaves is compared, byte
+Every kind of run is made once without interruption. Then it is killed (-9) at
+random times and started again until it ends, and its outputs are compared byte
 for byte; and it is started twice, the second a random time after the first.
 """
 
@@ -30,10 +30,10 @@ class Kind:
     """A kind of run.
 
     Attributes:
-        name: Of the kind.
-        script: Without ".py".
-        flags: With {data} and {out}, and spaces between.
-        refusal: What the second of two says.
+        name: Name of the kind.
+        script: Name of the script without ".py".
+        flags: Flags with {data} and {out}, separated by spaces.
+        refusal: Error of the second of two runs.
     """
 
     name: str
@@ -111,7 +111,7 @@ KINDS = (
 
 
 def write_data(folder: pathlib.Path) -> None:
-    """Writes what all kinds of runs read."""
+    """Writes the data that all kinds of runs read."""
     rng = np.random.default_rng(0)
     words = tiny_files.WORDS[:28]
 
@@ -165,7 +165,7 @@ def _write_squad(path, rng, words):
 
 
 class Laboratory:
-    """Makes runs of all kinds in a folder."""
+    """Runs all kinds in a folder."""
 
     def __init__(self, folder: pathlib.Path):
         """Writes the data."""
@@ -184,7 +184,7 @@ class Laboratory:
         return scripts.Run(log, kind.script, flags, {}, has_children=True)
 
     def undisturbed(self, kind: Kind) -> None:
-        """Notes what a run of this kind leaves, and how long it takes."""
+        """Records the outputs and the duration of a run of this kind."""
         if kind.name in self.expected:
             return
         out = self._output("alone", kind)
@@ -196,10 +196,10 @@ class Laboratory:
         assert not leftovers(out), leftovers(out)
 
     def killed(self, kind: Kind, kills: int, rng: random.Random) -> list[str]:
-        """Kills a run so often, then lets it end.
+        """Kills a run several times, then lets it end.
 
         Returns:
-            What differs from an undisturbed run, or is left over.
+            The differences to an uninterrupted run, and leftover files.
         """
         self.undisturbed(kind)
         out = self._output("killed", kind)
@@ -211,7 +211,7 @@ class Laboratory:
                 run.kill()
                 run.wait()
                 done += 1
-            else:  # It was ready: begin anew.
+            else:  # It had finished: start over.
                 assert run.wait() == 0, run.stderr
                 problems = self._compare(kind, out)
                 if problems:
@@ -234,10 +234,11 @@ class Laboratory:
         second = self.start(kind, out)
         codes = second.wait(), first.wait()
         problems = []
-        # Of two started at one moment either may be the first.
+        # If both start at the same moment, either may be the first.
         loser = second if codes[1] == 0 else first
         if sorted(codes) != [0, 1]:
-            # One may begin when the other is ready: nothing is left to do.
+            # One may start when the other has finished, with nothing left to
+            # do.
             if codes != (0, 0) or "is in use" in second.stderr:
                 problems.append(f"exit codes {codes}: {second.stderr}")
         elif not re.search(
@@ -249,7 +250,7 @@ class Laboratory:
         return problems
 
     def _output(self, what: str, kind: Kind) -> pathlib.Path:
-        """Returns a folder, made for the script that makes none."""
+        """Returns a folder, created for scripts that do not create it."""
         out = self.folder / what / kind.name.replace(" ", "_")
         needed = out if kind.script == "extract_features" else out.parent
         needed.mkdir(parents=True, exist_ok=True)
@@ -264,12 +265,12 @@ class Laboratory:
         ]
 
 
-# ---- What runs leave --------------------------------------------------------
+# ---- Outputs ----------------------------------------------------------------
 
-# Events of TensorBoard have times, and there is a file for each start; a log is
-# of all that happened.
+# TensorBoard's events have times, and one file per start; a log records
+# everything that happened.
 _NOT_COMPARED = re.compile(r"events\.out\.|log\.txt$")
-# What the clock says, and where a run lies.
+# Times and paths of a run.
 _TIMES = re.compile(
     rb'"(?:\w+_per_second|input_share|peak_memory|flops_utilization|seconds)": '
     rb"[-+\w.]+"
@@ -277,7 +278,7 @@ _TIMES = re.compile(
 
 
 def left_by(out: pathlib.Path) -> dict[str, bytes]:
-    """Returns name -> bytes of what a run leaves, without times and paths."""
+    """Returns name -> bytes of a run's outputs, without times and paths."""
     found = {}
     for path in sorted(out.rglob("*")):
         name = str(path.relative_to(out))
@@ -292,7 +293,7 @@ def left_by(out: pathlib.Path) -> dict[str, bytes]:
 
 
 def leftovers(out: pathlib.Path) -> list[str]:
-    """Returns what no run may leave, in its folder or beside it."""
+    """Returns files that no run may leave, in its folder or next to it."""
     beside = [x for x in out.parent.iterdir() if x.name.startswith(out.name)]
     names = [str(path.relative_to(out)) for path in out.rglob("*")]
     names += [path.name for path in beside if path != out]

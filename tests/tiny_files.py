@@ -1,4 +1,4 @@
-"""Tiny models in files: their config, vocabulary and weights."""
+"""Tiny models in files: config, vocabulary and weights."""
 
 import pathlib
 import random
@@ -37,7 +37,7 @@ def write_files(
 
 
 def write_documents(path: pathlib.Path) -> None:
-    """Writes 30 documents of a sentence a line."""
+    """Writes 30 documents with one sentence per line."""
     rng = random.Random(0)
     documents = [
         "\n".join(
@@ -54,12 +54,12 @@ def write_model(
     model: keras.Model | None = None,
     name: str = "bert_model.ckpt",
 ) -> None:
-    """Writes a model as released ones are: config, vocabulary, weights.
+    """Writes a model in the released format: config, vocabulary, weights.
 
     Args:
-        folder: Of the three.
-        model: By default one for pre-training, with random weights.
-        name: Of the checkpoint.
+        folder: Folder of the files.
+        model: The model; by default one for pre-training, with random weights.
+        name: Name of the checkpoint.
     """
     write_files(folder)
     keras.utils.set_random_seed(1)

@@ -17,7 +17,7 @@ ONE = tf.distribute.get_strategy()
 
 @contextlib.contextmanager
 def policy(name):
-    """Has Keras compute in another number format meanwhile."""
+    """Makes Keras compute in another dtype in this context."""
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(name)
     try:
@@ -28,7 +28,7 @@ def policy(name):
 
 @contextlib.contextmanager
 def untraced():
-    """Runs functions as Python meanwhile, which saves a short run seconds."""
+    """Runs functions eagerly in this context; short runs are seconds faster."""
     tf.config.run_functions_eagerly(True)
     try:
         yield
@@ -37,7 +37,7 @@ def untraced():
 
 
 class Tiny(keras.Model):
-    """Embeddings that predict words and the next sentence by themselves."""
+    """Embeddings that directly predict words and the next sentence."""
 
     def __init__(self, rate):
         super().__init__(name="tiny")

@@ -11,14 +11,14 @@ import tensorflow as tf
 
 
 def _waiting(batch, wait):
-    """The batch, when a function has returned."""
+    """Returns the batch after calling a function that may wait."""
     serialized, weights = batch
     come = tf.py_function(wait, [], tf.float32)
     return serialized, weights + tf.ensure_shape(come, [])
 
 
 class Trainer:
-    """A model and the function that trains it, from the same start always."""
+    """A model and its training function, always from the same start."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Trainer:
         self.train = lambda first, count: steps(first, count).scalars()
 
     def arrays(self, replica=0):
-        """Weights and moments of one replica, by name."""
+        """Returns weights and moments of one replica, by name."""
         variables = {v.path: v.value for v in self.model.variables}
         variables |= self.optimizer.slots
         return {

@@ -1,10 +1,10 @@
-"""The original's tokenizer rule by rule, and how that of transformers differs.
+"""The original's tokenizer rule by rule, and its differences to transformers.
 
 `Tokenizer.pieces(text)` follows google-research/bert, tokenization.py. With
-RULES it does what transformers' BertTokenizer does, whose normalizer and
-splitter are those of the Rust library tokenizers. That must hold on every
-text; so every rule that changes the pieces of a text explains a part of the
-difference between the two.
+RULES it matches transformers' BertTokenizer, whose normalizer and splitter are
+those of the Rust library tokenizers. This must hold for every text; so every
+rule that changes the tokens of a text explains a part of the difference between
+the two.
 """
 
 import functools
@@ -18,8 +18,8 @@ RULES = (
     "word limit",  # words over 100 characters are [UNK], not over 200
     "special tokens",  # [MASK] and the like stay whole in the text
     "final sigma",  # letters are lower-cased one by one
-    "private use",  # characters for private use are left out
-    "ideographs",  # U+2B820 to U+2B91F are none
+    "private use",  # private-use characters are dropped
+    "ideographs",  # U+2B820 to U+2B91F do not count as ideographs
     "categories",  # of another version of Unicode
     "decompositions",  # of another version of Unicode
 )
@@ -37,7 +37,7 @@ _IDEOGRAPHS = (
     (0x2F800, 0x2FA1F),
 )
 
-# Characters whose category changed after the Unicode that the library knows.
+# Characters whose category has changed since the library's Unicode version.
 _FORMER_CATEGORIES = {
     "\u166d": "Po",
     "\U000111c9": "Po",
@@ -49,11 +49,11 @@ _FORMER_CATEGORIES = {
 
 @functools.cache
 def unknown_characters() -> frozenset[str]:
-    """Characters whose category the Rust library does not know.
+    """Returns characters whose category the Rust library does not know.
 
-    Those that it handles as if they were letters, although they are to be left
-    out or split off. They must be younger than Unicode 3.2, or "it knows only
-    an older Unicode" would not be the reason.
+    It handles them as letters, although they should be dropped or split off.
+    They must be newer than Unicode 3.2; otherwise an older Unicode version
+    would not be the reason.
     """
     normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
     splitter = tokenizers.pre_tokenizers.BertPreTokenizer()
@@ -79,14 +79,14 @@ def _their_category(char: str) -> str:
 
 
 class Tokenizer:
-    """Splits texts into words and pieces."""
+    """Splits texts into words and tokens."""
 
     def __init__(self, vocab: Mapping[str, int], do_lower_case: bool):
         self.vocab = vocab
         self.do_lower_case = do_lower_case
 
     def pieces(self, text: str, rules: Collection[str] = ()) -> list[str]:
-        """Returns the pieces; `rules` are those of RULES to follow."""
+        """Returns the tokens; `rules` are the ones from RULES to follow."""
         limit = 100 if "word limit" in rules else 200
         pieces: list[str] = []
         parts = _SPECIAL.split(text) if "special tokens" in rules else [text]
@@ -99,7 +99,7 @@ class Tokenizer:
         return pieces
 
     def words(self, text: str, rules: Collection[str] = ()) -> list[str]:
-        """Returns the words of a text, normalized."""
+        """Returns the normalized words of a text."""
         category: Callable[[str], str] = unicodedata.category
         if "categories" in rules:
             category = _their_category
@@ -111,7 +111,7 @@ class Tokenizer:
         return words
 
     def _split(self, word: str, limit: int) -> list[str]:
-        """Takes the longest piece of the vocabulary from the left."""
+        """Takes the longest token of the vocabulary from the left."""
         if len(word) > limit:
             return ["[UNK]"]
         pieces: list[str] = []
@@ -137,7 +137,7 @@ def _is_ideograph(char: str, rules: Collection[str]) -> bool:
 def _clean(
     text: str, category: Callable[[str], str], rules: Collection[str]
 ) -> str:
-    """Leaves out control characters; spaces out ideographs."""
+    """Drops control characters; puts spaces around ideographs."""
     dropped = ["Cc", "Cf"] + ["Co"] * ("private use" in rules)
     cleaned = []
     for char in text:
@@ -171,7 +171,7 @@ def _normalize(
 def _split_punctuation(
     word: str, category: Callable[[str], str]
 ) -> Iterable[str]:
-    """Makes every punctuation mark a word; there are no empty ones."""
+    """Makes every punctuation mark a word; drops empty words."""
     start = 0
     for end, char in enumerate(word):
         if char in _ASCII_PUNCTUATION or category(char).startswith("P"):
@@ -184,9 +184,9 @@ def _split_punctuation(
 def explain(
     tokenizer: Tokenizer, text: str, theirs: list[str]
 ) -> tuple[str, ...]:
-    """Returns why `theirs` are not the original's pieces; () if nobody knows.
+    """Returns why `theirs` differ from the original's tokens; () if unknown.
 
-    Each rule is named without which the pieces would be others.
+    Includes each rule without which the tokens would differ.
     """
     if tokenizer.pieces(text, RULES) != theirs:
         return ()

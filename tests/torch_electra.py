@@ -1,8 +1,8 @@
-"""ELECTRA's pre-training in PyTorch, by section 2 of the paper.
+"""ELECTRA's pre-training in PyTorch, from section 2 of the paper.
 
-The models are transformers' ElectraForMaskedLM and ElectraForPreTraining, over
-one module of embeddings. What the generator is to put into a text is given, as
-it hangs on the numbers that are drawn.
+The models are transformers' ElectraForMaskedLM and ElectraForPreTraining, with
+shared embeddings. The tokens sampled from the generator are an input, as they
+depend on random numbers.
 
 Shapes: B batch, S sequence length, P predictions per sequence.
 """
@@ -37,7 +37,7 @@ class Pretraining:
     """Both models, with the weights of an original's checkpoint.
 
     Attributes:
-        parameters: By the original's names, each once.
+        parameters: Distinct parameters, by the original's names.
     """
 
     def __init__(
@@ -59,8 +59,8 @@ class Pretraining:
         self.generator.electra.embeddings = embeddings
         table = embeddings.word_embeddings
         self.generator.generator_lm_head.weight = table.weight
-        # Their table keeps the row of padding as it is; but [PAD] may stand, as
-        # any piece, in the place of a masked word.
+        # transformers does not train the embedding of padding; but like any
+        # token, [PAD] may replace a masked word.
         table.padding_idx = None
         self.parameters = torch_training.renamed(self.discriminator, _NAMES)
         own = torch_training.renamed(self.generator, _NAMES)
@@ -73,11 +73,11 @@ class Pretraining:
     def losses(
         self, batch: Mapping[str, np.ndarray], sampled: np.ndarray
     ) -> dict[str, torch.Tensor]:
-        """Returns the means over masked words and over all tokens.
+        """Returns the mean losses over masked words and over all tokens.
 
         The batch has int64 `input_ids`, with masks, `input_mask` and
         `segment_ids` [B, S], `masked_lm_positions` and `masked_lm_ids` [B, P],
-        and float `masked_lm_weights` [B, P]; sampled are ids [B, P].
+        and float `masked_lm_weights` [B, P]; `sampled` are ids [B, P].
         """
         there = {name: torch.from_numpy(x) for name, x in batch.items()}
         inputs = {

@@ -1,4 +1,4 @@
-"""A BiLSTM of PyTorch with weights of ours, in float64."""
+"""A BiLSTM of PyTorch with our weights, in float64."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,15 +9,15 @@ import torch
 def states(
     x: torch.Tensor, weights: Mapping[str, torch.Tensor]
 ) -> torch.Tensor:
-    """Returns the states of both directions beside each other, [S, 2 H].
+    """Returns the concatenated states of both directions, [S, 2 H].
 
     Args:
-        x: What is read, [S, E].
-        weights: Those of ours, as in `forward/kernel`.
+        x: The inputs, [S, E].
+        weights: Our weights by name, such as `forward/kernel`.
     """
     H = weights["forward/recurrent_kernel"].shape[0]
     lstm = torch.nn.LSTM(x.shape[1], H, bidirectional=True, dtype=torch.float64)
-    # Theirs are input, forget, candidate, output.
+    # PyTorch's order is input, forget, candidate, output.
     order = [*range(2 * H), *range(3 * H, 4 * H), *range(2 * H, 3 * H)]
     own: dict[str, Any] = {}
     for name, end in (("forward", ""), ("backward", "_reverse")):
@@ -37,6 +37,6 @@ def states(
 
 
 def ends(found: torch.Tensor) -> torch.Tensor:
-    """Returns the last state of each direction, [2 H], of all states."""
+    """Returns the last state of each direction, [2 H], from all states."""
     H = found.shape[1] // 2
     return torch.cat([found[-1, :H], found[0, H:]])

@@ -1,4 +1,4 @@
-"""BERT's and ALBERT's pre-training in PyTorch, by transformers' models."""
+"""BERT's and ALBERT's pre-training in PyTorch, with transformers' models."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -43,14 +43,14 @@ _OF_ALBERT = (
 
 
 class Form(NamedTuple):
-    """A model of transformers, and what its weights and losses are called.
+    """A model of transformers, and its names of weights and losses.
 
     Attributes:
-        config: The class of its configuration.
-        model: Its class.
-        act: What it calls the tanh form of GELU.
+        config: Class of its configuration.
+        model: Class of the model.
+        act: Its name of the tanh form of GELU.
         names: Patterns of the original's names.
-        sentences: The name of the loss of its second head.
+        sentences: Name of the loss of its second head.
     """
 
     config: Any
@@ -87,14 +87,15 @@ def train(
     """Trains from weights by the original's names.
 
     Returns:
-        What each step reports, and the weights after the last.
+        The metrics of each step, and the weights after the last one.
     """
     config = torch_training.config(form.config, values, form.act)
     model = form.model(config).double()
-    # ALBERT's head for sentences drops out here, the original's does not.
+    # transformers' ALBERT has dropout in the sentence head, the original does
+    # not.
     model.eval()
-    # Their table keeps the row of padding as it is; but [PAD] may stand, as any
-    # token, in the place of a masked word.
+    # transformers does not train the embedding of padding; but like any token,
+    # [PAD] may replace a masked word.
     model.get_input_embeddings().padding_idx = None
     parameters = torch_training.renamed(model, form.names)
     torch_training.load(parameters, weights)

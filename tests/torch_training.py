@@ -1,7 +1,7 @@
-"""Pre-training in PyTorch, float64: nothing is shared with bert_tf.
+"""Pre-training in PyTorch, float64, without any code of bert_tf.
 
-Clipping and optimizers are written here by their papers: Adam with decoupled
-weight decay and without bias correction, which is the original's
+Clipping and optimizers are implemented here from their papers: Adam with
+decoupled weight decay and without bias correction, which is the original's
 AdamWeightDecayOptimizer, and LAMB (You et al., 2019,
 https://arxiv.org/abs/1904.00962, algorithm 2), also in the form of
 google-research/albert.
@@ -21,7 +21,7 @@ Batch = Mapping[str, np.ndarray]
 
 
 def config(kind: type[Any], values: Mapping[str, Any], act: str) -> Any:
-    """Returns a configuration of theirs, with our number formats."""
+    """Returns a configuration of transformers, with our dtypes."""
     options = {"layer_norm_eps": 1e-12, "attn_implementation": "eager"}
     return kind(**dict(values) | options | {"hidden_act": act})
 
@@ -32,8 +32,8 @@ def renamed(
     """Returns parameters by the original's names.
 
     Args:
-        model: Weights that layers share are there once.
-        names: Patterns and what they become, applied in turn.
+        model: The model; weights that layers share occur once.
+        names: Patterns and their replacements, applied in turn.
     """
     found = {}
     for name, parameter in model.named_parameters():
@@ -44,7 +44,7 @@ def renamed(
 
 
 def load(parameters: Parameters, weights: Mapping[str, np.ndarray]) -> None:
-    """Sets parameters to the weights of a checkpoint, which are all of it."""
+    """Sets parameters to a checkpoint's weights, whose names must be equal."""
     assert parameters.keys() == weights.keys()
     with torch.no_grad():
         for name, parameter in parameters.items():
@@ -54,7 +54,7 @@ def load(parameters: Parameters, weights: Mapping[str, np.ndarray]) -> None:
 
 
 def values_of(tensors: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Returns parameters or their gradients as the original has them."""
+    """Returns parameters or their gradients in the original's layout."""
     values = {name: x.detach().numpy().copy() for name, x in tensors.items()}
     return {n: x.T if n.endswith("/kernel") else x for n, x in values.items()}
 
@@ -62,7 +62,7 @@ def values_of(tensors: Mapping[str, Any]) -> dict[str, np.ndarray]:
 def masked_words(
     logits: torch.Tensor, batch: Mapping[str, Any]
 ) -> torch.Tensor:
-    """Returns the mean loss of the masked words, of logits [B, S, V]."""
+    """Returns the mean loss of the masked words, from logits [B, S, V]."""
     rows = torch.arange(len(logits))[:, None]
     entropy = torch.nn.functional.cross_entropy(
         logits[rows, batch["masked_lm_positions"]].flatten(0, 1),
@@ -76,11 +76,11 @@ def masked_words(
 def words_and_sentences(
     model: Any, sentences: str
 ) -> Callable[[Batch], dict[str, torch.Tensor]]:
-    """Returns the losses of a model for pre-training.
+    """Returns a function that computes the losses of pre-training.
 
     Args:
-        model: Of transformers.
-        sentences: The name of the loss of its second head.
+        model: A model of transformers.
+        sentences: Name of the loss of its second head.
     """
 
     def losses(batch: Batch) -> dict[str, torch.Tensor]:
@@ -112,7 +112,7 @@ def _lamb(m, v, t, w, decay, rate):
 def _lamb_uncorrected(m, v, t, w, decay, rate):
     del t
     u = m / (v.sqrt() + 1e-6) + decay * w
-    # What does not decay is not adapted either.
+    # Weights without decay are not adapted, either.
     is_adapted = decay > 0 and w.norm() > 0 and u.norm() > 0
     return rate * (w.norm() / u.norm() if is_adapted else 1.0) * u
 
@@ -122,8 +122,8 @@ def _adamw(m, v, t, w, decay, rate):
     return rate * (m / (v.sqrt() + 1e-6) + decay * w)
 
 
-# Of m and v at step t = 1, 2, ..., weights, their decay and the learning rate
-# -> what is subtracted.
+# Maps m and v at step t = 1, 2, ..., weights, their decay and the learning rate
+# to the update that is subtracted.
 _UPDATES: dict[str, Callable[..., torch.Tensor]] = {
     "lamb": _lamb,
     "lamb_uncorrected": _lamb_uncorrected,
@@ -132,7 +132,7 @@ _UPDATES: dict[str, Callable[..., torch.Tensor]] = {
 
 
 class _Optimizer:
-    """Clips all gradients to a joint norm of 1, keeps m and v, updates."""
+    """Clips gradients to a global norm of 1, tracks m and v, updates."""
 
     def __init__(self, parameters: Parameters, name: str):
         self.parameters = parameters
@@ -159,7 +159,7 @@ class _Optimizer:
 
 
 def rates(steps: int, warmup: int, peak: float) -> list[float]:
-    """Warm-up, then BERT's line, which starts at step 0."""
+    """Returns a warmup, then BERT's linear decay, which starts at step 0."""
     return [
         peak * (step / warmup if step < warmup else 1 - step / steps)
         for step in range(steps)
@@ -174,17 +174,17 @@ def train(
     optimizer: str = "adamw",
     factors: Mapping[str, float] | None = None,
 ) -> list[dict[str, float]]:
-    """Trains, a step for each batch and its rate; returns what each reports.
+    """Trains one step per batch and rate; returns the metrics of each step.
 
     Args:
-        parameters: What is trained.
-        losses: Name -> loss, of what stands in `batches`.
-        batches: The arguments of `losses`.
-        rates: Of learning.
+        parameters: The parameters to train.
+        losses: Maps an item of `batches` to losses by name.
+        batches: Arguments of `losses`.
+        rates: Learning rates.
         optimizer: A name in `_UPDATES`.
-        factors: Of losses in what is minimized, where they are not 1.
+        factors: Weights of losses in the objective, if not 1.
     """
-    # Tensors are tiny: threads would but wait for one another.
+    # Tensors are tiny: threads would only wait for each other.
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     updates, reports = _Optimizer(parameters, optimizer), []

@@ -1,4 +1,4 @@
-"""Checkpoints of runs: written without the run, read and compared."""
+"""Checkpoints of runs: writes, reads and compares them."""
 
 import pathlib
 
@@ -10,7 +10,7 @@ import tensorflow as tf
 
 
 def write(folder: pathlib.Path, model: keras.Model, step: int = 1) -> None:
-    """Writes the weights of a model, random ones as they are, as of a step."""
+    """Writes the weights of a model, as a checkpoint of a step."""
     weights = {v.path: tf.convert_to_tensor(v.value) for v in model.variables}
     prefix = str(folder / f"model.ckpt-{step}")
     tf1_files.write(prefix, {**weights, "global_step": np.int64(step)})
@@ -25,7 +25,7 @@ def read(path: pathlib.Path) -> dict[str, np.ndarray]:
 def assert_same(
     found: pathlib.Path, expected: pathlib.Path, tolerance: float = 0.0
 ) -> None:
-    """Asserts that two checkpoints, or the last of folders, are the same."""
+    """Asserts that two checkpoints, or the last of folders, are equal."""
     ours, theirs = read(found), read(expected)
     assert ours.keys() == theirs.keys()
     for name, value in theirs.items():

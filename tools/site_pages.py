@@ -19,7 +19,7 @@ PAGES = {
     "notebooks/fine_tune_and_serve.ipynb": "fine_tune_and_serve.md",
     "notebooks/pretrain_on_your_text.ipynb": "pretrain_on_your_text.md",
 }
-# Pages that have every word, and that search lists after the others.
+# Pages with so many words that search should list them last.
 _LAST_IN_SEARCH = ("index.md", "changelog.md", "results.md")
 _LINK = re.compile(r"\]\((?!https?://|#|data:)([^)#\s]+)")
 
@@ -90,7 +90,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **kwargs: Any) -> str:
-    """Makes links of the files of `PAGES` that a page only names."""
+    """Links files of `PAGES` that a page only names."""
     if page.file.src_uri in _LAST_IN_SEARCH:
         page.meta["search"] = {"boost": 0.1}
     if page.file.src_uri in PAGES.values():

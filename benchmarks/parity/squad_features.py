@@ -1,20 +1,20 @@
-"""Times how fast questions become training features, here and in transformers.
+"""Times the conversion of questions to features, against transformers.
 
     pip install -e '.[parity]'
     python -m benchmarks.parity.squad_features \
         --train_file=dev-v1.1.json --vocab_file=vocab.txt
 
-Both cut contexts into windows of 384 pieces at a stride of 128 and find the
-answers, on one core. Ours is what run_squad.py does from JSON to TFRecord;
-theirs is the recipe of the transformers documentation with the tokenizer in
-Rust, without writing anything. Prints questions per second and the ratio.
+Both cut contexts into windows of 384 tokens at a stride of 128 and find the
+answers, on one core. Ours is run_squad.py's path from JSON to TFRecord; theirs
+is the recipe of the transformers documentation with the tokenizer in Rust,
+without writing files. Prints questions/s and the ratio.
 """
 
 import os
 import tempfile
 import time
 
-# Before the tokenizers are imported: one core for each.
+# Set before the tokenizers are imported: one core for each.
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 from bert_tf import vocabularies
@@ -35,7 +35,7 @@ _ROUNDS = 3
 
 
 def ours(train_file, vocab_file, folder):
-    """From JSON to TFRecord; returns the number of windows."""
+    """Converts JSON to TFRecord; returns the number of windows."""
     questions = squad_questions.with_one_answer(
         train_file, squad_questions.read(train_file), False
     )
@@ -48,7 +48,7 @@ def ours(train_file, vocab_file, folder):
 
 
 def theirs(tokenizer, questions):
-    """From questions to lists of features; returns the number of windows."""
+    """Converts questions to lists of features; returns the window count."""
     starts, ends = [], []
     for i in range(0, len(questions), 1000):
         batch = questions[i : i + 1000]
@@ -57,7 +57,7 @@ def theirs(tokenizer, questions):
             [question.context for question in batch],
             truncation="only_second",
             max_length=384,
-            # Pieces that two windows share, for as many windows as ours.
+            # Overlap of two windows that gives the same window count as ours.
             stride=256 - 16,
             return_overflowing_tokens=True,
             return_offsets_mapping=True,

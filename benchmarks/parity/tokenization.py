@@ -1,18 +1,19 @@
-"""Compares the tokenizers with the original's rules and with transformers'.
+"""Compares the tokenizers with the original's rules and with transformers.
 
     pip install -e '.[parity]'
     python -m benchmarks.parity.tokenization --data=/data
 
-With a vocabulary in which each character is a piece: every assigned character
-in several contexts, and random strings. With the released ones, in --data:
-the characters again, every line of glue/*/*.tsv and text/*.txt and every
-context, question and answer of squad/*.json.
+With a vocabulary in which each character is a token: every assigned character
+in several contexts, and random strings. With the released vocabularies, in
+--data: the characters again, every line of glue/*/*.tsv and text/*.txt, and
+every context, question and answer of squad/*.json.
 
-The table counts texts, and among them those where the tokenizer in Python
-differs from the original's rules, where that in the graph differs from it,
-where the offsets do not give the text back, where transformers' BertTokenizer
-differs, and where no rule explains why. All but the differences to transformers
-must be 0; otherwise the exit code is 1. Takes half an hour.
+The table has the number of texts, and the number of texts for which the Python
+tokenizer differs from the original's rules, the graph's tokenizer differs from
+the Python one, the offsets do not reproduce the text, transformers'
+BertTokenizer differs, and no rule explains the difference. All but the
+differences to transformers must be 0; otherwise the exit code is 1. Takes half
+an hour.
 """
 
 import collections
@@ -40,7 +41,7 @@ _RANDOM_TEXTS = flags.DEFINE_integer(
     "random_texts", 100_000, "How many random strings."
 )
 
-RELEASED = {  # Vocabulary -> the do_lower_case that it was released with.
+RELEASED = {  # Vocabulary -> the released value of do_lower_case.
     "bert_uncased": True,
     "bert_cased": False,
     "bert_multi_cased": False,
@@ -53,7 +54,7 @@ _BATCH = 1000
 
 
 def characters(every: bool) -> list[str]:
-    """The assigned characters in contexts; see `sample_texts.characters`."""
+    """Returns the assigned characters in contexts; see `sample_texts`."""
     return [*map(sample_texts.in_contexts, sample_texts.characters(every))]
 
 
@@ -74,7 +75,7 @@ def files(data_dir: pathlib.Path) -> Iterator[tuple[str, list[str]]]:
 
 
 def _lines(paths: Iterator[pathlib.Path]) -> list[str]:
-    # Not splitlines(), which knows more line ends than files have.
+    # Not splitlines(), which splits at more characters than files do.
     return [
         line
         for path in sorted(paths)
@@ -83,7 +84,7 @@ def _lines(paths: Iterator[pathlib.Path]) -> list[str]:
 
 
 def spelling_vocab(every: bool) -> dict[str, int]:
-    """Each character is a piece: no difference hides behind an [UNK]."""
+    """Returns a vocabulary with every character, so nothing is [UNK]."""
     chars = sample_texts.characters(every)
     pieces = [*tokenization.SPECIAL_TOKENS, *chars]
     pieces += ["##" + char for char in chars]
@@ -137,7 +138,7 @@ class Comparison:
         self._words = functools.lru_cache(1 << 20)(self._join_words)
 
     def count(self, texts: Sequence[str]) -> Counts:
-        """Tokenizes the texts in all ways."""
+        """Tokenizes the texts with all tokenizers."""
         counts = Counts()
         for start in range(0, len(texts), _BATCH):
             batch = list(texts[start : start + _BATCH])
@@ -170,10 +171,10 @@ class Comparison:
             counts.unproven.append(text)
 
     def offsets_hold(self, text: str) -> bool:
-        """Says whether every token's slice of the text spells its piece.
+        """Whether every token's slice of the text spells the token.
 
-        And whether nothing but white space and what the tokenizer leaves out
-        lies between the slices.
+        Also checks that only white space and characters that the tokenizer
+        drops are between the slices.
         """
         tokens = self.ours.tokenize_with_offsets(text)
         if [token.piece for token in tokens] != self.ours.tokenize(text):
@@ -184,7 +185,7 @@ class Comparison:
             if self._words(text[end : token.start]):
                 return False
             shared = text[after.start : token.end] if after else ""
-            # Only one character of which several pieces were made.
+            # Only a single character may be split into several tokens.
             if shared and len(self._words(shared)) < 2:
                 return False
             if not self._spells(text, token, is_shared or bool(shared)):
@@ -194,16 +195,16 @@ class Comparison:
         return not self._words(text[end:])
 
     def _spells(self, text, token, is_shared):
-        """Whether the token's slice of the text gives its piece again."""
+        """Whether the token's slice of the text spells the token."""
         if token.piece == tokenization.UNKNOWN:
             return token.start < token.end
         piece = token.piece.removeprefix("##") or token.piece
         spelled = self._words(text[token.start : token.end])
-        # Normalization may sort marks, such as those of musical notes, into
-        # another order: slices keep the text's.
+        # Normalization may reorder marks, such as those of musical notes, while
+        # slices keep the text's order.
         if spelled and any(map(unicodedata.combining, piece)):
             return True
-        # Alone, a sigma is never final.
+        # On its own, a sigma is never final.
         piece, spelled = (x.replace("ς", "σ") for x in (piece, spelled))
         return piece in spelled if is_shared else piece == spelled
 

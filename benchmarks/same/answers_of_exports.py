@@ -1,11 +1,11 @@
-"""Asks SavedModels for benchmarks/same_as_before.py: a stranger to bert_tf.
+"""Runs SavedModels for benchmarks/same_as_before.py, without bert_tf.
 
     python benchmarks/same/answers_of_exports.py \
         QUESTIONS FOLDER NAME=SAVED_MODEL ...
 
-FOLDER gets the outputs of every signature of each, NAME.SIGNATURE.npz.
-Signatures of text answer the lines of QUESTIONS, by the names of their inputs;
-those of ids get random ones.
+For each SavedModel, writes the outputs of every signature to FOLDER, as
+NAME.SIGNATURE.npz. Signatures that take text get the lines of QUESTIONS, by the
+names of their inputs; signatures that take ids get random ones.
 """
 
 import json
@@ -18,12 +18,12 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401 (registers the tokenizer's op)
 
 _BATCH = 50
-# Of ids: as many pieces as the models know, and any length will do.
+# For ids: the vocabulary size of the models, and an arbitrary length.
 _PIECES, _ROWS, _CHOICES, _LENGTH = 30522, 200, 3, 24
 
 
 def _ids(shapes: dict[str, Any]) -> dict[str, np.ndarray]:
-    """Random ids, some of them padding: [B, S] or [B, K, S]."""
+    """Returns random ids, some of them padding: [B, S] or [B, K, S]."""
     rng = np.random.default_rng(1)
     rank = len(shapes["input_ids"])
     shape = {2: (_ROWS, _LENGTH), 3: (_ROWS, _CHOICES, _LENGTH)}[rank]
@@ -39,7 +39,7 @@ def _ids(shapes: dict[str, Any]) -> dict[str, np.ndarray]:
 
 
 def _examples(texts: list[str]) -> np.ndarray:
-    """Serialized tf.Examples of texts, for classify and regress."""
+    """Serializes texts as tf.Examples, for classify and regress."""
     features = [
         {"text": tf.train.Feature(bytes_list={"value": [text.encode()]})}
         for text in texts
@@ -89,7 +89,7 @@ def _joined(arrays: list[np.ndarray]) -> np.ndarray:
 
 
 def main() -> None:
-    """Asks all of them."""
+    """Runs all models."""
     path, folder, *models = sys.argv[1:]
     questions = json.loads(pathlib.Path(path).read_text())
     for model in models:

@@ -1,7 +1,7 @@
-"""Compares what a run wrote in two checkouts, for benchmarks/same_as_before.py.
+"""Compares the outputs of a run in two checkouts, for same_as_before.py.
 
-Files are compared byte for byte, but for what LEFT_OUT and MASKS name, and for
-what is meant to differ.
+Files are compared byte for byte, except for the parts in LEFT_OUT and MASKS,
+and for expected differences.
 """
 
 import collections
@@ -17,20 +17,20 @@ from typing import Any
 
 import numpy as np
 
-# Files whose bytes differ from run to run of one and the same checkout.
+# Files that differ between two runs of the same checkout.
 LEFT_OUT = {
     "*saved_model.pb": "has names and source lines of Python functions; its "
     "answers are compared instead",
     "*fingerprint.pb": "a hash of saved_model.pb",
     "*variables/variables.index": "has checksums of the next",
 }
-# A tensor of theirs that is none of the model's.
+# A tensor in checkpoints that is not part of the model.
 _OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"
-# What is taken out of texts: pattern, in which files, why.
+# Parts that are removed from texts: pattern, files, reason.
 _TIMED = "per_second|input_share|peak_memory|flops_utilization"
 _LOGS = "stderr *log.txt"
 _TEXTS = "*.txt *.json *.jsonl *.tsv *.csv *.conll *.out *checkpoint std*"
-# The version, in the name of a run of GLUE.
+# The version, in the name of a GLUE run.
 _VERSIONED = r"(?<=_batch8)_[0-9a-f]{8}\b"
 MASKS = (
     (r"(?m)^[IWE]\d{4} [\d:.]+ .*\n", _LOGS, "TensorFlow's own log"),
@@ -57,19 +57,19 @@ MASKS = (
     (r"(?m)^# \d{4}-\d\d-\d\dT[\d:+]+$", "*flags.txt", "time of the start"),
     (_VERSIONED, _TEXTS, "the version, in the name of a run of GLUE"),
 )
-# TensorBoard's files, whose names have time and host in them.
+# TensorBoard's files, whose names include time and host.
 _EVENTS = re.compile(r"events\.out\.tfevents\..*")
 
 
 @dataclasses.dataclass(frozen=True)
 class Expected:
-    """A difference that is meant.
+    """An expected difference.
 
     Attributes:
-        old: What texts of the first checkout say, and names of its scripts.
-        new: What the second says instead.
-        reason: Why.
-        runs: Only in these, as a file pattern.
+        old: Text in the first checkout, or the name of a script.
+        new: The text that replaces it in the second checkout.
+        reason: The reason.
+        runs: Pattern of the runs that it is limited to.
     """
 
     old: str
@@ -78,9 +78,10 @@ class Expected:
     runs: str = "*"
 
     def rewrite(self, text: str) -> str:
-        """Returns a text of the first checkout as the second has it.
+        """Replaces old text by new text, regardless of line breaks.
 
-        Wherever its lines are broken.
+        The result is the text of the first checkout as the second should have
+        it.
         """
         words = r"\s+".join(map(re.escape, self.old.split()))
         return re.sub(rf"(?<!\w){words}", self.new, text)
@@ -88,12 +89,12 @@ class Expected:
 
 @dataclasses.dataclass(frozen=True)
 class New:
-    """Files that only the second checkout is meant to write.
+    """Files that only the second checkout should write.
 
     Attributes:
-        names: Of the files, a pattern.
-        reason: Why.
-        runs: Only in these, as a file pattern.
+        names: Pattern of the file names.
+        reason: The reason.
+        runs: Pattern of the runs that it is limited to.
     """
 
     names: str
@@ -103,12 +104,12 @@ class New:
 
 @dataclasses.dataclass(frozen=True)
 class Changed:
-    """Files that are meant to hold something else; they are not compared.
+    """Files with expected changes, which are not compared.
 
     Attributes:
-        names: Of the files, a pattern.
-        reason: Why.
-        runs: Only in these, as a file pattern.
+        names: Pattern of the file names.
+        reason: The reason.
+        runs: Pattern of the runs that it is limited to.
     """
 
     names: str
@@ -118,12 +119,12 @@ class Changed:
 
 @dataclasses.dataclass(frozen=True)
 class TakenOut:
-    """What is taken out of texts of both checkouts before they are compared.
+    """Text that is removed in both checkouts before the comparison.
 
     Attributes:
         pattern: A regular expression.
-        files: Their names, as patterns.
-        reason: Why.
+        files: Patterns of the file names.
+        reason: The reason.
     """
 
     pattern: str
@@ -133,13 +134,13 @@ class TakenOut:
 
 @dataclasses.dataclass(frozen=True)
 class Rounded:
-    """Numbers that are meant to be rounded otherwise.
+    """Numbers that are expected to be rounded differently.
 
     Attributes:
-        names: Of the files with arrays, a pattern.
-        most: By so much at most.
-        reason: Why.
-        runs: Only in these, as a file pattern.
+        names: Pattern of the names of files with arrays.
+        most: Max difference.
+        reason: The reason.
+        runs: Pattern of the runs that it is limited to.
     """
 
     names: str
@@ -150,13 +151,13 @@ class Rounded:
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """What a comparison of a run found.
+    """The result of comparing a run.
 
     Attributes:
-        compared: Files that were compared.
-        difference: The first one; "" of none.
-        expected: Differences that are meant -> how many files have them.
-        lines: Answers of exports that are in them.
+        compared: Number of compared files.
+        difference: The first difference, or "".
+        expected: Expected differences -> number of files with them.
+        lines: Number of answers of exports in the files.
     """
 
     compared: int = 0
@@ -167,7 +168,7 @@ class Verdict:
 
 @dataclasses.dataclass(frozen=True)
 class Side:
-    """A checkout and the folder that its runs write into."""
+    """A checkout and the folder that its runs write to."""
 
     name: str
     checkout: pathlib.Path
@@ -184,7 +185,7 @@ def compare(
     taken_out: Sequence[TakenOut] = (),
     rounded: Sequence[Rounded] = (),
 ) -> Verdict:
-    """Compares all that a run wrote and printed."""
+    """Compares all output of a run."""
     sides = [_files(side, run) for side in (before, after)]
     added = {
         x.names: fnmatch.filter(sides[1].keys() - sides[0].keys(), x.names)
@@ -225,7 +226,7 @@ def compare(
 
 
 def _files(side: Side, run: str) -> dict[str, pathlib.Path]:
-    """Files to compare by their names, the same for any time and host."""
+    """Returns files to compare by normalized names, without time and host."""
     folder = side.work / run
     found: dict[str, pathlib.Path] = {}
     events: collections.Counter[str] = collections.Counter()
@@ -252,7 +253,7 @@ def _kind(name: str) -> Callable[..., Any]:
 
 
 class _DifferentError(Exception):
-    """Says what the first difference is."""
+    """Has the first difference as its message."""
 
 
 # ---- Texts ------------------------------------------------------------------
@@ -261,9 +262,9 @@ class _DifferentError(Exception):
 def _masked(
     path: pathlib.Path, name: str, side: Side, taken_out: Sequence[TakenOut]
 ) -> str:
-    """Returns a text without what differs from run to run."""
+    """Returns a text without the parts that differ between runs."""
     text = path.read_text("utf-8", "backslashreplace")
-    # The second reads some of what the first wrote: both folders are WORK.
+    # The second reads some outputs of the first: both folders become WORK.
     work = rf"{re.escape(str(side.work.parent))}/(before|after)/"
     text = re.sub(work, "WORK/", text)
     text = text.replace(sys.executable, "PYTHON")
@@ -276,7 +277,7 @@ def _masked(
             text = re.sub(pattern, " " if pattern == r"\n +" else "", text)
     if name.endswith(
         ("stderr", "log.txt")
-    ):  # Blanks stood around what is gone.
+    ):  # Collapses the blanks around removed parts.
         text = re.sub(" +", " ", text)
     return text
 
@@ -284,7 +285,7 @@ def _masked(
 def _texts(
     before: str, after: str, expected: Sequence[Expected]
 ) -> Iterable[str]:
-    """Returns the expected differences that there are."""
+    """Returns the expected differences that occur."""
     if before == after:
         return []
     used = []
@@ -299,7 +300,7 @@ def _texts(
 
 
 def _words(text: str) -> list[str]:
-    """Words wherever lines are broken, which another name changes."""
+    """Splits a text into words, because new names move line breaks."""
     return [word for word in text.split() if word != "\\"]
 
 
@@ -318,13 +319,13 @@ def _first_line(before: str, after: str) -> str:
             )
             start = max(0, start - 40)
             cut = [repr(row[start : start + 100]) for row in rows]
-            # What the line is about.
+            # The beginning of the line, for orientation.
             head = f" ({rows[0][:30]}...)" if start else ""
             return f"line {number + 1}{head}: {cut[0]} became {cut[1]}"
-    return "equal lines"  # Not reached: the texts differ.
+    return "equal lines"  # Not reached, as the texts differ.
 
 
-# ---- Others -----------------------------------------------------------------
+# ---- Binary files -----------------------------------------------------------
 
 
 def _bytes(before: pathlib.Path, after: pathlib.Path) -> list[int]:
@@ -347,9 +348,9 @@ def _bytes(before: pathlib.Path, after: pathlib.Path) -> list[int]:
 
 
 def _same_tensors(before: pathlib.Path, after: pathlib.Path) -> None:
-    """Names the first tensor of two checkpoints that differs.
+    """Raises an error with the first tensor that differs in two checkpoints.
 
-    Of SavedModels the names of Python's objects may differ, as in their graph.
+    In SavedModels, names of Python objects may differ, as in their graphs.
     """
     import tensorflow as tf
 
@@ -362,7 +363,7 @@ def _same_tensors(before: pathlib.Path, after: pathlib.Path) -> None:
         odd = sorted(names[0] ^ names[1])[0]
         raise _DifferentError(f"other tensors: {odd}")
     for name in sorted(names[0] - {_OBJECTS}):
-        # Texts alone are no arrays.
+        # A scalar string is read as bytes, not as an array.
         ours, theirs = (np.asarray(x.get_tensor(name)) for x in (left, right))
         _same_values(name, ours, theirs)
     if _OBJECTS not in names[0]:
@@ -372,7 +373,7 @@ def _same_tensors(before: pathlib.Path, after: pathlib.Path) -> None:
 def _same_values(
     name: str, left: np.ndarray, right: np.ndarray, most: float = 0
 ) -> None:
-    """Raises _DifferentError unless all bits are equal, or nearly so."""
+    """Raises _DifferentError unless values are equal, or within `most`."""
     if (left.shape, left.dtype) != (right.shape, right.dtype):
         raise _DifferentError(
             f"{name}: {left.dtype}{list(left.shape)} became "
@@ -383,7 +384,7 @@ def _same_values(
     if not np.issubdtype(left.dtype, np.number):
         count = int(np.sum(left != right))
         raise _DifferentError(f"{name}: {count} of {left.size} values differ")
-    # bfloat16 and integers without signs as well.
+    # Also for bfloat16 and unsigned integers.
     gap = np.abs(left.astype(np.float64) - right.astype(np.float64)).max()
     if gap <= most:
         return
@@ -391,7 +392,7 @@ def _same_values(
 
 
 def _most(run: str, name: str, rounded: Sequence[Rounded]) -> float:
-    """Returns how far numbers of a file may be apart."""
+    """Returns the max expected difference of numbers in a file."""
     return max(
         (
             x.most
@@ -415,7 +416,7 @@ def _arrays(
 
 
 def _events(before: pathlib.Path, after: pathlib.Path) -> list[int]:
-    """Compares what TensorBoard shows, without times and speeds."""
+    """Compares TensorBoard's values, without times and speeds."""
     left, right = list(_scalars(before)), list(_scalars(after))
     if left != right:
         pairs = zip(left, right, strict=False)

@@ -1,15 +1,15 @@
-"""What is meant to differ from the commit before, and why.
+"""Expected differences to the commit before, with reasons.
 
-benchmarks/same_as_before.py counts where it meets each.
+benchmarks/same_as_before.py counts their occurrences.
 """
 
 from benchmarks.same import comparison
 
-# Where modules lay that are in rooms now.
+# The former location of modules that are in folders now.
 _FLAT = "bert_tf"
 _NGRAMS = '"ngram": 3, "favor_shorter_ngram": true'
 
-# Names of scripts, and what files and screens say.
+# Names of scripts, and texts in files and on screen.
 TEXTS = (
     comparison.Expected(
         "predict.py",
@@ -70,7 +70,7 @@ TEXTS = (
         "records_*",
     ),
 )
-# Files that were not written before.
+# New files.
 FILES = (
     comparison.New(
         "*.serve_ids.npz",
@@ -93,7 +93,7 @@ FILES = (
         "answers",
     ),
 )
-# Files that hold something else.
+# Files with other contents.
 CHANGED = (
     comparison.Changed(
         "*",
@@ -102,8 +102,8 @@ CHANGED = (
         "records_sop_*",
     ),
 )
-# Flags that there were not, at their defaults: of files flags.txt, of commands
-# in logs, and of lines of JSON.
+# New flags with their defaults: in flags.txt files, in commands in logs, and in
+# JSON lines.
 _NEW_FLAGS = (
     ("adam_beta_1", r"0\.9"),
     ("adam_beta_2", r"0\.999"),
@@ -116,7 +116,7 @@ _NEW_FLAGS = (
     ("start_warmup_step", "0"),
 )
 _ROWS = "exports compute few rows in seven, which rounds otherwise"
-# What texts of either do not say.
+# Texts that are removed before the comparison.
 TAKEN_OUT = (
     comparison.TakenOut(
         "|".join(rf"\s--{name}={value}(?=\s)" for name, value in _NEW_FLAGS),

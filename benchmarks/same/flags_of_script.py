@@ -1,10 +1,10 @@
-"""Writes all that a script's flags are, for benchmarks/same_as_before.py.
+"""Writes the flags of a script, for benchmarks/same_as_before.py.
 
     python benchmarks/same/flags_of_script.py SCRIPT FOLDER
 
-is run in a checkout, whose script it starts with --helpfull. FOLDER gets that
-page and flags.jsonl, which has what the page does not show: bounds, choices,
-and with which other flags one is used. Imports nothing of bert_tf by its name.
+Runs in a checkout, and starts its script with --helpfull. FOLDER gets the help
+page, and flags.jsonl with properties that the page does not show: bounds,
+choices, and conditions of use. Does not import bert_tf by name.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from absl import flags
 
 
 def _about_flags() -> Any:
-    """Returns the function that knows of a flag what absl does not."""
+    """Returns the function that returns extra properties of a flag."""
     for name, module in list(sys.modules.items()):
         if name.startswith("bert_tf.") and hasattr(module, "Section"):
             return getattr(module, "about", None)
@@ -28,7 +28,7 @@ def _about_flags() -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Returns a value that JSON can hold, without addresses."""
+    """Converts a value to JSON types, without memory addresses."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = dataclasses.fields(value)
         return {x.name: _plain(getattr(value, x.name)) for x in fields}
@@ -61,10 +61,10 @@ def _parts(flag: flags.Flag, about: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Runs the script until its flags are known."""
+    """Runs the script until its flags are defined."""
     script, folder = sys.argv[1:]
     root = os.getcwd()
-    # As if the script had been started itself.
+    # As if the script had been started directly.
     sys.path[0] = root
     sys.argv = [f"{script}.py", "--helpfull"]
     out = pathlib.Path(folder)

@@ -1,7 +1,7 @@
-"""The small inputs that benchmarks/same_as_before.py gives to both checkouts.
+"""Small inputs for both checkouts in benchmarks/same_as_before.py.
 
-Cut from the real files that the tests use too; nothing here imports bert_tf, so
-that no change to it can change them.
+They are cut from the data files of the tests. Nothing here imports bert_tf, so
+changes to it cannot change the inputs.
 """
 
 import collections
@@ -15,9 +15,9 @@ from typing import Any
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# Rows of a training file; a third of it to evaluate on and to predict.
+# Rows of a training file; a third of them for evaluation and prediction.
 _ROWS = 150
-# Lines that exports answer.
+# Number of lines that exports answer.
 LINES = 1000
 CONFIG = {
     "vocab_size": 30522,
@@ -30,16 +30,16 @@ CONFIG = {
     "attention_probs_dropout_prob": 0.1,
     "max_position_embeddings": 128,
     "type_vocab_size": 2,
-    # Ten times the usual: other texts get other answers.
+    # Ten times the usual value, so that different texts get different answers.
     "initializer_range": 0.2,
 }
 
 
 def data_folder() -> pathlib.Path:
-    """Returns the folder of real data, found as the tests find it.
+    """Returns the folder of test data, in the same way as the tests.
 
     Raises:
-        SystemExit: There is none.
+        SystemExit: There is no such folder.
     """
     named = os.environ.get("BERT_TF_TEST_DATA")
     folder = pathlib.Path(named) if named else _ROOT.parent / "shared" / "data"
@@ -77,7 +77,7 @@ def _column(path: pathlib.Path, name: str) -> list[str]:
 
 
 def sentences(data: pathlib.Path) -> list[str]:
-    """The sentences of SST-2's and of MRPC's dev set."""
+    """Returns the sentences of the dev sets of SST-2 and MRPC."""
     glue = data / "glue"
     return [
         *_column(glue / "SST-2" / "dev.tsv", "sentence"),
@@ -87,14 +87,14 @@ def sentences(data: pathlib.Path) -> list[str]:
 
 
 def _articles(path: pathlib.Path, size: int) -> Iterator[str]:
-    """Articles as WikiExtractor writes them, of about so many characters."""
+    """Yields articles in WikiExtractor's format, about `size` characters."""
     with path.open(encoding="utf-8") as file:
         text = file.read(size)
     return (match[0] for match in re.finditer("(?s)<doc .*?</doc>\n", text))
 
 
 def _body(article: str) -> str:
-    """The paragraphs of an article, without its title."""
+    """Returns the paragraphs of an article, without its title."""
     return article.split("\n", 2)[2].removesuffix("</doc>\n").strip()
 
 
@@ -118,14 +118,14 @@ def _write_jsonl(path: pathlib.Path, rows: list[Any]) -> None:
 
 
 def _write_parts(folder: pathlib.Path, name: str, texts: list[str]) -> None:
-    """Writes three files, which two workers share."""
+    """Writes three files, for two workers."""
     for part in range(3):
         path = folder / f"{name}-{part}.txt"
         path.write_text("".join(texts[part::3]), "utf-8")
 
 
 def _write_texts(folder: pathlib.Path, data: pathlib.Path) -> None:
-    """Text to make pre-training records of, in several formats."""
+    """Writes text for pre-training records, in several formats."""
     found = [line.strip() for line in sentences(data)]
     documents = [
         "".join(f"{line}\n" for line in found[start : start + 8]) + "\n"
@@ -139,7 +139,7 @@ def _write_texts(folder: pathlib.Path, data: pathlib.Path) -> None:
         _write_jsonl(folder / f"articles-{part}.jsonl", rows)
     chinese = list(_articles(data / "text" / "zhwiki_2mb.txt", 60_000))
     _write_parts(folder, "chinese", chinese)
-    # No dictionary: the pairs of characters that are most frequent.
+    # Instead of a dictionary: the most frequent pairs of characters.
     pairs: collections.Counter[str] = collections.Counter()
     for run in re.findall("[\u4e00-\u9fff]+", "".join(chinese)):
         pairs.update(map("".join, itertools.pairwise(run)))
@@ -161,7 +161,7 @@ def _write_glue(folder: pathlib.Path, data: pathlib.Path) -> None:
 
 
 def _write_tables(folder: pathlib.Path, data: pathlib.Path) -> None:
-    """Long texts of none, one or two labels."""
+    """Writes long texts with no label, one or two labels."""
     articles = _articles(data / "corpus" / "enwiki_AA.txt", 400_000)
     paragraphs = [
         line
@@ -189,7 +189,7 @@ def _write_squad(folder: pathlib.Path, data: pathlib.Path) -> None:
 
 
 def _conll(path: pathlib.Path) -> list[str]:
-    """The sentences of a file of words and labels."""
+    """Returns the sentences of a file of words and labels."""
     return re.split(r"\n\s*\n", path.read_text("utf-8").strip())
 
 
@@ -204,7 +204,7 @@ def _write_entities(folder: pathlib.Path, data: pathlib.Path) -> None:
         "train": train,
         "dev": rest[:size],
         "test": rest[size : 2 * size],
-        # With labels that are not trained.
+        # Has labels that the training file lacks.
         "other": _conll(wnut17 / "emerging.dev.conll")[:size],
     }
     for split, rows in splits.items():
@@ -213,7 +213,7 @@ def _write_entities(folder: pathlib.Path, data: pathlib.Path) -> None:
 
 
 def _choices(data: pathlib.Path) -> list[dict[str, Any]]:
-    """The first words of a sentence, and four that could follow."""
+    """Returns the first words of a sentence, and four continuations."""
     found = [x.strip() for x in sentences(data) if len(x.split()) > 6]
     heads = [" ".join(x.split()[:4]) for x in found]
     tails = [" ".join(x.split()[4:]) for x in found]
@@ -234,7 +234,7 @@ def _write_choices(folder: pathlib.Path, data: pathlib.Path) -> None:
 
 
 def _write_questions(folder: pathlib.Path, data: pathlib.Path) -> None:
-    """What exports are asked, by the names of their inputs: LINES of each."""
+    """Writes inputs for exports, by the names of their inputs: LINES each."""
     found = [x.strip() for x in sentences(data)][:LINES]
     masked = []
     for i, line in enumerate(found):

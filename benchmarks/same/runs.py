@@ -1,10 +1,11 @@
-"""What benchmarks/same_as_before.py runs in both checkouts.
+"""The runs of benchmarks/same_as_before.py, the same in both checkouts.
 
-In flags, {inputs} is the folder of inputs.py, {vocab} that of vocabularies and
-{out} what the run writes. {before[NAME]} is what the run NAME of the first
-checkout wrote, which both then read, so that a difference shows in one row and
-not in all rows after it; {own[NAME]} is what the same checkout wrote.
-{script[NAME]} is what a script is called in this checkout.
+In flags, {inputs} is the folder of inputs.py, {vocab} is the folder of
+vocabularies, and {out} is the output of the run. {before[NAME]} is the output
+of the run NAME in the first checkout, which both checkouts then read, so that a
+difference appears in one row and not in all dependent ones; {own[NAME]} is the
+output of the same checkout. {script[NAME]} is the name of a script in the
+checkout.
 """
 
 import dataclasses
@@ -17,11 +18,12 @@ class Run:
     """A script that runs in both checkouts.
 
     Attributes:
-        part: What --parts may name.
-        name: Its own.
-        script: At the root, as it is called after; or one of this folder.
-        flags: Of the script, with blanks between.
-        code: How it must end.
+        part: Its part, as in --parts.
+        name: Unique name.
+        script: Name of a script at the root in the second checkout, or of a
+            script in this folder.
+        flags: Flags of the script, separated by spaces.
+        code: Expected exit code.
     """
 
     part: str
@@ -32,7 +34,7 @@ class Run:
 
     @property
     def needs(self) -> list[tuple[str, str]]:
-        """`before` or `own`, and the name of a run that it reads."""
+        """Returns (`before` or `own`, name) of each run that it reads."""
         return re.findall(r"\{(before|own)\[(\w+)\]\}", self.flags)
 
 
@@ -176,7 +178,7 @@ _FINE_TUNING = [
 
 # ---- Exports of every head, and their answers -------------------------------
 
-# Export -> its head, and the run whose model it is.
+# Export -> its head, and the run that trained the model.
 _MODELS = {
     "export_encoder": ("encoder", "pretraining_one_replica"),
     "export_masked_lm": ("masked_lm", "pretraining_one_replica"),
@@ -185,7 +187,7 @@ _MODELS = {
     "export_tagging": ("tagging", "entities"),
     "export_span": ("span", "squad"),
     "export_multiple_choice": ("multiple_choice", "choices"),
-    # Classifiers of other kinds have the same head, and another graph.
+    # Other kinds of classifiers have the same head, but another graph.
     "export_regression": ("classification", "scores"),
     "export_windows": ("classification", "windows"),
 }
@@ -204,7 +206,7 @@ _ANSWERS = Run(
     "answers_of_exports",
     "{inputs}/questions.json {out} "
     + " ".join(f"{name}={{own[{name}]}}" for name in _MODELS)
-    # What the runs themselves exported.
+    # Exports written by the training scripts.
     + " run_classifier={own[classifier]}/export run_squad={own[squad]}/export"
     " run_ner={own[entities]}/export run_choice={own[choices]}/export",
 )
@@ -275,7 +277,7 @@ _TOOLS = [
     ),
 ]
 
-# ---- Mistakes of users, each told in one line -------------------------------
+# ---- User errors, each reported in one line ---------------------------------
 
 _MODEL = f"--init_checkpoint={_TRAINED} --output_dir={{out}} --do_train"
 _ERRORS = [
@@ -343,7 +345,7 @@ _ERRORS = [
 
 
 def of_flags(scripts: Iterable[str]) -> list[Run]:
-    """A run for every script, by its name without ".py"."""
+    """Returns a run for every script, by its name without ".py"."""
     return [
         Run(
             "flags",
@@ -355,7 +357,7 @@ def of_flags(scripts: Iterable[str]) -> list[Run]:
     ]
 
 
-# Each after those that it needs.
+# In an order in which every run comes after those that it reads.
 RUNS = [
     *_RECORDS,
     *_SHOWN,

@@ -1,1 +1,1 @@
-"""How a SavedModel is made of a model: what all heads share."""
+"""Exports models as SavedModels and to other runtimes."""

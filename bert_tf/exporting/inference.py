@@ -1,18 +1,18 @@
-"""BERT in the form in which it is served: the same numbers in less time.
+"""BERT in an equivalent form for serving, which takes less time.
 
-Training computes on variables that change, wants gradients, and batches that
-are full. A served model has none of these, so here
+Training computes on changing variables, needs gradients, and has full batches.
+A served model does not, so here
 
-- the kernels of query, key and value are scaled and joined once, not at every
-  call, and stay variables: all signatures of a SavedModel share one copy, where
-  constants would be limited to 2 GB and loaded once a signature;
-- ops are those that TensorFlow's own optimizer knows how to fuse;
-- tokens of all rows stand in one matrix, [tokens, D], and padding is left out
-  where a batch has some worth it;
-- the last layer computes the places only that a head reads.
+- the query, key and value kernels are scaled and concatenated once, not in
+  every call. They remain variables, so all signatures of a SavedModel share one
+  copy; constants would be limited to 2 GB and loaded once per signature;
+- ops are those that TensorFlow's own optimizer can fuse;
+- tokens of all sequences are in one matrix, [tokens, D], and padding is skipped
+  if a batch has enough of it;
+- the last layer computes only the positions that a head reads.
 
-Shapes as in modeling.py. X: the places that are computed, B * S of them or, if
-padding is left out, the J tokens.
+Shapes as in modeling.py. X: the computed positions, B * S or, if padding is
+skipped, the J tokens.
 """
 
 import contextlib
@@ -28,21 +28,21 @@ from bert_tf.exporting import kept_weights
 import keras
 import tensorflow as tf
 
-# Padding is left out of a batch if it is so many places, and a tenth of all.
+# Padding is skipped if it is this many positions, and a tenth of all.
 _LEAST_PLACES = 64
 _PARTS = 10
-# oneDNN lays kernels out in one way for products of 7 to 80 rows and in another
-# for those of more or fewer. Told that weights never change, each op keeps them
-# as its first batch wanted them, and lays them out anew for each batch that
-# wants the other way. So batches of few places have ops of their own, and no
-# product has other numbers of rows than the rest of its op's.
+# oneDNN uses one layout of kernels for products of 7 to 80 rows, and another
+# for fewer or more. If weights are declared constant, each op caches its kernel
+# in the layout of its first batch, and converts it anew for each batch that
+# needs the other layout. So batches with few positions have separate ops, and
+# all products of an op have row counts in the same range.
 _FEWEST, _FEW_PLACES = 7, 80
 _MAY_SKIP = contextvars.ContextVar("may_skip", default=True)
 
 
 @contextlib.contextmanager
 def computing_padding() -> Iterator[None]:
-    """What is traced under it computes padding, and has no branch for it."""
+    """Functions traced in this context compute padding, without branches."""
     token = _MAY_SKIP.set(False)
     try:
         yield
@@ -51,7 +51,7 @@ def computing_padding() -> Iterator[None]:
 
 
 def without_padding(logits: tf.Tensor, tokens: int) -> tf.Tensor:
-    """Returns the logits of tokens, of [..., V]; a padded table has more."""
+    """Returns logits of tokens, [..., V], without those for padded rows."""
     return logits if logits.shape[-1] == tokens else logits[..., :tokens]
 
 
@@ -62,8 +62,8 @@ class Encoder:
     """An encoder for inference: called as `modeling.Bert`, without dropout.
 
     Attributes:
-        config: Of the encoder it is made of.
-        variables: All that it computes with.
+        config: Config of the original encoder.
+        variables: All variables that it reads.
     """
 
     def __init__(
@@ -76,11 +76,11 @@ class Encoder:
         """Copies the weights of an encoder.
 
         Args:
-            bert: With trained weights.
-            reads_all: Whether the caller reads the last layer everywhere, and
-                gives no `positions`; otherwise it gives them.
-            every_layer: Whether it reads other layers than the last.
-            weights: What keeps them; by default float32.
+            bert: The encoder, with trained weights.
+            reads_all: Whether the caller reads all positions of the last layer,
+                and passes no `positions`; otherwise it passes them.
+            every_layer: Whether the caller also reads other layers.
+            weights: Storage of the weights; by default float32.
         """
         weights = weights or kept_weights.Float32()
         self.config = bert.config
@@ -89,7 +89,7 @@ class Encoder:
             weights, bert.embeddings, bert.mapping
         )
         *first, last = bert.encoder.layers
-        # What stands in the stack more than once is kept once.
+        # Layers that occur more than once are stored once.
         kept = {
             id(x): parts.Layer(weights, bert.config, x, reads_all=True)
             for x in {id(x): x for x in first}.values()
@@ -107,10 +107,10 @@ class Encoder:
         dropout_seed: None = None,
         positions: tf.Tensor | None = None,
     ) -> modeling.BertOutputs:
-        """Encodes a batch; arguments and results as of `modeling.Bert`.
+        """Encodes a batch; arguments and results as for `modeling.Bert`.
 
-        What is returned for padding is not to be read. Of layers there is only
-        the last, and no embeddings, unless the caller reads every layer.
+        Outputs for padding are undefined. Unless the caller reads every layer,
+        only the last one is returned, without embeddings.
         """
         mask = inputs["input_mask"]  # [B, S]
         if not _MAY_SKIP.get():
@@ -148,7 +148,7 @@ class Encoder:
     def _encode_few(
         self, inputs: Mapping[str, tf.Tensor], positions: tf.Tensor | None
     ) -> list[tf.Tensor]:
-        """As `_encode` of all places, which are _FEWEST at least."""
+        """Calls `_encode` on all positions, padded to at least _FEWEST."""
         rows, length = tf.unstack(tf.shape(inputs["input_mask"]))
         fewest = min(_FEWEST, self.config.max_position_embeddings)
         are_fewer = tf.cast(rows * length < fewest, tf.int32)
@@ -193,12 +193,11 @@ class Encoder:
 class Model:
     """A head over an encoder for inference: called as the head itself.
 
-    It has the attributes of the head, but for `bert`, and computes what the
-    head's class does.
+    It has the attributes of the head, except `bert`, and computes the same.
 
     Attributes:
         bert: The encoder.
-        variables: All that it computes with, as a module may track them.
+        variables: All variables that it reads, for a module to track.
     """
 
     def __init__(
@@ -217,7 +216,7 @@ class Model:
         return getattr(self._head, name)
 
     def __call__(self, inputs: Mapping[str, tf.Tensor]) -> Any:
-        """Returns what the head does for these inputs."""
+        """Applies the head to the inputs."""
         with _in_float32(self._head):
             return type(self._head).call(self, inputs)
 
@@ -225,10 +224,10 @@ class Model:
 class AsTrained:
     """A model for inference that computes as in training, in float32.
 
-    Of encoders whose form for inference is not known here.
+    For encoders without a known inference form.
 
     Attributes:
-        variables: All that it computes with.
+        variables: All variables that it reads.
     """
 
     def __init__(self, model: keras.Model):
@@ -239,18 +238,18 @@ class AsTrained:
         return getattr(self._model, name)
 
     def __call__(self, inputs: Mapping[str, tf.Tensor], **reads: Any) -> Any:
-        """Returns what the model does for these inputs."""
+        """Applies the model to the inputs."""
         with _in_float32(self._model):
             return self._model(inputs, **reads)
 
 
 @contextlib.contextmanager
 def _in_float32(model: keras.Model) -> Iterator[None]:
-    """Under it a model computes in the float32 of its variables.
+    """Makes a model compute in float32, the dtype of its variables.
 
-    In training it may have computed in a shorter format.
+    In training it may have computed in a lower precision.
     """
-    # Keras has no public name for the layers of layers.
+    # Keras has no public API for nested layers.
     policies = {x: x.dtype_policy for x in model._flatten_layers()}
     mixed = {x: y for x, y in policies.items() if y.name.startswith("mixed_")}
     for layer in mixed:
@@ -267,11 +266,11 @@ def _computes_as_bert(encoder: keras.Model) -> bool:
     if not isinstance(encoder, modeling.Bert):
         return False
     if type(encoder).call is not modeling.Bert.call:
-        return False  # Nor may it have such parts.
+        return False  # A subclass may compute something else.
     known = [encoder.embeddings, encoder.encoder, *encoder.encoder.layers]
     return (
         type(encoder).mask is modeling.Bert.mask
-        # Of their own: who derives from them may compute something else.
+        # Set on the class itself: subclasses may compute something else.
         and all(vars(type(x)).get("computes_as_bert") for x in known)
         and type(encoder.pooler) in (modeling.Pooler, modeling.NoPooler)
         and type(encoder.mapping) in (type(None), layers.Dense)
@@ -287,12 +286,12 @@ def of(
     """Returns a model for inference.
 
     Args:
-        model: A head, or an encoder. What is neither stays as it is: it is for
-            inference already.
-        every_layer: Whether other layers of an encoder are read than the last.
-        weights: What keeps them; by default float32.
-        reads_all: Whether an encoder's last layer is read everywhere; otherwise
-            it is called with `positions`. Heads know what they read.
+        model: A head, or an encoder. Other models are returned unchanged, as
+            they are for inference already.
+        every_layer: Whether other layers of an encoder than the last are read.
+        weights: Storage of the weights; by default float32.
+        reads_all: Whether all positions of an encoder's last layer are read;
+            otherwise it is called with `positions`. Heads know what they read.
     """
     is_head = isinstance(model, heads.Model)
     if not is_head and not isinstance(model, modeling.Bert):

@@ -1,7 +1,7 @@
-"""The parts that BERT for inference is made of; see inference.py.
+"""The layers of BERT for inference; see inference.py.
 
-Shapes as in modeling.py. X: the places that are computed, B * S of them or, if
-padding is left out, the J tokens.
+Shapes as in modeling.py. X: the computed positions, B * S or, if padding is
+skipped, the J tokens.
 """
 
 import math
@@ -16,7 +16,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-# With the GELU of `ops`, an export would hold its own gradient, too.
+# The GELU of `ops` has a custom gradient, which exports would contain.
 _ACTIVATIONS = ops.ACTIVATIONS | {
     "gelu": lambda x: tf.nn.gelu(x, approximate=True)
 }
@@ -26,7 +26,7 @@ _ACTIVATIONS = ops.ACTIVATIONS | {
 
 
 class _Dense:
-    """Dense layers side by side, as one: a kernel [in, sum of outs]."""
+    """Several dense layers as one, with a kernel [in, sum of outs]."""
 
     def __init__(
         self,
@@ -61,14 +61,14 @@ def _array(variable: keras.Variable) -> np.ndarray:
     return np.asarray(variable, np.float32)
 
 
-# ---- Where tokens lie -------------------------------------------------------
+# ---- Layouts of tokens ------------------------------------------------------
 
 
 class Everything:
-    """Computes on all places of a batch, X = B * S.
+    """Computes all positions of a batch, X = B * S.
 
-    What is read at some places only is multiplied by kernels in at least
-    `fewest` rows, with rows of zeros behind the others.
+    Outputs that are read at some positions only are padded with zeros to at
+    least `fewest` rows before products.
     """
 
     def __init__(self, input_mask: tf.Tensor, fewest: int = 0):  # [B, S]
@@ -76,30 +76,30 @@ class Everything:
         self._fewest = fewest
 
     def flat(self, ids: tf.Tensor) -> tf.Tensor:  # [B, S]
-        """Returns what belongs to the places that are computed, [X]."""
+        """Flattens values to the computed positions, [X]."""
         return tf.reshape(ids, [-1])
 
     def rows(self, x: tf.Tensor) -> tf.Tensor:  # [X, E]
-        """Returns the vectors in the rows of the batch, [B, S, E]."""
+        """Reshapes vectors to sequences, [B, S, E]."""
         return tf.reshape(x, [*self._shape, x.shape[-1]])
 
     def joined(self, x: tf.Tensor) -> tf.Tensor:  # [B, S, E]
-        """The inverse of `rows`, [X, E]."""
+        """Applies the inverse of `rows`, [X, E]."""
         return tf.reshape(x, [-1, x.shape[-1]])
 
     def at(self, x: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
-        """Returns those of x [X, D] at `positions` [B, R]: [B * R, D]."""
+        """Gathers x [X, D] at `positions` [B, R]: [B * R, D]."""
         return tf.gather(x, self._numbers(positions))
 
     def filled(self, x: tf.Tensor) -> tf.Tensor:  # [Y, E]
-        """Returns x with rows of zeros behind it, if there are too few."""
+        """Pads x with rows of zeros to the min number of rows."""
         if not self._fewest:
             return x
         missing = tf.maximum(self._fewest - tf.shape(x)[0], 0)
         return tf.pad(x, [[0, missing], [0, 0]])
 
     def unfilled(self, x: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-        """Returns the first `rows` of x, what was there before `filled`."""
+        """Removes the padding of `filled`: returns the first `rows` of x."""
         return x[:rows] if self._fewest else x
 
     def _numbers(self, positions: tf.Tensor) -> tf.Tensor:  # [B, R]
@@ -109,11 +109,11 @@ class Everything:
 
 
 class Tokens(Everything):
-    """Computes on the tokens of a batch, X = J, or more: `least` if J is less.
+    """Computes the tokens of a batch, X = J, or `least` if J is less.
 
-    The first place of a row is computed whatever its mask says. So what is
-    read for padding is of a token before it, never of another row. What is
-    computed beyond the J is the first place again, and not read.
+    The first position of a sequence is computed whatever its mask. So an output
+    read for padding is that of a preceding token, never of another sequence.
+    Rows beyond J repeat the first position, and are not read.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class Tokens(Everything):
         places = tf.where(is_token)[:, 0]  # [J]
         missing = tf.maximum(least - tf.shape(places)[0], 0)
         self._places = tf.pad(places, [[0, missing]])  # [X]
-        # Which of the J is read at each place.
+        # Position -> which of the J tokens is read.
         self._token = tf.cumsum(tf.cast(is_token, tf.int32)) - 1  # [B * S]
 
     def flat(self, ids):
@@ -144,11 +144,11 @@ class Tokens(Everything):
         return tf.gather(x, tf.gather(self._token, self._numbers(positions)))
 
 
-# ---- The encoder's parts ----------------------------------------------------
+# ---- Layers -----------------------------------------------------------------
 
 
 class Embeddings:
-    """The sum of the tables' vectors, normalized."""
+    """The sum of the embeddings, normalized."""
 
     def __init__(
         self,
@@ -167,7 +167,7 @@ class Embeddings:
 
     @property
     def word_embeddings(self) -> tf.Tensor:
-        """The vectors of all pieces, [V, E]."""
+        """The embeddings of all tokens, [V, E]."""
         return self._words.all()
 
     def __call__(
@@ -187,8 +187,8 @@ class Embeddings:
 class Layer:
     """A transformer layer whose output is read everywhere, or at `positions`.
 
-    Where only R places are read, they are the only ones with queries. A layer
-    that is read everywhere as well, being shared, computes those of all.
+    If only R positions are read, queries are computed only for them. A shared
+    layer that is also read everywhere computes all queries.
     """
 
     def __init__(
@@ -223,7 +223,7 @@ class Layer:
         layout: Everything,
         positions: tf.Tensor | None,  # [B, R]
     ) -> tf.Tensor:
-        """Returns [X, D] or, of `positions`, [B * R, D]."""
+        """Returns [X, D] or, with `positions`, [B * R, D]."""
         *queries, k, v = self._split_heads(layout.rows(self._inputs(x)))
         q = queries[0] if queries else None  # each [B, N, S, H]
         if positions is None:
@@ -256,7 +256,7 @@ class Layer:
 
 
 def _attend(q, k, v, mask):  # [B, N, R, H], twice [B, N, S, H], [B, 1, 1, S]
-    """Returns what the queries gather, the heads joined: [B, R, D]."""
+    """Returns the attention output with concatenated heads: [B, R, D]."""
     scores = tf.matmul(q, k, transpose_b=True) + mask  # [B, N, R, S]
     context = tf.matmul(tf.nn.softmax(scores), v)  # [B, N, R, H]
     context = tf.transpose(context, [0, 2, 1, 3])  # [B, R, N, H]
@@ -270,7 +270,7 @@ def pooler(
     config: modeling.BertConfig,
     trained: modeling.Pooler | modeling.NoPooler,
 ) -> Callable[[tf.Tensor, Everything], tf.Tensor]:
-    """Returns what makes the pooled vector [B, D] of that of [CLS]."""
+    """Returns a function that maps [CLS] vectors to pooled ones, [B, D]."""
     if isinstance(trained, modeling.NoPooler):
         return _as_it_is
     return Pooler(weights, config, trained)

@@ -1,6 +1,6 @@
-"""What a served model keeps its weights in: float32 here, int8 in quantized.py.
+"""Storage of a served model's weights: float32; int8 is in quantized.py.
 
-Shapes: X rows, I inputs, O outputs, V vectors of a table, D values of a vector.
+Shapes: X rows, I inputs, O outputs, V vectors of a table, D values per vector.
 """
 
 import abc
@@ -10,12 +10,12 @@ from typing import Protocol
 import numpy as np
 import tensorflow as tf
 
-# From rows [X, I] to their products [X, O].
+# Maps rows [X, I] to their products with a kernel, [X, O].
 Product = Callable[[tf.Tensor], tf.Tensor]
 
 
 class Table(Protocol):
-    """Vectors by their numbers."""
+    """A table of vectors, looked up by index."""
 
     def rows(self, ids: tf.Tensor) -> tf.Tensor:  # [...]
         """Returns the vectors of `ids`, [..., D]."""
@@ -25,32 +25,32 @@ class Table(Protocol):
 
 
 class Weights(abc.ABC):
-    """Keeps weights in one way or another.
+    """Stores weights in some format.
 
     Attributes:
-        variables: All that are kept, for a module to track.
+        variables: All stored weights, for a module to track.
     """
 
     def __init__(self):
         self.variables: list[tf.Variable] = []
 
     def keep(self, values: np.ndarray) -> tf.Variable:
-        """Keeps anything as it is: biases, scales, small tables."""
+        """Stores biases, scales or small tables unchanged."""
         variable = tf.Variable(values, trainable=False)
         self.variables.append(variable)
         return variable
 
     @abc.abstractmethod
     def kernel(self, values: np.ndarray) -> Product:
-        """Keeps a kernel [I, O], and returns the product with it."""
+        """Stores a kernel [I, O], and returns the product with it."""
 
     @abc.abstractmethod
     def table(self, values: np.ndarray) -> Table:
-        """Keeps vectors that are looked up, [V, D]."""
+        """Stores a table of vectors, [V, D]."""
 
 
 class Float32(Weights):
-    """Keeps all weights as they are."""
+    """Stores all weights unchanged."""
 
     def kernel(self, values):
         kernel = self.keep(values)

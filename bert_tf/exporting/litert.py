@@ -1,7 +1,8 @@
-"""Models of ids for LiteRT, which was TensorFlow Lite: `.tflite` files.
+"""Models of ids for LiteRT, formerly TensorFlow Lite: `.tflite` files.
 
-It runs on phones and small computers, and on servers faster than TensorFlow.
-Batch and length are free, and all ops are LiteRT's own.
+LiteRT runs on phones and small computers, and on servers faster than
+TensorFlow. Batch size and length are dynamic, and all ops are LiteRT's built-in
+ones.
 """
 
 import tempfile
@@ -18,16 +19,17 @@ _SIGNATURE = "serving_default"
 
 
 def convert(found: numbers.Numbers, is_int8: bool) -> bytes:
-    """Returns the file of a model.
+    """Converts a model to the contents of a file.
 
-    With `is_int8` its weights are int8: LiteRT computes products with rows that
-    it rounds to int8 as they come, by a scale of each row's own.
+    With `is_int8`, its weights are int8, and LiteRT dynamically quantizes the
+    inputs of products to int8, with one scale per row.
     """
     module = tf.Module()
     module.compute = found.function
     module.weights = list(found.function.get_concrete_function().variables)
     with tempfile.TemporaryDirectory() as folder:
-        # Of a SavedModel the converter keeps the names of inputs and outputs.
+        # From a SavedModel, the converter keeps the names of inputs and
+        # outputs.
         tf.saved_model.save(module, folder, {_SIGNATURE: found.function})
         converter = tf.lite.TFLiteConverter.from_saved_model(folder)
         converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
@@ -37,10 +39,10 @@ def convert(found: numbers.Numbers, is_int8: bool) -> bytes:
 
 
 def open_model(data: bytes, threads: int | None = None) -> numbers.Compute:
-    """Returns what a file computes, inputs -> outputs by name.
+    """Returns a function that runs a file: inputs -> outputs by name.
 
-    It may be called from several threads, one of which it answers at a time.
-    By default it computes on as many cores as LiteRT chooses.
+    It is thread-safe, but answers one thread at a time. By default, LiteRT
+    chooses the number of threads it computes with.
     """
     extras.check("ai_edge_litert", "litert", "Models of LiteRT")
     from ai_edge_litert import interpreter

@@ -1,7 +1,7 @@
-"""What a model makes of ids: numbers only, which any runtime computes.
+"""The part of a model that maps ids to numbers, for any runtime.
 
-Text stays with TensorFlow: other runtimes have no ops for it. What they get is
-the signature `serve_ids` of a head, without the outputs that are texts.
+Text processing stays in TensorFlow, as other runtimes lack its ops. They run
+the signature `serve_ids` of a head, without its text outputs.
 """
 
 import dataclasses
@@ -24,9 +24,10 @@ class Numbers:
     """A function of ids.
 
     Attributes:
-        function: A tf.function of one signature, which returns numbers by name.
-        inputs: What it takes, by name, in its order.
-        outputs: What it returns, by name.
+        function: A tf.function with one signature, which returns numbers by
+            name.
+        inputs: Its inputs by name, in order.
+        outputs: Its outputs by name.
     """
 
     function: Any
@@ -35,9 +36,9 @@ class Numbers:
 
 
 def of(export: saved_model.Export, head: str) -> Numbers:
-    """Returns what a model makes of ids; InputError if its head has no such.
+    """Returns a model's function of ids; InputError if it has none.
 
-    The head is named in the error.
+    `head` is named in the error.
     """
     served = export.signatures.get("serve_ids")
     if served is None:

@@ -1,7 +1,7 @@
-"""Models of ids for ONNX Runtime: `.onnx` files, by tf2onnx.
+"""Models of ids for ONNX Runtime: `.onnx` files, converted by tf2onnx.
 
-Batch and length are free, and all ops are those of ONNX itself; of int8 weights
-those of ONNX Runtime as well.
+Batch size and length are dynamic. All ops are standard ONNX ops; with int8
+weights, some are ONNX Runtime's.
 """
 
 import contextlib
@@ -18,12 +18,12 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import convert_to_constants
 
-# Of 2021: what reads models today reads it, and what is newer.
+# From 2021, so supported by all current runtimes.
 _OPSET = 17
 
 
 def _erfc(context: Any, node: Any, name: str, _: Any) -> None:
-    """1 - erf: of GELU as other libraries compute it; tf2onnx lacks it."""
+    """Converts erfc to 1 - erf, as tf2onnx lacks it; part of exact GELU."""
     dtype, shape = context.get_dtype(name), context.get_shape(name)
     outputs = node.output
     one = context.make_const(f"{name}/one", np.ones([], np.float32))
@@ -41,9 +41,9 @@ def _erfc(context: Any, node: Any, name: str, _: Any) -> None:
 
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
-    """Keeps back what tf2onnx and others say of each other."""
+    """Silences log messages of tf2onnx and its dependencies."""
     loggers = [tf.get_logger(), logging.getLogger("tf2onnx")]
-    loggers.append(logging.getLogger())  # That of ONNX Runtime's quantizer.
+    loggers.append(logging.getLogger())  # ONNX Runtime's quantizer uses it.
     levels = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.ERROR)
@@ -55,7 +55,7 @@ def _quietly() -> Iterator[None]:
 
 
 def check_installed(is_int8: bool) -> None:
-    """Raises InputError if what writes files is not installed."""
+    """Raises InputError if the converter is not installed."""
     extras.check("tf2onnx", "onnx", "Models of ONNX")
     extras.check("onnx", "onnx", "Models of ONNX")
     if is_int8:
@@ -63,16 +63,16 @@ def check_installed(is_int8: bool) -> None:
 
 
 def convert(found: numbers.Numbers, is_int8: bool) -> bytes:
-    """Returns the file of a model.
+    """Converts a model to the contents of a file.
 
-    With `is_int8` its weights are int8, and ONNX Runtime rounds what products
-    take, as it comes, to 8 bits as well.
+    With `is_int8`, its weights are int8, and ONNX Runtime dynamically quantizes
+    the inputs of products to 8 bits.
     """
     check_installed(is_int8)
     import onnx
     import tf2onnx
 
-    # The quantizer leaves alone what branches share, which is all weights.
+    # The quantizer skips weights that branches share, which all weights are.
     branches = (
         inference.computing_padding if is_int8 else contextlib.nullcontext
     )
@@ -84,7 +84,7 @@ def convert(found: numbers.Numbers, is_int8: bool) -> bytes:
     wanted = [*found.inputs, *found.outputs]
     names = dict(zip([*inputs, *outputs], wanted, strict=True))
     with _quietly():
-        # Without what makes texts of the numbers: tf2onnx looks at that, too.
+        # Without ops that produce texts, which tf2onnx would also convert.
         graph = tf.compat.v1.graph_util.extract_sub_graph(
             frozen.graph.as_graph_def(),
             [name.partition(":")[0] for name in (*inputs, *outputs)],
@@ -104,7 +104,7 @@ def convert(found: numbers.Numbers, is_int8: bool) -> bytes:
 
 
 def _in_int8(data: bytes) -> bytes:
-    """Makes weights int8, of kernels by column."""
+    """Quantizes weights to int8, with one scale per column of kernels."""
     from onnxruntime import quantization
 
     with tempfile.TemporaryDirectory() as folder, _quietly():
@@ -116,10 +116,10 @@ def _in_int8(data: bytes) -> bytes:
 
 
 def open_model(data: bytes, threads: int | None = None) -> numbers.Compute:
-    """Returns what a file computes, inputs -> outputs by name.
+    """Returns a function that runs a file: inputs -> outputs by name.
 
-    It may be called from several threads at once. By default it computes on as
-    many cores as ONNX Runtime chooses.
+    It can be called from several threads in parallel. By default, ONNX Runtime
+    chooses the number of threads it computes with.
     """
     extras.check("onnxruntime", "onnx", "Models of ONNX")
     import onnxruntime

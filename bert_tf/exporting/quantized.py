@@ -1,11 +1,11 @@
-"""Matrices as int8 and scales: a quarter of the size, in core ops.
+"""Int8 matrices with scales: a quarter of the size, using core ops only.
 
-Each column of a kernel, or row of a table, has a scale of its own, so that its
-largest value is 127. Zero stays zero. Products are computed in float32, and
-scaled behind the sum: (x @ values) * scales is x @ (values * scales), on fewer
-numbers.
+Each column of a kernel, or row of a table, has its own scale, so that its
+largest absolute value is 127. Zeros stay exact. Products are computed in
+float32 and scaled afterwards: (x @ values) * scales equals x @ (values *
+scales), but scales fewer numbers.
 
-Shapes: I inputs, O outputs, V rows of a table, D values of a row.
+Shapes: I inputs, O outputs, V rows of a table, D values per row.
 """
 
 from typing import NamedTuple
@@ -15,14 +15,14 @@ from bert_tf.exporting import kept_weights
 import numpy as np
 import tensorflow as tf
 
-# The most of an int8; -128 is left out, so that signs are alike.
+# The max of int8; -128 is not used, so the range is symmetric.
 _MOST = 127
 
 
 class Quantized(NamedTuple):
     """A matrix, `values * scales`.
 
-    The values are int8, the scales float32, [1, O] of columns or [V, 1] of
+    Values are int8, and scales are float32, [1, O] for columns or [V, 1] for
     rows. Both may be arrays, tensors or variables.
     """
 
@@ -42,7 +42,7 @@ def rows(table: np.ndarray) -> Quantized:
 
 def _quantize(matrix: np.ndarray, axis: int) -> Quantized:
     largest = np.abs(matrix).max(axis, keepdims=True)
-    # A column of zeros has any scale.
+    # For a column of zeros, any scale is correct.
     scales = np.where(largest > 0, largest, 1).astype(np.float32) / _MOST
     return Quantized(np.rint(matrix / scales).astype(np.int8), scales)
 
@@ -54,16 +54,16 @@ def product(x: tf.Tensor, kernel: Quantized) -> tf.Tensor:
 
 
 def embed(table: Quantized, ids: tf.Tensor) -> tf.Tensor:
-    """Returns rows of a table, quantized by rows: [..., D] of ids [...]."""
+    """Looks up ids [...] in a table, quantized by rows: [..., D]."""
     values = tf.cast(tf.gather(table.values, ids), tf.float32)
     return values * tf.gather(table.scales, ids)
 
 
-# ---- What keeps weights so ---------------------------------------------------
+# ---- Storage -----------------------------------------------------------------
 
 
 class Table:
-    """Vectors by their numbers, quantized by rows."""
+    """A table of vectors, quantized by rows."""
 
     def __init__(self, table: Quantized):
         self._table = table
@@ -78,7 +78,7 @@ class Table:
 
 
 class Int8(kept_weights.Weights):
-    """Keeps kernels and tables as int8, and all else as it is."""
+    """Stores kernels and tables as int8, and other weights unchanged."""
 
     def kernel(self, values):
         kernel = self._kept(columns(values))

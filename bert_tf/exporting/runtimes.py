@@ -1,7 +1,7 @@
-"""Writes models for other runtimes than TensorFlow: a folder for each.
+"""Exports models to runtimes other than TensorFlow.
 
-It holds the model of ids, and beside it vocabulary, config, labels and
-export.json, which says what the model takes and returns.
+An export is a folder with the model of ids, its vocabulary, config and labels,
+and export.json, which describes the model's inputs and outputs.
 """
 
 import dataclasses
@@ -22,15 +22,17 @@ DESCRIPTION = "export.json"
 
 @dataclasses.dataclass(frozen=True)
 class Runtime:
-    """What computes models of ids.
+    """A runtime for models of ids.
 
     Attributes:
-        name: What it is called by people.
-        file: The model in its folder.
-        check: Raises InputError if what writes it, maybe with weights in int8,
-            is not installed.
-        convert: Returns the model's file, maybe with weights in int8.
-        open_model: Returns what a file computes on so many cores.
+        name: Display name.
+        file: File name of the model in its folder.
+        check: Takes whether weights are int8; raises InputError if the
+            converter is not installed.
+        convert: Returns the contents of the model's file, optionally with int8
+            weights.
+        open_model: Returns a function that runs a file on some number of
+            threads.
     """
 
     name: str
@@ -45,7 +47,7 @@ RUNTIMES: Mapping[str, Runtime] = {
     "litert": Runtime(
         "LiteRT",
         "model.tflite",
-        lambda _: None,  # TensorFlow writes it.
+        lambda _: None,  # The converter is part of TensorFlow.
         litert.convert,
         litert.open_model,
     ),
@@ -60,7 +62,7 @@ RUNTIMES: Mapping[str, Runtime] = {
 
 
 def check(export_format: str, weights: str) -> None:
-    """Raises InputError if a format or what writes it is not known here."""
+    """Raises InputError for an unknown format, or a missing converter."""
     for name, value, known in (
         ("format", export_format, options.EXPORT_FORMATS),
         ("weights", weights, options.EXPORT_WEIGHTS),
@@ -81,17 +83,18 @@ def save(
     weights: str = "float32",
     overwrite: bool = False,
 ) -> None:
-    """Writes a SavedModel, or a model for another runtime, whole or not at all.
+    """Writes a SavedModel, or a model for another runtime, atomically.
 
     Args:
-        path: Of the new folder.
-        export: The model as one of raw text.
-        export_format: Of options.EXPORT_FORMATS.
-        weights: "float32", or "int8": a quarter of the size.
-        overwrite: Whether an export that is there goes when the new is whole.
+        path: Path of the new folder.
+        export: The model of raw text.
+        export_format: From options.EXPORT_FORMATS.
+        weights: "float32", or "int8" for a quarter of the size.
+        overwrite: Whether to replace an existing export, once the new one is
+            complete.
 
     Raises:
-        InputError: The head can't be written so, or something is at `path`.
+        InputError: The head does not support the format, or `path` exists.
     """
     check(export_format, weights)
     if export_format not in RUNTIMES:
@@ -119,10 +122,10 @@ def save(
 def with_weights(
     export: saved_model.Export, weights: str
 ) -> saved_model.Export:
-    """Returns a model with weights of options.EXPORT_WEIGHTS.
+    """Returns a model with weights in one of options.EXPORT_WEIGHTS.
 
     Raises:
-        InputError: The head has none in int8.
+        InputError: The head does not support int8.
     """
     if weights != "int8":
         return export
@@ -140,7 +143,7 @@ def with_weights(
 
 
 def _described(specs: Mapping[str, tf.TensorSpec]) -> dict[str, Any]:
-    """Returns what JSON can hold: type and shape by name, null for any size."""
+    """Returns type and shape by name, for JSON; null for any size."""
     return {
         name: {"dtype": spec.dtype.name, "shape": spec.shape.as_list()}
         for name, spec in specs.items()
@@ -148,7 +151,7 @@ def _described(specs: Mapping[str, tf.TensorSpec]) -> dict[str, Any]:
 
 
 def find(path: str) -> str | None:
-    """Returns the format of the model in a folder; None if there is none."""
+    """Returns the format of the model in a folder, or None."""
     for name, runtime in RUNTIMES.items():
         if tf.io.gfile.exists(os.path.join(path, runtime.file)):
             return name
@@ -158,16 +161,17 @@ def find(path: str) -> str | None:
 def open_folder(
     path: str, description: Mapping[str, Any], threads: int | None = None
 ) -> Callable[[Mapping[str, tf.Tensor]], dict[str, tf.Tensor]]:
-    """Returns what the model in a folder computes, as a function of tensors.
+    """Returns a function that runs the model in a folder on tensors.
 
     Args:
-        path: Of the folder.
-        description: What its export.json says.
-        threads: To compute on; by default as many as the runtime chooses.
+        path: Path of the folder.
+        description: Contents of its export.json.
+        threads: Number of threads to compute with; by default, the runtime
+            chooses.
 
     Returns:
-        A function that may stand in a graph. Of what it is given, by name, it
-        takes what the model takes.
+        A function that can be used in a graph. It takes tensors by name, and
+        ignores those that the model does not need.
 
     Raises:
         InputError: The file is damaged, or the runtime is not installed.
@@ -180,7 +184,7 @@ def open_folder(
         compute = runtime.open_model(data, threads)
     except InputError:
         raise
-    except Exception as error:  # Of its own kind in each runtime.
+    except Exception as error:  # Each runtime has its own error types.
         raise InputError(
             f"{file_path} is damaged, or not all there: {runtime.name} can't "
             f"read it ({str(error)[:200].rstrip('.')}). Export it again, or "
@@ -196,7 +200,7 @@ def _in_graph(
 ) -> Callable[[Mapping[str, tf.Tensor]], dict[str, tf.Tensor]]:
     def run(*arrays: np.ndarray) -> list[np.ndarray]:
         rows = len(arrays[0])
-        if not rows:  # Runtimes have no batches of none.
+        if not rows:  # Runtimes do not support empty batches.
             arrays = tuple(np.zeros([1, *x.shape[1:]], x.dtype) for x in arrays)
         found = compute(dict(zip(inputs, arrays, strict=True)))
         return [found[name][:rows] for name in outputs]
@@ -208,7 +212,7 @@ def _in_graph(
             [tf.as_dtype(x["dtype"]) for x in outputs.values()],
             stateful=False,
         )
-        found = tf.nest.flatten(found)  # Run eagerly one is no list.
+        found = tf.nest.flatten(found)  # Eagerly, one output is no list.
         for tensor, described in zip(found, outputs.values(), strict=True):
             tensor.set_shape(described["shape"])
         return dict(zip(outputs, found, strict=True))

@@ -1,16 +1,15 @@
-"""Writes a fine-tuned classifier as a SavedModel that takes raw text.
+"""Exports a fine-tuned classifier as a SavedModel that takes raw text.
 
-A SavedModel needs neither this package nor the files it was made of: it holds
-the tokenizer, the weights and the labels. Python loads it with TensorFlow and
-tensorflow-text, TensorFlow Serving serves it as it is:
+A SavedModel needs neither this package nor the files it was created from: it
+contains the tokenizer, the weights and the labels. Python loads it with
+TensorFlow and tensorflow-text, and TensorFlow Serving serves it as it is:
 
     import tensorflow as tf
     import tensorflow_text  # Registers the tokenizer's op.
     model = tf.saved_model.load("/models/sentiment/1")
     model(tf.constant(["what a film"]))["label"]
 
-Shapes:
-- B: batch     S: sequence length     C: classes, 1 for a regression
+Shapes: B batch, S sequence length, C classes (1 for a regression).
 """
 
 import dataclasses
@@ -37,16 +36,15 @@ Signatures = Mapping[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Export:
-    """A model that takes raw text, and the files that go with it.
+    """A model that takes raw text, and the files that belong to it.
 
     Attributes:
         module: Tokenizer, weights and functions.
-        signatures: Of them `serving_default` is the one of raw text.
-        files: Name -> content. export.json names the head, and says what the
-            model was trained with.
-        in_int8: Returns the same with int8 weights, where that is known.
-        methods: Signature -> what TensorFlow Serving answers by it, where that
-            is not the usual, predict.
+        signatures: Functions by name; `serving_default` takes raw text.
+        files: Name -> content. export.json has the head and the settings of
+            training.
+        in_int8: Returns the same model with int8 weights; None if unsupported.
+        methods: Signature -> its TensorFlow Serving method, if not predict.
     """
 
     module: tf.Module
@@ -57,10 +55,10 @@ class Export:
 
 
 class PairModule(tf.Module):
-    """Tokenizer and model of one text, or of two, in one.
+    """Tokenizer and model for single texts or pairs.
 
-    The Keras model itself is left out, only its variables are kept: what is
-    saved then are plain functions and variables, no Keras objects.
+    It keeps only the variables of the Keras model, so the SavedModel has plain
+    functions and variables, and no Keras objects.
     """
 
     def __init__(
@@ -72,16 +70,16 @@ class PairModule(tf.Module):
         describe: Callable[[tf.Tensor], dict[str, tf.Tensor]],
         documents: long_documents.LongDocuments | None = None,
     ):
-        """Prepares its functions.
+        """Creates its functions.
 
         Args:
-            model: Its outputs are logits [B, C].
-            config: Its architecture.
-            tokenizer: Makes its inputs.
-            max_seq_length: What is longer is cut.
-            describe: Returns what logits mean.
-            documents: How a single text is cut that is longer; by default its
-                head is read.
+            model: The model, whose outputs are logits [B, C].
+            config: Config of the model.
+            tokenizer: Tokenizer of the model.
+            max_seq_length: Max length; longer inputs are truncated.
+            describe: Maps logits to labelled outputs.
+            documents: How longer single texts are cut; by default, they are
+                truncated.
         """
         super().__init__()
         documents = documents or long_documents.LongDocuments()
@@ -99,7 +97,7 @@ class PairModule(tf.Module):
             inputs = tokenizer.pack(first, second, max_seq_length, False)
             return describe(served(inputs))
 
-        # A function in the graph, too: signatures that call it share it.
+        # Also a function in the graph, so that signatures share it.
         answer_pairs = function(answer_pairs, [texts, texts])
 
         def serve_default_pairs(text_a, text_b=none):
@@ -136,7 +134,7 @@ class PairModule(tf.Module):
         self.serve_text = function(serve_text, [texts])
         self.serve_pairs = function(serve_pairs, [texts, texts])
         self.serve_ids = function(serve_ids, [ids, ids, ids])
-        # What the loaded model does when it is called.
+        # Makes the loaded model callable.
         self.__call__ = (
             self.serve_default_pairs
             if documents.keeps_rows
@@ -154,40 +152,40 @@ def classifier(
     is_multi_label: bool = False,
     documents: long_documents.LongDocuments | None = None,
 ) -> Export:
-    """Returns the model as one that takes raw text.
+    """Returns an export of the model that takes raw text.
 
     The signatures are `serving_default` (`text_a` and, for pairs, `text_b`;
     each string [B]), `serve_text` (`text`), for pairs `serve_pairs` (`text`,
     `text_b`), and `serve_ids` (`input_ids`, `input_mask`, `segment_ids`; each
-    int32 [B, S]). All return `label` (string [B]), `probabilities` and
-    `logits` (float32 [B, C]); for a regression `score` [B] and `logits`; where
-    a text may have several labels, `labels` (string [B, C]: those with a
-    probability above a half, the likeliest first, then "") and the other two.
+    int32 [B, S]). All return `label` (string [B]), `probabilities` and `logits`
+    (float32 [B, C]); for a regression, `score` [B] and `logits`; for
+    multi-label tasks, `labels` (string [B, C]: labels with a probability above
+    0.5, the most likely first, padded with "") and the other two.
     `serve_examples` is for classify and regress: see serving_examples.
 
     Args:
-        model: With its trained weights.
-        config: Its architecture.
-        vocabulary: Its pieces, and how it splits texts.
-        labels: The names of its classes; None for a regression.
-        max_seq_length: What is longer is cut, as in training.
-        takes_pairs: Whether its inputs may have a second text, if the model
-            has a token type for it. Then "" as `text_b` stands for no second
-            text, and [""], the default beside `text_a`, for none of all. Other
-            numbers of texts than of the first are an error.
+        model: The model, with trained weights.
+        config: Config of the model.
+        vocabulary: Vocabulary of the model.
+        labels: Names of the classes; None for a regression.
+        max_seq_length: Max length; longer inputs are truncated, as in training.
+        takes_pairs: Whether inputs may have a second text, if the model has a
+            token type for it. As `text_b`, "" means no second text, and [""],
+            the default, no second text for any `text_a`. Any other difference
+            in the numbers of texts is an error.
         is_multi_label: Whether a text may have several labels.
-        documents: How texts are cut that are too long, as in training; by
-            default only their heads are read. Not for pairs.
+        documents: How texts that are too long are cut, as in training; by
+            default, they are truncated. Not for pairs.
 
     Raises:
-        InputError: if the arguments do not fit.
+        InputError: The arguments do not fit each other.
     """
     check_fits(config, vocabulary, max_seq_length)
     takes_pairs &= config.tells_apart(vocabulary.template.segments)
     _check_labels(labels, model.num_labels)
     documents = documents or long_documents.LongDocuments()
     documents.check(max_seq_length - vocabulary.template.special(1))
-    # Here, so that pre-training starts without tensorflow-text.
+    # Imported here, so that pre-training starts without tensorflow-text.
     from bert_tf.text import graph as text_graph
 
     tokenizer = text_graph.of(vocabulary)
@@ -246,7 +244,7 @@ def _check_labels(labels: Sequence[str] | None, outputs: int) -> None:
 def _describe(
     labels: Sequence[str] | None, is_multi_label: bool, score_act: str
 ) -> Callable[[tf.Tensor], dict[str, tf.Tensor]]:
-    """Returns what says what logits [B, C] mean."""
+    """Returns a function that maps logits [B, C] to labelled outputs."""
 
     def score(logits):
         one = logits[:, 0]
@@ -277,19 +275,20 @@ def _describe(
     return several if is_multi_label else label
 
 
-# ---- What all exports share --------------------------------------------------
+# ---- Shared by all exports ---------------------------------------------------
 
 
 def check_target(path: str, overwrite: bool = False) -> None:
-    """Raises InputError if there is something at `path` that is to stay.
+    """Raises InputError if `path` exists and must not be replaced.
 
-    With `overwrite` that is what no export wrote, such as a run's checkpoints.
+    With `overwrite`, only exports may be replaced, not for example a run's
+    checkpoints.
     """
     if not tf.io.gfile.exists(path):
         return
     names: list[str] = []
     if tf.io.gfile.isdir(path):
-        # In buckets the names of folders end in a slash.
+        # In buckets, names of folders end with a slash.
         names = sorted(x.rstrip("/") for x in tf.io.gfile.listdir(path))
         others = written_files.foreign(names, written_files.EXPORT)
         if not names or (overwrite and not others):
@@ -308,7 +307,7 @@ def check_fits(
     vocabulary: vocabularies.Vocabulary,
     max_seq_length: int,
 ) -> None:
-    """Raises InputError if the model has no room for these."""
+    """Raises InputError if vocabulary or length do not fit the model."""
     config.check_sequence_length(max_seq_length)
     config.check_vocab_size(len(vocabulary.pieces), "The vocabulary")
 
@@ -319,7 +318,7 @@ def contents(
     labels: Sequence[str] | None,
     description: Mapping[str, Any],
 ) -> dict[str, bytes]:
-    """Returns name -> content of the files that go into the SavedModel."""
+    """Returns the extra files of the SavedModel: name -> content."""
     found = {
         **vocabulary.files,
         "bert_config.json": config.to_json().encode(),
@@ -336,9 +335,9 @@ def described(description: Mapping[str, Any]) -> bytes:
 
 
 def save(path: str, export: Export, overwrite: bool = False) -> None:
-    """Writes a SavedModel, whole or not at all.
+    """Writes a SavedModel atomically.
 
-    With `overwrite` one that is there goes when the new one is whole.
+    With `overwrite`, an existing one is removed once the new one is complete.
     """
     check_target(path, overwrite)
     with files.new_folder(path, overwrite) as new:
@@ -346,7 +345,7 @@ def save(path: str, export: Export, overwrite: bool = False) -> None:
 
 
 def write(folder: str, export: Export) -> None:
-    """Writes a SavedModel into an empty local folder, as it comes."""
+    """Writes a SavedModel into an empty local folder, not atomically."""
     with (
         tempfile.TemporaryDirectory() as place,
         phases.lasting("Writing the SavedModel"),
@@ -362,7 +361,7 @@ def write(folder: str, export: Export) -> None:
 
 
 def _name_methods(path: str, methods: Mapping[str, str]) -> None:
-    """Writes the methods of signatures, which are all predict when saved."""
+    """Sets the methods of signatures, which are saved as predict."""
     if not methods:
         return
     updater = tf.compat.v1.saved_model.signature_def_utils.MethodNameUpdater(
@@ -371,5 +370,5 @@ def _name_methods(path: str, methods: Mapping[str, str]) -> None:
     for signature, method in methods.items():
         updater.replace_method_name(signature, method)
     updater.save()
-    # Of the graph that there is now, signatures included.
+    # Updates the fingerprint for the changed signatures.
     fingerprinting_utils.write_fingerprint(path)

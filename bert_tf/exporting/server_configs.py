@@ -1,8 +1,8 @@
-"""The files that tell TensorFlow Serving what to serve and how to batch.
+"""Config files of TensorFlow Serving: models to serve, and batching.
 
-models.config lists models, and which versions of each: `stable`, perhaps
-`canary`, and the newest; version_labels.py changes which. batching.config says
-how requests that come at one time are answered together.
+models.config lists models and their served versions: `stable`, perhaps
+`canary`, and the newest; version_labels.py changes them. batching.config
+configures how concurrent requests are batched.
 """
 
 import contextlib
@@ -18,11 +18,11 @@ from bert_tf.storage import file_systems, run_lock
 
 MODELS = "models.config"
 BATCHING = "batching.config"
-# What versions are called, in the order in which they get the names.
+# Labels of versions, in the order in which they are assigned.
 LABELS = ("stable", "canary")
 
-# Texts of any length are one batch: the model pads and sorts out by itself.
-# Padding by the server would give ids of padding a mask of ones.
+# Texts of any length fit into one batch, as the model pads. If the server
+# padded ids, it would set the mask of padding to 1.
 BATCHING_TEXT = """\
 # Request batching of TensorFlow Serving: --enable_batching=true.
 # The max number of rows of a batch, and the sizes that batches are padded to.
@@ -42,12 +42,12 @@ max_enqueued_batches { value: 100 }
 pad_variable_length_inputs: false
 """
 
-# Seconds to wait for another process that adds its model.
+# Seconds to wait for another process that is adding its model.
 _PATIENCE = 60.0
 
 
 def check_package() -> None:
-    """Raises InputError where TensorFlow Serving's messages are missing."""
+    """Raises InputError if TensorFlow Serving's protos are not installed."""
     extras.check(
         "tensorflow_serving",
         "tensorflow-serving",
@@ -56,9 +56,9 @@ def check_package() -> None:
 
 
 def read(folder: str) -> Any:
-    """Returns the ModelServerConfig of a folder, an empty one if there is none.
+    """Returns the ModelServerConfig of a folder, empty if there is none.
 
-    It raises InputError if that is not what it is to be.
+    Raises InputError if it is invalid.
     """
     check_package()
     from google.protobuf import text_format
@@ -86,21 +86,20 @@ def read(folder: str) -> Any:
 
 
 def add(folder: str, model: str, version: int) -> str:
-    """Lets a folder's models.config serve a version of a model, too.
+    """Adds a version of a model to a folder's models.config.
 
-    It gets the first label that no version has. A label that is in use stays:
-    TensorFlow Serving refuses to move one to what it has not loaded before.
-    Versions without a label are no longer served; other models, and what else
-    is said of this one, stay, but comments do not. batching.config is written
-    where there is none.
+    The version gets the first unused label. Labels in use are not moved, as
+    TensorFlow Serving refuses to move one to a version that is not loaded yet.
+    Versions without a label are no longer served. Other models and settings
+    stay, but comments are lost. batching.config is created if it is missing.
 
     Args:
-        folder: Of both files.
-        model: The folder of the model's versions, whose name is the model's.
-        version: The number of a version.
+        folder: Folder of both files.
+        model: Folder of the model's versions; its name is the model's name.
+        version: Number of the version.
 
     Returns:
-        The label, "" if all are in use.
+        The label, or "" if all are in use.
     """
     with changing(folder) as config:
         entry = _entry(config, model)
@@ -118,9 +117,9 @@ def add(folder: str, model: str, version: int) -> str:
 
 @contextlib.contextmanager
 def changing(folder: str) -> Iterator[Any]:
-    """Yields what `read` returns, to change; it is written when that is done.
+    """Yields the config from `read` to be modified, then writes it.
 
-    Whole or not at all, and by one process at a time.
+    It is written atomically, and by one process at a time.
     """
     check_package()
     from google.protobuf import text_format
@@ -133,7 +132,7 @@ def changing(folder: str) -> Iterator[Any]:
 
 
 def _entry(config: Any, model: str) -> Any:
-    """Returns what a config says of a model, which is added if need be."""
+    """Returns a model's entry in a config, after adding it if needed."""
     base, name = _place(model)
     models = config.model_config_list.config
     for entry in models:
@@ -156,12 +155,12 @@ def _place(model: str) -> tuple[str, str]:
 
 
 def check(folder: str, model: str) -> None:
-    """Raises InputError if a model could not be added to a folder's files."""
+    """Raises InputError if a model cannot be added to a folder's config."""
     _entry(read(folder), model)
 
 
 def _alone(folder: str) -> run_lock.Lock:
-    """Waits until no other process adds a model."""
+    """Waits until no other process is adding a model."""
     end = time.monotonic() + _PATIENCE
     while True:
         try:
@@ -179,7 +178,7 @@ _IMAGE = "tensorflow/serving"
 
 
 def command(model: str, folder: str | None = None) -> str:
-    """Returns the line that serves a model, or all of a folder's files."""
+    """Returns the command that serves a model, or a folder's config."""
     if folder:
         config, _ = _place(folder)
         models = read(folder).model_config_list.config
@@ -203,7 +202,7 @@ def _places(models: Any) -> list[str]:
 
 
 def _mounted(shown: dict[str, str]) -> list[str]:
-    """Shows folders to the container: those of this machine, each once."""
+    """Returns options that mount local folders in the container."""
     words = []
     for path, inside in shown.items():
         parents = {x for x in shown if path.startswith(f"{x}/")}
@@ -213,7 +212,7 @@ def _mounted(shown: dict[str, str]) -> list[str]:
 
 
 def _bucket(base: str) -> list[str]:
-    """Says where the models are, unless they are on this machine."""
+    """Returns options for the access to a bucket, if models are in one."""
     if not file_systems.is_remote(base):
         return []
     return ["-e", f"MODEL_BASE_PATH={os.path.dirname(base)}"]

@@ -1,11 +1,11 @@
-"""Answers serialized tf.Examples, as TensorFlow Serving's classify and regress.
+"""Answers tf.Examples, for TensorFlow Serving's classify and regress.
 
-An Example gives texts or ids, by these features:
+An Example, which is serialized, has texts or ids as these features:
 
-- `text`, or `text_a` as other signatures call it, and for pairs `text_b`:
-  one value of bytes each;
-- `input_ids`, `input_mask` and `segment_ids`: int64, as many of each, as in the
-  records that training reads.
+- `text`, or `text_a` as in other signatures, and for pairs `text_b`: one bytes
+  value each;
+- `input_ids`, `input_mask` and `segment_ids`: int64, all of equal length, as in
+  training records.
 
 Shapes: B Examples, S sequence length, C classes.
 """
@@ -22,12 +22,12 @@ _TEXTS = ("text", "text_a", "text_b")
 _IDS = ("input_ids", "input_mask", "segment_ids")
 _INT32 = (tf.int32.min, tf.int32.max)
 
-# Takes inputs of its signature by name, returns outputs.
+# Takes the inputs of its signature by name, returns outputs.
 Serve = Callable[..., dict[str, tf.Tensor]]
 
 
 def method(labels: Sequence[str] | None) -> str:
-    """Returns what TensorFlow Serving calls it; `labels` None: a regression."""
+    """Returns TensorFlow Serving's method; `labels` None for a regression."""
     if labels is None:
         return tf.saved_model.REGRESS_METHOD_NAME
     return tf.saved_model.CLASSIFY_METHOD_NAME
@@ -40,18 +40,19 @@ def make(
     vocabulary: vocabularies.Vocabulary,
     labels: Sequence[str] | None,
 ) -> Any:
-    """Returns a function of the signature's `inputs`, string [B].
+    """Returns a function for the signature with `inputs`, string [B].
 
-    It returns `classes` (string) and `scores` (float32), [B, C] each, in the
-    order of the labels; of a regression, whose labels are None, `outputs`
-    (float32 [B]).
+    It returns `classes` (string) and `scores` (float32), each [B, C] in the
+    order of the labels; for a regression (labels None), `outputs` (float32
+    [B]).
 
     Args:
-        serve_texts: Of one text or, if `takes_pairs`, of two, by position.
-        serve_ids: Of ids.
+        serve_texts: Function of one text or, if `takes_pairs`, of two, by
+            position.
+        serve_ids: Function of ids.
         takes_pairs: Whether an Example may have a second text.
-        vocabulary: It says what fills up shorter rows.
-        labels: The names of the classes.
+        vocabulary: Vocabulary, for padding ids.
+        labels: Names of the classes.
     """
     name = "score" if labels is None else "probabilities"
     features = {x: tf.io.RaggedFeature(tf.string) for x in _TEXTS} | {
@@ -91,10 +92,10 @@ def make(
 def _checked(
     found: dict[str, tf.RaggedTensor], takes_pairs: bool
 ) -> tuple[dict[str, tf.RaggedTensor], tf.Tensor]:
-    """Returns the features, [B, (values)], and whether all give ids.
+    """Returns the features, [B, (values)], and whether all have ids.
 
-    Where an Example gives neither texts nor ids, or others give what it does
-    not, computing them fails.
+    Fails when run if an Example has neither texts nor ids, or if only some of
+    the Examples have ids.
     """
     counts = {name: x.row_lengths() for name, x in found.items()}  # [B] each
     first = counts["text"] + counts["text_a"]
@@ -105,7 +106,7 @@ def _checked(
     has_ids = (ids[0] > 0) & (ids[0] == ids[1]) & (ids[0] == ids[2])
     has_ids &= texts == 0
     all_ids = tf.reduce_all(has_ids) & (tf.size(texts) > 0)
-    # The first that is wrong, or the one behind all others.
+    # The first invalid Example, or one past the end if all are valid.
     is_wrong = ~tf.where(tf.reduce_any(has_text), has_text, has_ids)
     number = tf.argmax(tf.concat([is_wrong, [True]], 0))
     received = ", ".join(f"{name} {{}}" for name in counts)
@@ -127,13 +128,13 @@ def _checked(
 def _batch(
     found: dict[str, tf.RaggedTensor], vocabulary: vocabularies.Vocabulary
 ) -> dict[str, tf.Tensor]:
-    """Returns rows as long as the longest, int32 [B, S]."""
+    """Pads rows to the longest, int32 [B, S]."""
     fill = {
         "input_ids": vocabulary.special.pad.id,
         "input_mask": 0,
         "segment_ids": vocabulary.template.segments[0],
     }
-    # Numbers beyond int32 stay beyond all that the model knows.
+    # Clips to int32; numbers beyond it stay invalid ids.
     return {
         name: tf.cast(
             tf.clip_by_value(found[name].to_tensor(value), *_INT32), tf.int32

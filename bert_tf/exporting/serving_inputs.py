@@ -1,6 +1,6 @@
-"""What signatures take: checked, or refused by name before it is computed.
+"""Validates inputs of signatures, with errors that name the input.
 
-Shapes: B rows, K choices of a prompt, S sequence length.
+Shapes: B rows, K choices per prompt, S sequence length.
 """
 
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ IDS = tf.TensorSpec([None, None], tf.int32)  # [B, S]
 
 
 def no_text() -> tf.Tensor:
-    """The `text_b` of single texts: one "" for all of them.
+    """Returns the default `text_b` of single texts: one "" for all of them.
 
-    A default of one row, which a signature keeps and gRPC clients may rely on.
+    Signatures store this default with one row, and gRPC clients may rely on it.
     """
     return tf.constant([""])
 
@@ -27,9 +27,10 @@ def no_text() -> tf.Tensor:
 def as_pairs(
     text_a: tf.Tensor, text_b: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns both texts, [B] each, where there are as many, or `no_text`.
+    """Returns both texts, [B] each; `text_b` may also be `no_text`.
 
-    One text for several is an error: a client has lost the others.
+    Any other number of second texts is an error, as a client may have lost
+    some.
     """
     text_a, text_b = shaped(text_a, text_b)
     is_none = (tf.size(text_b) == 1) & tf.reduce_all(text_b == "")
@@ -42,7 +43,7 @@ def as_pairs(
 
 
 def as_many(text: tf.Tensor, text_b: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns both texts, [B] each, where there are as many."""
+    """Returns both texts, [B] each, after checking that sizes are equal."""
     text, text_b = shaped(text, text_b)
     text, text_b = checked(
         tf.size(text) == tf.size(text_b),
@@ -61,11 +62,11 @@ def as_batch(
     segment_ids: tf.Tensor,
     config: modeling.BertConfig,
 ) -> dict[str, tf.Tensor]:
-    """Returns what models take, where it is something that they know.
+    """Returns inputs for models, after validation.
 
-    All must have the same shape, [B, S] or [B, K, S], of a length that the
-    model has positions for, and numbers that it has vectors for. By itself a
-    CPU names no input, and a GPU takes zeros for vectors that are not there.
+    All must have the same shape, [B, S] or [B, K, S], a length within the
+    model's positions, and ids within its embeddings. Without this check, errors
+    on CPUs do not name the input, and GPUs use zeros for missing embeddings.
     """
     input_ids, input_mask, segment_ids = shaped(
         input_ids, input_mask, segment_ids
@@ -109,10 +110,10 @@ def within(
     inputs: Mapping[str, tf.Tensor],
     ends: Mapping[str, int | tf.Tensor],
 ) -> dict[str, tf.Tensor]:
-    """Returns the inputs, numbers from 0 to below their ends.
+    """Returns the inputs, checked to be from 0 to below their ends.
 
-    Where there are others, computing them fails, and the error has `expected`
-    and the least and the most of each.
+    Fails when run if a value is out of range; the error has `expected` and the
+    min and max of each input.
     """
     found = {
         x: (tf.reduce_min(inputs[x]), tf.reduce_max(inputs[x])) for x in ends
@@ -131,14 +132,14 @@ def within(
     return only_if(is_right, message, inputs)
 
 
-# ---- Any --------------------------------------------------------------------
+# ---- Checks -----------------------------------------------------------------
 
 
 def shaped(*inputs: tf.Tensor) -> list[tf.Tensor]:
-    """Returns the inputs, of as many dimensions as their signature has.
+    """Returns the inputs, checked against the rank of their signature.
 
-    TensorFlow Serving does not look: `{"text": ["a"]}` as a row makes [B, 1] of
-    what is [B], and some op on the way would say so, or none.
+    TensorFlow Serving does not check it: `{"text": ["a"]}` as a row makes [B,
+    1] of an input [B], which an op might reject later, or not.
     """
     return [tf.ensure_shape(x, x.shape) for x in inputs]
 
@@ -146,12 +147,12 @@ def shaped(*inputs: tf.Tensor) -> list[tf.Tensor]:
 def checked(
     is_right: tf.Tensor, expected: str, inputs: Mapping[str, tf.Tensor]
 ) -> dict[str, tf.Tensor]:
-    """Returns the inputs; where they are not right, computing them fails.
+    """Returns the inputs; fails when run if `is_right` is false.
 
     Args:
         is_right: A bool scalar.
-        expected: A sentence for the error, which says their sizes as well.
-        inputs: By the names in the signature.
+        expected: A sentence for the error, which also has the inputs' sizes.
+        inputs: Inputs by their names in the signature.
     """
     sizes = [
         tf.size(x) if x.shape.rank == 1 else tf.shape(x)
@@ -165,7 +166,7 @@ def checked(
 def only_if(
     is_right: tf.Tensor, message: tf.Tensor, inputs: Mapping[str, tf.Tensor]
 ) -> dict[str, tf.Tensor]:
-    """Returns the inputs; where it is not right, `message` is the error."""
-    # What is computed from the inputs waits: the error comes before another.
+    """Returns the inputs; fails with `message` if `is_right` is false."""
+    # Outputs computed from the inputs wait for this, so this error is first.
     with tf.control_dependencies([tf.debugging.Assert(is_right, [message])]):
         return {name: tf.identity(x) for name, x in inputs.items()}

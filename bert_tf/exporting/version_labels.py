@@ -1,9 +1,9 @@
-"""Says which versions of a model are served, and by which labels.
+"""Manages which versions of a model are served, and their labels.
 
-A folder's models.config has, of each model, the versions that are loaded and
-what they are called: `stable`, `canary`, and `previous`, what was stable before
-and is kept loaded to go back to. TensorFlow Serving moves no label to a version
-that it has not loaded, so no label is moved to one that is not in the list.
+A folder's models.config lists, for each model, the loaded versions and their
+labels: `stable`, `canary`, and `previous`, the last stable version, which stays
+loaded for a rollback. TensorFlow Serving does not move a label to a version
+that it has not loaded, so labels are moved only to listed versions.
 """
 
 import dataclasses
@@ -21,12 +21,12 @@ PREVIOUS = "previous"
 
 @dataclasses.dataclass(frozen=True)
 class Served:
-    """A model of a folder's models.config.
+    """A model in a folder's models.config.
 
     Attributes:
-        name: What clients call it.
-        path: The folder of its versions.
-        versions: Those that are loaded; None for the newest alone.
+        name: Its name for clients.
+        path: Folder of its versions.
+        versions: The loaded versions; None for only the newest.
         labels: Label -> version.
     """
 
@@ -42,9 +42,9 @@ def path_in(folder: str) -> str:
 
 
 def read(folder: str) -> list[Served]:
-    """Returns what a folder's models.config lets be served.
+    """Returns the models in a folder's models.config.
 
-    It raises InputError if there is none, or it says what is not known here.
+    Raises InputError if there is none, or it has unsupported fields.
     """
     path = path_in(folder)
     entries = server_configs.read(folder).model_config_list.config
@@ -65,9 +65,9 @@ def read(folder: str) -> list[Served]:
 
 
 def find(folder: str, model: str) -> Served:
-    """Returns one of those that `read` does by its name; "" is the only one.
+    """Returns a model of `read` by its name; "" for the only one.
 
-    It raises InputError if there is none of that name.
+    Raises InputError if there is no such model.
     """
     known = {served.name: served for served in read(folder)}
     if not model and len(known) == 1:
@@ -121,23 +121,23 @@ def promote(
 ) -> Served:
     """Moves labels of a model to other versions, which are served already.
 
-    What was stable becomes `previous`. A canary that becomes stable is one no
-    more, so that the next export is. Versions without a label are no longer
-    served, but for those newer than all that have one.
+    The last stable version becomes `previous`. A canary that becomes stable
+    loses its canary label, which the next export gets. Versions without a label
+    are no longer served, unless they are newer than all labelled ones.
 
     Args:
-        folder: Of models.config.
-        model: Its name; "" of the only one.
-        stable: The version that becomes it.
-        canary: The version that becomes it; 0 for none.
+        folder: Folder of models.config.
+        model: Name of the model; "" for the only one.
+        stable: The version to label as stable.
+        canary: The version to label as canary; 0 for none.
 
     Returns:
-        What is served then.
+        The model with its new labels.
 
     Raises:
         InputError: There is no such model, or no such version of it.
     """
-    find(folder, model)  # Before a lock is made where nothing is.
+    find(folder, model)  # Fails before a lock is created.
     with server_configs.changing(folder) as config:
         served = find(folder, model)
         _check_listed(served)
@@ -163,10 +163,10 @@ def promote(
 def roll_back(folder: str, model: str) -> Served:
     """Makes the previous version of a model stable again.
 
-    The one that was is no longer served, by no label nor as the newest.
-    Arguments, result and errors as of `promote`.
+    The version that was stable is no longer served, neither by label nor as the
+    newest. Arguments, result and errors are as for `promote`.
     """
-    find(folder, model)  # Before a lock is made where nothing is.
+    find(folder, model)  # Fails before a lock is created.
     with server_configs.changing(folder) as config:
         served = find(folder, model)
         _check_listed(served)
@@ -189,7 +189,7 @@ def _entry(config: Any, served: Served) -> Any:
 
 
 def _check_listed(served: Served) -> None:
-    """Raises InputError unless models.config says which versions are served."""
+    """Raises InputError unless models.config lists the served versions."""
     if served.versions is None:
         raise InputError(
             f"{served.name} is served by its newest version, whichever that "
@@ -199,14 +199,14 @@ def _check_listed(served: Served) -> None:
 
 
 def _check_loaded(served: Served, label: str, version: int) -> None:
-    """Raises InputError unless a version may have a label."""
+    """Raises InputError unless a version can have a label."""
     there = on_disk(served)
     if there is not None and version not in there:
         raise InputError(
             f"{served.path} has no version {version}: there are "
             f"{_said(there)}. Received: {label}={version}"
         )
-    # A label that nothing has may be of what is not loaded yet.
+    # A new label may point to a version that is not loaded yet.
     listed = served.versions or ()
     if label in served.labels and version not in listed:
         way_out = f"Name it the canary first (--{CANARY}={version})"
@@ -228,13 +228,13 @@ def _write(entry: Any, labels: Mapping[str, int], more: list[int]) -> Served:
     return Served(entry.name, entry.base_path, tuple(listed), labels)
 
 
-# ---- What there is ----------------------------------------------------------
+# ---- Display ----------------------------------------------------------------
 
 
 def on_disk(served: Served) -> list[int] | None:
-    """Returns the versions in a model's folder; None where it is not here.
+    """Returns the versions in a model's folder; None if it does not exist here.
 
-    models.config has the paths that the server sees.
+    models.config has the paths as seen by the server.
     """
     if not file_systems.of(served.path).exists(served.path):
         return None
@@ -246,7 +246,7 @@ def _labelled(served: Served) -> str:
 
 
 def describe(served: Served) -> list[str]:
-    """Returns lines for people: the model, and each of its versions."""
+    """Returns lines for display: the model, and each of its versions."""
     listed = served.versions
     there = on_disk(served)
     if listed is None:

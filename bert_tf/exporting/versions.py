@@ -1,8 +1,8 @@
-"""The versions of a model, as TensorFlow Serving finds them.
+"""Numbered versions of a model, in the layout of TensorFlow Serving.
 
-A model is a folder, and a version a folder in it whose name is its number:
-/models/mrpc/3. Whatever else is there TensorFlow Serving leaves alone: a
-version that is being written is 4.tmp, beside its lock 4.lock.
+A model is a folder, and a version is a folder in it with a number as its name:
+/models/mrpc/3. TensorFlow Serving ignores other names: a version that is being
+written is 4.tmp, next to its lock 4.lock.
 """
 
 import contextlib
@@ -15,9 +15,9 @@ from bert_tf.storage import file_systems
 
 
 def numbers(path: str) -> list[int]:
-    """Returns the numbers of the versions in a model's folder, in order.
+    """Returns the sorted version numbers in a model's folder.
 
-    It raises InputError if the path is that of something else.
+    Raises InputError if the path is something else.
     """
     system = file_systems.of(path)
     if not system.exists(path):
@@ -27,7 +27,7 @@ def numbers(path: str) -> list[int]:
             "The folder of a model's versions is needed, and this is a file. "
             f"Received: path={path}"
         )
-    # Of folders in buckets some list "3/".
+    # Some buckets list folders as "3/".
     names = [name.rstrip("/") for name in system.listdir(path)]
     if "saved_model.pb" in names:
         raise InputError(
@@ -41,10 +41,9 @@ def numbers(path: str) -> list[int]:
 def new_version(path: str) -> Iterator[tuple[int, str]]:
     """Yields the next number, and a local folder that becomes that version.
 
-    It becomes it when it is complete, or leaves nothing after an error. Those
-    that are there stay as they are. Of processes that write at one time each
-    has a number of its own. Raises as `numbers`, and OSError if it can't be
-    written.
+    The version appears when it is complete; after an error, nothing is left.
+    Existing versions are unchanged. Concurrent processes get different numbers.
+    Raises the errors of `numbers`, and OSError if it can't be written.
     """
     number = max(numbers(path), default=0) + 1
     with contextlib.ExitStack() as stack:
@@ -53,7 +52,7 @@ def new_version(path: str) -> Iterator[tuple[int, str]]:
             try:
                 folder = stack.enter_context(new)
                 break
-            # Another process writes this one, or has written it meanwhile.
+            # Another process is writing this version, or has written it.
             except InputError:
                 number += 1
         yield number, folder

@@ -1,12 +1,11 @@
-"""Requests that TensorFlow Serving answers itself before it serves a version.
+"""Warm-up requests, which TensorFlow Serving runs before it serves a version.
 
 The first request of each signature, and of each shape on some devices, takes
-many times what the others take. TensorFlow Serving sends those of the file
-assets.extra/tf_serving_warmup_requests first: a TFRecord of PredictionLog. A
-request that fails would keep it from serving the version, so all are tried
-before they are written.
+many times as long as later ones. TensorFlow Serving first sends the requests in
+assets.extra/tf_serving_warmup_requests, a TFRecord of PredictionLog. If one
+fails, the version is not served, so all are run once before they are written.
 
-Shapes: B rows, S sequence length, K choices, P masked places
+Shapes: B rows, S sequence length, K choices, P masked positions
 """
 
 import itertools
@@ -24,21 +23,21 @@ from absl import logging
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
 FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
-# What TensorFlow Serving reads.
+# Max number of requests that TensorFlow Serving reads.
 MOST = 1000
 
 # Rows of texts by the names of their inputs; choices are lists, [B, K].
 Texts = Mapping[str, Sequence[Any]]
 
-# The first text goes by either name.
+# The first text may have either name.
 _OTHER_NAMES = {"text_a": "text", "text": "text_a"}
 _METHODS = "tensorflow/serving/"
-_ROWS, _SHORT = 8, 8  # B of a batch, and the least S
+_ROWS, _SHORT = 8, 8  # B of a batch, and min S
 _PLACES = 2  # P
 
 
 class Request(NamedTuple):
-    """What a signature is asked: arrays by the names of its inputs."""
+    """The inputs of a signature: arrays by name."""
 
     signature: str
     inputs: Mapping[str, np.ndarray]
@@ -47,16 +46,16 @@ class Request(NamedTuple):
 def write(folder: str, texts: Sequence[Texts], max_seq_length: int) -> int:
     """Adds warm-up requests to a SavedModel of this project.
 
-    Each of its signatures gets some: those of text all `texts`, those of ids
-    rows of few ids, of `max_seq_length`, and a batch of mixed lengths.
+    Signatures that take text get all `texts`. Signatures that take ids get a
+    short sequence, one of `max_seq_length`, and a batch of mixed lengths.
 
     Args:
-        folder: Of the SavedModel, a local one.
-        texts: A request each.
-        max_seq_length: The most ids that the model reads at a time.
+        folder: Local folder of the SavedModel.
+        texts: Requests.
+        max_seq_length: Max number of ids that the model reads at a time.
 
     Returns:
-        How many there are.
+        The number of requests.
 
     Raises:
         InputError: There are more than TensorFlow Serving reads.
@@ -94,7 +93,7 @@ def write(folder: str, texts: Sequence[Texts], max_seq_length: int) -> int:
 
 
 def read_signatures(folder: str) -> dict[str, meta_graph_pb2.SignatureDef]:
-    """Returns what a server sees of a SavedModel: its signatures by name."""
+    """Returns the signatures of a SavedModel by name, as a server sees them."""
     message = saved_model_pb2.SavedModel()
     with tf.io.gfile.GFile(os.path.join(folder, "saved_model.pb"), "rb") as f:
         message.ParseFromString(f.read())
@@ -108,13 +107,13 @@ def _vocab_size(folder: str) -> int:
         return json.load(file)["vocab_size"]
 
 
-# ---- What a signature is asked ----------------------------------------------
+# ---- Inputs of a signature --------------------------------------------------
 
 
 def _of_texts(
     signature: meta_graph_pb2.SignatureDef, texts: Texts
 ) -> dict[str, np.ndarray] | None:
-    """Returns the texts that it takes; None if it takes none, or others."""
+    """Returns the texts that it takes, or None if they do not fit."""
     inputs = signature.inputs
     if any(x.dtype != tf.string.as_datatype_enum for x in inputs.values()):
         return None
@@ -124,21 +123,21 @@ def _of_texts(
     known = {_OTHER_NAMES.get(name, name): texts[name] for name in texts}
     known |= texts
     found = {x: np.array(known[x], object) for x in inputs if x in known}
-    # What has a default may be left out.
+    # Inputs with a default may be omitted.
     if not found or inputs.keys() - found.keys() - signature.defaults.keys():
         return None
     return found
 
 
 def _takes_examples(signature: meta_graph_pb2.SignatureDef) -> bool:
-    """Whether it takes serialized tf.Example."""
+    """Whether it takes serialized tf.Examples."""
     method = signature.method_name.removeprefix(_METHODS)
     is_known = set(signature.inputs) <= {"inputs", "examples"}
     return len(signature.inputs) == 1 and (method != "predict" or is_known)
 
 
 def _examples(texts: Texts) -> np.ndarray:
-    """Returns serialized tf.Example of the texts, [B]."""
+    """Returns the texts as serialized tf.Examples, [B]."""
     rows = [
         dict(zip(texts, row, strict=True))
         for row in zip(*texts.values(), strict=True)
@@ -159,7 +158,7 @@ def _example(row: Mapping[str, Any]) -> tf.train.Example:
 def _of_ids(
     signature: meta_graph_pb2.SignatureDef, lengths: np.ndarray, vocab_size: int
 ) -> dict[str, np.ndarray] | None:
-    """Returns rows of ids of these lengths [B]; None if it takes no ids."""
+    """Returns sequences with these lengths [B], or None if it takes no ids."""
     if not signature.inputs.keys() <= _IDS.keys():
         return None
     return {
@@ -173,14 +172,14 @@ def _of_ids(
 
 
 def _upright(lengths: np.ndarray, info: meta_graph_pb2.TensorInfo) -> Any:
-    """Returns the lengths [B] as [B, 1] or, of choices, [B, K, 1]."""
+    """Returns the lengths [B] as [B, 1] or, for choices, [B, K, 1]."""
     sizes = [dim.size for dim in info.tensor_shape.dim[1:-1]]
     between = [_PLACES if size < 0 else size for size in sizes]
     lengths = lengths.reshape([-1, *(1 for _ in between), 1])
     return np.broadcast_to(lengths, [len(lengths), *between, 1])
 
 
-# What ids of a mask (True for pieces, False for padding) are, by name.
+# Builders of inputs from a mask (True for tokens, False for padding).
 _IDS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
     "input_ids": lambda mask, vocab_size: (
         mask * (np.arange(mask.size).reshape(mask.shape) % vocab_size)
@@ -197,7 +196,7 @@ _IDS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
 
 
 def _try(folder: str, requests: Sequence[Request]) -> None:
-    """Asks the SavedModel all, as TensorFlow Serving will."""
+    """Runs all requests, as TensorFlow Serving will."""
     with phases.lasting("Trying the warm-up requests"):
         loaded = tf.saved_model.load(folder)
         for name, inputs in requests:

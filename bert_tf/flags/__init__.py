@@ -1,1 +1,1 @@
-"""Flags: how scripts define, read, explain and keep them."""
+"""Defines, parses, documents and records the flags of scripts."""

@@ -1,7 +1,7 @@
-"""Flags that say what a classifier learns from: a task, or the user's files.
+"""Flags for a classifier's training data: a task, or the user's files.
 
 A script adopts them with `flags.adopt_module_key_flags(classification_flags)`;
-`setup.classification`, which is called from `main`, makes a task of them.
+`setup.classification`, called from `main`, builds a task from them.
 """
 
 from bert_tf import options
@@ -10,7 +10,7 @@ from bert_tf.flags import shared
 
 _DATA = flag_sections.Section("Data")
 _TRAINING = flag_sections.Section("Training", only_with="do_train")
-# What only files of the user's own need to be told.
+# Conditions of flags that apply only to the user's own files.
 _OWN_FILES = ("train_file", "dev_file", "test_file")
 
 TASK_NAME = shared.task_name(_DATA)
@@ -79,7 +79,7 @@ REGRESSION = _DATA.boolean(
     only_with=_OWN_FILES,
 )
 
-# ---- How texts and labels are taken -----------------------------------------
+# ---- How texts and labels are used ------------------------------------------
 
 CLASS_WEIGHTS = _TRAINING.words(
     "class_weights",

@@ -1,7 +1,7 @@
-"""How every script starts and ends: flags, log lines, one-line errors.
+"""Startup and exit of every script: flags, logging, one-line errors.
 
-A script defines its flags, calls `start(__name__)`, then imports what takes
-seconds, and ends with `run(main)`.
+A script defines its flags, calls `start(__name__)`, then imports slow modules,
+and ends with `run(main)`.
 """
 
 import contextlib
@@ -43,18 +43,18 @@ def start(
     later: Sequence[str] = (),
     unsupported: Collection[str] = (),
 ) -> None:
-    """Reads the flags of a script, before it imports what takes seconds.
+    """Parses the flags of a script, before it imports slow modules.
 
-    `--help` and mistakes end the process here.
+    `--help` and invalid flags end the process here.
 
     Args:
-        name: The script's `__name__`; nothing is done unless it is run.
-        always: Flags that count as true, whatever they are, where others
-            go with them.
-        later: Flags that say nothing unless they are given: the run finds out
-            what they are, and what goes with them.
+        name: The script's `__name__`; does nothing unless it is "__main__".
+        always: Flags that count as true in the conditions of other flags,
+            whatever their values.
+        later: Flags that the run determines itself if they are omitted;
+            conditions on them are not checked here.
         unsupported: Flags of other scripts that this one rejects. `--help`
-            leaves them out.
+            hides them.
     """
     global _rest, _unsupported
     if name != "__main__":
@@ -85,8 +85,8 @@ def start(
     for sentence in not_used:
         logging.warning("%s", sentence)
     _use_tensorflow_in_keras()
-    # Keras imports matplotlib, which ends where it lacks what this names. We
-    # open no windows.
+    # Keras imports matplotlib, which fails if the backend that this specifies
+    # is not installed. We open no windows.
     os.environ["MPLBACKEND"] = "agg"
     if flags.FLAGS.verbosity > logging.INFO:
         os.environ["TF_CPP_MIN_LOG_LEVEL"] = "0"
@@ -96,7 +96,7 @@ def start(
         quiet.begin()
     compile_cache.use()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        # Nothing is done yet that would have to be undone.
+        # Nothing has been done yet that would need cleanup.
         signal.signal(signal.SIGINT, lambda *_: os._exit(128 + signal.SIGINT))
 
 
@@ -104,14 +104,15 @@ _closed: set[str] = set()
 
 
 def was_closed(name: str) -> bool:
-    """Whether whoever started us had closed "stdin", "stdout" or "stderr"."""
+    """Whether "stdin", "stdout" or "stderr" was closed at startup."""
     return name in _closed
 
 
 def _open_what_is_closed() -> None:
-    """Opens standard input and outputs that whoever started us has closed.
+    """Opens standard streams that were closed at startup.
 
-    Else the next files have their numbers, and get what is printed.
+    Otherwise the next files to be opened would get their numbers, and printed
+    output would be written to them.
     """
     for number, name, mode in (
         (0, "stdin", "r"),
@@ -132,13 +133,13 @@ def _open_what_is_closed() -> None:
 
 
 def _end(message: str) -> None:
-    """Ends the script with one line."""
+    """Exits the script with a one-line error."""
     print(f"error: {' '.join(message.split())}", file=sys.stderr)
     sys.exit(1)
 
 
 class _Help(flags.BooleanFlag):
-    """Shows help, and ends the script."""
+    """A flag that prints help and exits."""
 
     def __init__(self, name: str, text: str, full: bool):
         super().__init__(name, False, text, allow_override=True)
@@ -158,7 +159,7 @@ class _Help(flags.BooleanFlag):
 
 
 def _parse() -> list[str]:
-    """Reads the command line; InputError for what is no flag of ours."""
+    """Parses the command line; InputError for unknown flags."""
     app.define_help_flags()
     for name, full in (
         ("help", False),
@@ -191,7 +192,7 @@ def _parse() -> list[str]:
 
 
 def _of_flagfile(problem: object) -> InputError:
-    """Returns the error of a flagfile that can't be read."""
+    """Returns the error for a flagfile that can't be read."""
     names = [x for x in sys.argv if x.lstrip("-").startswith("flagfile")]
     way_out = "Give a text with a flag a line."
     if any("=configs/" in name for name in names):
@@ -206,8 +207,8 @@ def _of_flagfile(problem: object) -> InputError:
 
 
 def _of_flag(message: str) -> str:
-    """Returns absl's message about a value as ours would be."""
-    # Ours say it all themselves.
+    """Converts absl's message about a value to our format."""
+    # Our own messages are already complete.
     ours = re.match(r"flag --(\w+)=.*?: (--\1 must be .*)", message, re.DOTALL)
     if ours:
         return ours[2]
@@ -221,7 +222,7 @@ def _of_flag(message: str) -> str:
 
 
 def _check_required() -> None:
-    """Raises InputError unless all flags are there that a run needs."""
+    """Raises InputError if a required flag is missing."""
     own = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
     missing = []
     for flag in own:
@@ -237,7 +238,7 @@ def _check_required() -> None:
 
 
 def _check_tensorflow() -> None:
-    """Raises InputError where TensorFlow, which nearly all need, is missing."""
+    """Raises InputError if TensorFlow is missing, which most scripts need."""
     if importlib.util.find_spec("tensorflow") is None:
         raise InputError(
             "TensorFlow is not installed for this Python. In a clone: make "
@@ -263,14 +264,14 @@ def _use_tensorflow_in_keras() -> None:
 def run(main: Callable[[list[str]], Any]) -> None:
     """Runs a script's `main`; the last line of every script.
 
-    A user's mistake ends in one line on stderr and exit code 1. An error that
-    we did not foresee keeps its traceback.
+    A user error ends with one line on stderr and exit code 1. An unexpected
+    error keeps its traceback.
     """
     global _rest
     if _rest is None:
         start("__main__")
     rest, _rest = _rest, None
-    # While TensorFlow looks for devices it tells more of itself.
+    # TensorFlow logs more about itself while it looks for devices.
     if "tensorflow" in sys.modules:
         sys.modules["tensorflow"].config.list_physical_devices()
     quiet.end()
@@ -283,7 +284,7 @@ def run(main: Callable[[list[str]], Any]) -> None:
             output_paths.check_remote(flags.FLAGS, of_runs=False)
             return main(argv)
         except KeyboardInterrupt:
-            # Another one ends this at once, without a word of Python's.
+            # A second Ctrl-C exits at once, without a Python traceback.
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             return 128 + signal.SIGINT
         except Exception as error:
@@ -303,18 +304,17 @@ _AT_END = contextlib.ExitStack()
 
 
 def at_end(function: Callable[[], None]) -> None:
-    """Calls a function when the script ends, by an error or signal as well."""
+    """Registers a function to call when the script ends, even by an error."""
     _AT_END.callback(function)
 
 
 def unwind_at_signals() -> None:
-    """Lets SIGTERM end the script as Ctrl-C does: what is half-written goes.
+    """Makes SIGTERM and SIGHUP end the script as Ctrl-C does, with cleanup.
 
-    So does a terminal that is closed. For scripts whose work is lost anyway;
-    training saves instead.
+    For scripts whose unfinished work is lost anyway; training saves instead.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    # As nohup leaves it.
+    # nohup ignores it, and so do we then.
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         signal.signal(signal.SIGHUP, _end_without_terminal)
 
@@ -325,12 +325,12 @@ def _end_without_terminal(*_: Any) -> None:
 
 
 def _nobody_reads() -> bool:
-    """Whether who read our output has had enough, as `head` has."""
+    """Whether the reader of our output has closed it, as `head` does."""
     poll = select.poll()
     poll.register(sys.stdout, 0)
     if not poll.poll(0):
         return False
-    # What is still to be written, also at the exit, goes nowhere.
+    # Remaining output, including that at exit, is discarded.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return True
 

@@ -1,22 +1,23 @@
-"""Keeps what XLA compiles for GPUs, so that the next start takes seconds."""
+"""Caches programs compiled by XLA for GPUs, to start later runs faster."""
 
 import os
 import pathlib
 import shutil
 
 _FLAGS = "TF_XLA_FLAGS"
-# A program of BERT-Large takes some tens of megabytes. A write that fails would
-# end the run.
+# A program of BERT-Large takes some tens of megabytes. A failed write would end
+# the run.
 _ROOM = 2**30
-# Of NVIDIA, of AMD, of either under WSL2.
+# NVIDIA, AMD, and either of them under WSL2.
 _GPUS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 
 
 def use() -> None:
-    """Lets XLA keep compiled programs in the user's cache folder.
+    """Lets XLA store compiled programs in the user's cache folder.
 
-    TensorFlow reads the setting when it starts. Whoever has set one keeps it.
-    Programs for CPUs are not kept: XLA doubts those of its own machine.
+    TensorFlow reads the setting when it starts. A setting of the user is kept.
+    Programs for CPUs are not cached: XLA does not trust them even on the same
+    machine.
     """
     given = os.environ.get(_FLAGS, "")
     if "persistent_cache" in given or not any(map(os.path.exists, _GPUS)):
@@ -32,7 +33,7 @@ def use() -> None:
 
 
 def _has_room(folder: pathlib.Path) -> bool:
-    """Makes the folder, and returns whether programs can be kept there."""
+    """Creates the folder, and returns whether it has room for programs."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(folder).free

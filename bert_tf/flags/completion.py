@@ -1,6 +1,7 @@
-"""Shell scripts that complete the command `bert-tf`: its scripts, their flags.
+"""Generates shell scripts that complete the command `bert-tf`.
 
-A shell script holds all words, so completing runs no Python.
+A shell script contains all script and flag names, so completion does not start
+Python.
 """
 
 import dataclasses
@@ -21,13 +22,13 @@ from absl import flags
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """A flag.
+    """A flag to complete.
 
     Attributes:
         name: As typed, such as --seed.
         text: The first sentence of its help.
         takes_value: Whether "=" follows the name.
-        values: Words that the value can be; none where it can be any.
+        values: Possible values; empty if any value is possible.
         is_path: Whether the value is a path.
     """
 
@@ -38,7 +39,7 @@ class Option:
     is_path: bool = False
 
 
-# Script or other word after bert-tf -> what can follow.
+# Script name or other word after bert-tf -> the words that can follow.
 Commands: TypeAlias = Mapping[str, Sequence[Option]]
 
 _OF_ALL_SCRIPTS = (
@@ -48,13 +49,13 @@ _OF_ALL_SCRIPTS = (
 )
 
 
-# ---- The words --------------------------------------------------------------
+# ---- Options ----------------------------------------------------------------
 
 
 def of_scripts(paths: Iterable[pathlib.Path]) -> dict[str, list[Option]]:
-    """Returns the flags of scripts by the name of the script."""
+    """Returns the flags of scripts, by script name."""
     texts = [str(path) for path in paths]
-    # A process can define flags once.
+    # Flags can be defined only once per process.
     with multiprocessing.get_context("fork").Pool(maxtasksperchild=1) as pool:
         found = pool.map(_options, texts, chunksize=1)
     names = (pathlib.Path(text).stem for text in texts)
@@ -62,11 +63,11 @@ def of_scripts(paths: Iterable[pathlib.Path]) -> dict[str, list[Option]]:
 
 
 class _FlagsAreDefinedError(Exception):
-    """Raised where a script would parse its flags."""
+    """Raised when a script would parse its flags."""
 
 
 def _options(path: str) -> list[Option]:
-    """Returns the flags that a script defines, in a separate process."""
+    """Returns the flags that a script defines, using a separate process."""
     left_out: list[str] = []
 
     def stop(_: str, unsupported: Collection[str] = (), **__: object) -> None:
@@ -92,7 +93,7 @@ def _option(flag: flags.Flag) -> Option | None:
     if about and isinstance(flag.parser, flag_values.OneOf):
         values = tuple(about.kind.split("|"))
     sentence = re.split(r"[.:;](?:\s|$)", flag.help.strip())[0]
-    # Without what a shell may take for its own.
+    # Removes characters with a special meaning in shells.
     text = re.sub(r"[^\w ,./()-]", "", " ".join(sentence.split()))
     is_path = bool(about and about.role)
     return Option(f"--{flag.name}", text, values=values, is_path=is_path)
@@ -135,7 +136,7 @@ complete -F _bert_tf bert-tf
 
 
 def bash(commands: Commands) -> str:
-    """Returns the script for bash."""
+    """Returns the completion script for bash."""
     by_words: dict[str, list[str]] = {}
     lines = []
     for command, options in commands.items():
@@ -184,7 +185,7 @@ fi
 
 
 def zsh(commands: Commands) -> str:
-    """Returns the script for zsh."""
+    """Returns the completion script for zsh."""
 
     def spec(option: Option) -> str:
         if not option.takes_value:
@@ -214,7 +215,7 @@ complete -c bert-tf -f
 
 
 def fish(commands: Commands) -> str:
-    """Returns the script for fish."""
+    """Returns the completion script for fish."""
     lines = [
         f"complete -c bert-tf -n __fish_use_subcommand -a {command}"
         for command in commands

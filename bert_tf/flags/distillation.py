@@ -1,4 +1,4 @@
-"""Flags of a teacher, which the training scripts share.
+"""Flags of a teacher, shared by the training scripts.
 
 A script adopts them with `flags.adopt_module_key_flags(distillation_flags)`;
 `setup.distillation` opens the teacher in `main`.
@@ -11,7 +11,7 @@ _TEACHER = flag_sections.Section("Distillation", only_with="do_train")
 _LEARNING = flag_sections.Section(
     "Distillation", only_with=("teacher", "!do_train"), harmless=False
 )
-# Those of --distillation's kinds that compare logits; without it they are.
+# Condition of the kinds of --distillation that compare logits (the default).
 BY_LOGITS = ("distillation=logits", "!distillation")
 
 TEACHER = _TEACHER.input_path(
@@ -20,7 +20,7 @@ TEACHER = _TEACHER.input_path(
     "same vocabulary.",
     holds=flag_sections.MODEL,
 )
-# No defaults: what is not given is not kept, and runs of before go on.
+# No defaults: omitted flags are not recorded, so earlier runs can resume.
 DISTILLATION = _LEARNING.choice(
     "distillation",
     None,
@@ -56,7 +56,7 @@ RELATION_HEADS = _LEARNING.integer(
     only_with="distillation=minilm",
 )
 
-# What a run in progress can't change.
+# Flags that a run in progress can't change.
 IDENTITY = (
     TEACHER.name,
     DISTILLATION.name,

@@ -1,28 +1,28 @@
-"""Which errors end a script in one line, and what the line says."""
+"""Decides which errors end a script in one line, and formats the line."""
 
 import re
 import sys
 
 from bert_tf.errors import InputError
 
-# TensorFlow's own file errors say all in one line, as OSError does. By name:
-# scripts that do without TensorFlow start in a tenth of the time.
+# TensorFlow's file errors have one-line messages, as OSError does. Listed by
+# name: scripts that do not import TensorFlow start ten times as fast.
 _TENSORFLOWS_FILE_ERRORS = (
     "NotFoundError",
     "PermissionDeniedError",
     "FailedPreconditionError",
     "ResourceExhaustedError",
-    "UnimplementedError",  # a path such as s3://, without its plugin
+    "UnimplementedError",  # a path such as s3:// without its plugin
     "UnauthenticatedError",
-    "UnavailableError",  # a bucket, or the network to it
+    "UnavailableError",  # a bucket, or the network connection to it
 )
 
-# TensorFlow's message has it behind the names of all functions on the way. An
-# error of the same kind as that of a full disk.
+# TensorFlow's message, which comes after the names of all functions on the
+# stack. The error type is the same as for a full disk.
 _OUT_OF_MEMORY = re.compile(
     r"OOM when allocating[^\n]*|failed to allocate memory[^\n]*", re.IGNORECASE
 )
-# What TensorFlow puts around a message: who called, on what.
+# Parts that TensorFlow adds to a message: the caller and the op.
 _OF_NO_USE = re.compile(r"\{\{[^}]*\}\}|\s*\[Op:\w+\](?: name: \S*)?")
 _NO_FILE_SYSTEM = re.compile(
     r"File system scheme '(\w+)' not implemented \(file: '(.*)'\)"
@@ -30,7 +30,7 @@ _NO_FILE_SYSTEM = re.compile(
 
 
 def is_foreseen(error: BaseException) -> bool:
-    """Whether the error is the user's to mend, or of the file system."""
+    """Whether the user can fix the error, or the file system caused it."""
     return isinstance(error, (InputError, OSError, *_tensorflows_errors()))
 
 
@@ -42,8 +42,8 @@ def _tensorflows_errors() -> tuple[type, ...]:
 
 
 def of(error: BaseException) -> str:
-    """Returns the line for an error."""
-    # TensorFlow's errors are long; they have the message by itself.
+    """Returns the error message as one line."""
+    # TensorFlow's errors are long; this attribute has only the message.
     text = getattr(error, "message", None) or str(error)
     out_of_memory = _OUT_OF_MEMORY.search(text)
     if out_of_memory:

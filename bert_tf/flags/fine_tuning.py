@@ -1,7 +1,7 @@
-"""Flags that the fine-tuning scripts share: the model, the run, its batches.
+"""Flags shared by the fine-tuning scripts: model, run and batches.
 
 A script adopts them with `flags.adopt_module_key_flags(fine_tuning_flags)`;
-`setup.fine_tuning` does what they say. They are read in `main` only.
+`setup.fine_tuning` implements them. They are read in `main` only.
 """
 
 from bert_tf import options
@@ -12,7 +12,7 @@ _MODEL = flag_sections.Section("Model")
 _NEW_MODEL = flag_sections.Section("Model", only_with="do_train")
 _WORK = flag_sections.Section("What to do")
 _TRAINING = flag_sections.Section("Training", only_with="do_train")
-# A teacher is asked in batches of evaluation, too.
+# A teacher's logits are also computed in evaluation batches.
 _EVALUATION = flag_sections.Section(
     "Evaluation", only_with=("do_eval", "teacher")
 )

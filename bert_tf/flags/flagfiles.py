@@ -1,4 +1,4 @@
-"""The flags of a run, kept as a flagfile that repeats it."""
+"""Writes the flags of a run to a flagfile, and compares runs by it."""
 
 import datetime
 import os
@@ -29,19 +29,19 @@ def write_flagfile(path: str) -> None:
     files.write_lines(path, lines)
 
 
-# Where they are not given, the manifest of the records says the same.
+# If omitted, their values come from the manifest of the records.
 _TOLD_BY_RECORDS = ("max_seq_length", "max_predictions_per_seq")
 
 
 def check_same_run(
     path: str, identity: Iterable[str], tells: bool = True
 ) -> None:
-    """Compares the flags with those of the run that the folder holds.
+    """Compares the flags with those of the run in a folder.
 
     Args:
-        path: the run's flags.txt; nothing is checked if there is none.
-        identity: names of flags that can't change while a run goes on.
-        tells: whether a change of any other is logged.
+        path: The run's flags.txt; nothing is checked if it does not exist.
+        identity: Names of flags that can't change when a run resumes.
+        tells: Whether changes of other flags are logged.
     """
     if not epath.Path(path).exists():
         return
@@ -58,19 +58,19 @@ def check_same_run(
             "Choose another output_dir, or remove this one to start again; or "
             "give what it had, to go on."
         )
-    # Of the checks that were made before, the run itself tells nothing.
+    # A run must not report that an earlier command only checked it.
     changed.pop("check_only", None)
     for change in changed.values() if tells else ():
         logging.warning("Going on with another flag: %s", change)
 
 
 def changes(before: Mapping[str, str]) -> dict[str, str]:
-    """Says of each flag that is not what it was, what it was and is.
+    """Describes each flag that changed, with its old and new value.
 
-    A flag that the run did not have yet, and that is as by default, is not new.
+    A flag that is missing in the run and has its default value is unchanged.
 
     Args:
-        before: the flags of a run, from `read_flagfile`.
+        before: The flags of a run, from `read_flagfile`.
     """
     now = _values()
     return {
@@ -82,19 +82,19 @@ def changes(before: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_default(flag: flags.Flag) -> bool:
-    """Whether a flag is as by default, where None is false of booleans."""
+    """Whether a flag has its default; None equals false for booleans."""
     is_false = flag.boolean and not flag.value
     return bool(is_false or flag.value == flag.default)
 
 
 def told(names: Iterable[str]) -> dict[str, str]:
-    """Returns name -> text of those of the script's flags that have a value."""
+    """Returns the values, as text, of the given flags that are set."""
     values = _values()
     return {name: values[name] for name in names if name in values}
 
 
 def values_of(*modules: types.ModuleType) -> dict[str, str]:
-    """Name -> text of the modules' flags that have a value."""
+    """Returns the values, as text, of the modules' flags that are set."""
     return {
         name: text
         for module in modules
@@ -103,13 +103,13 @@ def values_of(*modules: types.ModuleType) -> dict[str, str]:
 
 
 def _values(module: str | None = None) -> dict[str, str]:
-    """Name -> text of a module's own flags, by default the script's."""
+    """Returns the values of a module's flags, by default the script's."""
     own = flags.FLAGS.get_key_flags_for_module(module or sys.argv[0])
     return {f.name: _text(f) for f in own if _is_said(f)}
 
 
 def _is_said(flag: flags.Flag) -> bool:
-    """Whether a flag has a value that no other name of it tells as well."""
+    """Whether a flag has a value and is not an alias."""
     about = flag_sections.about(flag)
     return flag.value is not None and not (about and about.alias)
 

@@ -1,4 +1,4 @@
-"""What `--help` prints: purpose, example, and the flags in their sections."""
+"""Formats `--help`: purpose, example, and flags in sections."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from bert_tf.flags import sections as flag_sections
 
 from absl import flags
 
-# In this order; a section that is not named here comes last.
+# In display order; sections that are not listed come last.
 _TITLES = (
     "Required",
     "What to do",
@@ -29,41 +29,41 @@ _TITLES = (
 _WIDEST = 100
 _INDENT = 6
 
-# What was typed before the script's name, where not its path was.
+# The command that launched the script, if not its path.
 _launcher: str | None = None
 
 
 def launch_with(launcher: str | None) -> None:
-    """Says that scripts are run by another command, such as `bert-tf`."""
+    """Sets the command that runs scripts, such as `bert-tf`."""
     global _launcher
     _launcher = launcher
 
 
 def name() -> str:
-    """Returns what the script that is run is called: run_classifier.py."""
+    """Returns the name of the current script: run_classifier.py."""
     script = os.path.basename(sys.argv[0])
     return script.removesuffix(".py") if _launcher else script
 
 
 def command() -> str:
-    """Returns what runs the script again: python run_classifier.py."""
+    """Returns the command that runs the script: python run_classifier.py."""
     return f"{_launcher or 'python'} {name()}"
 
 
 def _as_typed(text: str) -> str:
-    """Returns a text whose commands are those of who reads it."""
+    """Rewrites the commands in a text to use the current launcher."""
     if not _launcher:
         return text
     return re.sub(r"\bpython (\w+)\.py\b", rf"{_launcher} \1", text)
 
 
 def page(purpose: str, own: Iterable[flags.Flag], full: bool) -> str:
-    """Returns the help of the script that is run.
+    """Returns the help of the current script.
 
     Args:
-        purpose: Its docstring.
-        own: Its flags.
-        full: Whether rare flags are shown.
+        purpose: The script's docstring.
+        own: The script's flags.
+        full: Whether to show rare flags.
     """
     width = min(shutil.get_terminal_size((80, 24)).columns, _WIDEST)
     sections: dict[str, list[str]] = {title: [] for title in _TITLES}
@@ -92,11 +92,11 @@ def page(purpose: str, own: Iterable[flags.Flag], full: bool) -> str:
 
 
 def _entry(flag: flags.Flag, about: flag_sections.About, width: int) -> str:
-    """Returns a flag's lines: how it is given, what it says, its default."""
+    """Returns a flag's lines: syntax, description and default."""
     head = f"  --{flag.name}" + f"={about.kind}" * bool(about.kind)
     if flag.boolean:
         head = f"  --{flag.name}=true|false"
-    # A choice of many words goes into the text.
+    # A long list of choices is moved into the text.
     text = flag.help.strip()
     if len(head) > width:
         head = f"  --{flag.name}=NAME"

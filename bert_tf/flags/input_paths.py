@@ -1,4 +1,4 @@
-"""No output destroys an input: whether a path to write is one that is read."""
+"""Protects inputs: checks that no output path is also read."""
 
 import fnmatch
 import glob
@@ -11,7 +11,7 @@ from bert_tf.storage import file_systems
 
 from absl import flags
 
-# Folders in that of a model, which are read with it.
+# Subfolders of a model that are read along with it.
 _PARTS_OF_MODELS = ("variables", "assets", "best", "1_Pooling")
 
 
@@ -24,10 +24,10 @@ def check_no_input(
     """Raises InputError if an output is an input, or a part of one.
 
     Args:
-        name: Of the flag that names the output.
-        path: What is written.
-        inputs: What the command reads.
-        output: What is known of the output.
+        name: Name of the output's flag.
+        path: Path of the output.
+        inputs: Input flags of the command, with their paths.
+        output: Properties of the output.
     """
     is_whole = output.holds == flag_sections.NEW_FOLDER
     own = [path]
@@ -53,7 +53,7 @@ def check_no_input(
 
 
 def _lies_in(path: str, folder: str) -> bool:
-    """Whether a path is that of a folder that is there, or lies in it."""
+    """Whether a path is an existing folder, or is in it."""
     if file_systems.is_remote(folder):
         return f"{path}/".startswith(folder.rstrip("/") + "/")
     if file_systems.is_remote(path) or not os.path.isdir(folder):
@@ -63,14 +63,14 @@ def _lies_in(path: str, folder: str) -> bool:
 
 
 def _is_matched(path: str, pattern: str) -> bool:
-    """Whether a glob matches a path, be there a file or not."""
+    """Whether a glob matches a path, even if there is no such file."""
     if not set("*?[") & set(pattern) or os.path.exists(pattern):
         return False
     parts, patterns = (
         (x if file_systems.is_remote(x) else os.path.abspath(x)).split("/")
         for x in (path, pattern)
     )
-    if "**" in patterns:  # Any folders: what is before it, and the name.
+    if "**" in patterns:  # Any folders: compares the start and the name.
         before = patterns.index("**")
         parts = [*parts[:before], parts[-1]]
         patterns = [*patterns[:before], patterns[-1]]
@@ -83,11 +83,11 @@ def _is_same(path: str, pattern: str, is_model: bool) -> bool:
     """Whether writing to a path would change an input.
 
     Args:
-        path: What is written, a file or a folder.
-        pattern: What is read: a file, a glob, a folder or, of a model, the
-            prefix of a checkpoint.
-        is_model: Whether the whole folder of a model may be written to: a run
-            goes on in its own.
+        path: The file or folder to be written.
+        pattern: The input: a file, a glob, a folder or, for a model, the prefix
+            of a checkpoint.
+        is_model: Whether it is allowed to write to the folder of a model, as a
+            run that resumes does.
     """
     if file_systems.is_remote(path) or file_systems.is_remote(pattern):
         path, pattern = path.rstrip("/"), pattern.rstrip("/")
@@ -95,7 +95,7 @@ def _is_same(path: str, pattern: str, is_model: bool) -> bool:
     if not os.path.exists(path):
         return False
     if os.path.isdir(path):
-        # A run's folder is what an earlier run left, and goes on from.
+        # An earlier run wrote this folder, and this run may resume it.
         return not is_model and is_same_file(path, pattern)
     if os.path.isdir(pattern):
         folder = os.path.dirname(path) or "."
@@ -110,7 +110,7 @@ def _is_same(path: str, pattern: str, is_model: bool) -> bool:
 
 
 def is_same_file(left: str, right: str) -> bool:
-    """Whether two paths are one file, also by links."""
+    """Whether two paths refer to one file, including links."""
     return (
         os.path.exists(left)
         and os.path.exists(right)

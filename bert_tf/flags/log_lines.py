@@ -1,4 +1,4 @@
-"""How the lines of a script's log look, and which there are."""
+"""Formats and filters the log lines of scripts."""
 
 import logging as python_logging
 import os
@@ -10,7 +10,7 @@ from absl import flags, logging
 
 
 def is_worth_a_line(record: python_logging.LogRecord) -> bool:
-    """Whether a line is ours, or one of TensorFlow's that was asked for."""
+    """Whether a line is ours, or from TensorFlow at the requested level."""
     is_ours = f"{os.sep}tensorflow{os.sep}" not in record.pathname
     if is_ours or record.levelno >= python_logging.ERROR:
         return True
@@ -18,9 +18,9 @@ def is_worth_a_line(record: python_logging.LogRecord) -> bool:
 
 
 class Formatter(python_logging.Formatter):
-    """The time, the level if it is more than a note, and the message.
+    """Formats lines as time, level (if above info) and message.
 
-    Long lines are broken between words, and go on under their beginning.
+    Long lines are wrapped at spaces and indented.
     """
 
     def __init__(self):
@@ -40,7 +40,7 @@ class Formatter(python_logging.Formatter):
 
 
 def _broken(line: str, indent: str, width: int) -> list[str]:
-    """Breaks a line between words, where it can."""
+    """Wraps a line at spaces."""
     return textwrap.wrap(
         line,
         width,

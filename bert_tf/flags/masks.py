@@ -1,6 +1,6 @@
-"""Flags of which words are masked, when records are made.
+"""Flags for selecting the words to mask when records are created.
 
-Names of ALBERT's script for what it has are understood, too.
+The names of ALBERT's script are accepted as aliases.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from bert_tf.flags import sections as flag_sections
 
 from absl import flags
 
-# More than anyone needs; far beyond, there is no end of the work.
+# More than anyone needs; much larger values would never finish.
 _MOST_WORDS = 100
 
 _MASKS = flag_sections.Section("Masks", only_with="!show")
@@ -89,7 +89,7 @@ RANDOM_SHARE = _MASKS.number(
 
 
 def policy() -> str:
-    """Returns what is masked as one."""
+    """Returns the masking policy."""
     given = MASKING.value
     if NGRAM.value is not None:
         if given not in (None, "ngram"):
@@ -100,7 +100,7 @@ def policy() -> str:
         given = "ngram"
     whole_words = flags.FLAGS[DO_WHOLE_WORD_MASK.name]
     if given == "ngram":
-        # The original has n-grams of pieces, too, for who asks for them so.
+        # In the original, this flag explicitly requests n-grams of tokens.
         if whole_words.present and not whole_words.value:
             raise InputError(
                 "N-grams are of whole words: leave --do_whole_word_mask out. "
@@ -118,7 +118,7 @@ def policy() -> str:
 
 
 def settings() -> dict[str, Any]:
-    """Returns what settings of data creation say of masks, by field."""
+    """Returns the fields of the data creation settings that concern masks."""
     if DO_PERMUTATION.value:
         raise InputError(
             "--do_permutation, by which ALBERT's script shuffles some of the "
@@ -139,7 +139,7 @@ def settings() -> dict[str, Any]:
 
 
 def words() -> dict[str, Any]:
-    """Returns where words of several tokens are told, by field of a job."""
+    """Returns the fields of a job that define words of several tokens."""
     word_list, segmenter = WORD_LIST.value or "", SEGMENTER.value or ""
     if word_list and segmenter:
         raise InputError(

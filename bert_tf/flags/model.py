@@ -1,8 +1,8 @@
-"""Flags that say which model is to be served, and what it was trained with.
+"""Flags that specify the model to serve, and its settings from training.
 
 A script adopts them with `flags.adopt_module_key_flags(model_flags)`;
-`setup.model.load`, which is called from `main`, reads them. What a run's
-folder tells need not be said again.
+`setup.model.load`, called from `main`, reads them. Settings that are stored in
+a run's folder can be omitted.
 """
 
 from bert_tf import options
@@ -11,7 +11,7 @@ from bert_tf.flags import shared
 from bert_tf.tasks.classification import glue
 from bert_tf.tasks.tagging import schemes
 
-# Of run_prediction.py: a SavedModel keeps what it was exported with.
+# For run_prediction.py: a SavedModel contains its export settings.
 _NO_EXPORT = "!saved_model"
 _MODEL = flag_sections.Section("Model")
 _OF_MODEL = flag_sections.Section("Model", only_with=_NO_EXPORT, harmless=False)
@@ -75,7 +75,7 @@ MAX_SEQ_LENGTH = shared.max_seq_length(
     least=4,
 )
 
-# ---- What its head needs ----------------------------------------------------
+# ---- Settings of its head ---------------------------------------------------
 
 TASK_NAME = _HEADS["classification"].string(
     "task_name",

@@ -1,7 +1,7 @@
-"""Flags of the optimizer and its schedule, which the training scripts share.
+"""Flags of the optimizer and its schedule, shared by the training scripts.
 
 A script adopts them with `flags.adopt_module_key_flags(optimization_flags)`;
-`setup.run.recipe` makes a recipe of them in `main`.
+`setup.run.recipe` converts them to a recipe in `main`.
 """
 
 from bert_tf import options

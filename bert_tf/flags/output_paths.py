@@ -1,8 +1,8 @@
-"""No output destroys an input, or what is not ours: one rule for all scripts.
+"""Protects inputs and other files from outputs, for all scripts.
 
-A path to write is refused if the same command reads it, and if something lies
-there that the script did not write; `--overwrite`, where a script has it,
-allows to replace the latter.
+An output path is rejected if the same command reads it, or if it exists and the
+script did not create it. `--overwrite`, in scripts that have it, allows the
+latter.
 """
 
 import os
@@ -16,26 +16,26 @@ from bert_tf.storage import file_systems, written_files
 from absl import flags
 from etils import epath
 
-# Of buckets, some with a plug-in.
+# Schemes of buckets; some need a plugin.
 _SCHEMES = ("gs", "s3", "az", "hf")
 
 
 def check_local(known: flags.FlagValues) -> None:
-    """Looks at all outputs that the flags name, but those in buckets.
+    """Checks all outputs that the flags specify, except those in buckets.
 
     Args:
         known: All flags, parsed.
 
     Raises:
-        InputError: One of them is an input, holds something else, or can't be
-            written. Names both flags.
+        InputError: An output is also an input, exists already, or can't be
+            written. The message names both flags.
     """
     _check(known, lambda path, _: not file_systems.is_remote(path))
     _check_apart(known)
 
 
 def _check_apart(known: flags.FlagValues) -> None:
-    """Raises InputError if two flags name one output, or one inside another."""
+    """Raises InputError if two outputs are equal, or one contains the other."""
     before: dict[str, tuple[str, str]] = {}
     apart = (flag_sections.FILE, flag_sections.NEW_FOLDER)
     for flag, path in _given(known, flag_sections.OUTPUT):
@@ -56,11 +56,11 @@ def _check_apart(known: flags.FlagValues) -> None:
 
 
 def check_remote(known: flags.FlagValues, of_runs: bool) -> None:
-    """Looks at outputs in buckets as `check_local` does; needs TensorFlow.
+    """Checks outputs in buckets as `check_local` does; needs TensorFlow.
 
     Args:
         known: All flags, parsed.
-        of_runs: Whether to look at folders of runs, or at all others.
+        of_runs: Whether to check folders of runs, or all other outputs.
     """
 
     def is_asked_for(path, how):
@@ -97,7 +97,7 @@ def _check(
 
 
 def check_not_empty(known: flags.FlagValues) -> None:
-    """Raises InputError if a flag gives an empty path, or one in two lines."""
+    """Raises InputError if a flag has an empty path, or one in two lines."""
     for role in (flag_sections.INPUT, flag_sections.OUTPUT):
         for flag, path in _given(known, role):
             if not path.strip():
@@ -116,7 +116,7 @@ def check_not_empty(known: flags.FlagValues) -> None:
 
 
 def _check_spelling(flag: flags.Flag, path: str) -> None:
-    """Raises InputError for names that not all can keep or find."""
+    """Raises InputError for names that flags.txt or TensorFlow can't handle."""
     if "\n" in path or "\r" in path:
         raise InputError(
             f"--{flag.name} holds a line end, which flags.txt can't keep. "
@@ -134,9 +134,9 @@ def _check_spelling(flag: flags.Flag, path: str) -> None:
 
 
 def _check_scheme(flag: flags.Flag, path: str) -> None:
-    """Raises InputError for addresses of which nobody knows the files."""
+    """Raises InputError for addresses that are not file systems."""
     how = flag_sections.about(flag)
-    # Models come from elsewhere, too.
+    # Models may also be downloaded.
     is_model = how is not None and how.holds == flag_sections.MODEL
     scheme, is_address, _ = path.partition("://")
     if is_address and not is_model and scheme not in _SCHEMES:
@@ -149,7 +149,7 @@ def _check_scheme(flag: flags.Flag, path: str) -> None:
 def _given(
     known: flags.FlagValues, role: str
 ) -> Iterator[tuple[flags.Flag, str]]:
-    """Yields the paths that flags of a role name."""
+    """Yields the paths of flags with a role."""
     for name in sorted(known):
         flag = known[name]
         how = flag_sections.about(flag)
@@ -163,9 +163,9 @@ def _given(
 
 
 def _as_made(path: str) -> str:
-    """Returns where a path leads when its folders are made.
+    """Resolves a path as if its folders existed.
 
-    Before that, nothing is found by a `..` behind one that is not there.
+    Otherwise, a `..` after a missing folder cannot be resolved.
     """
     if file_systems.is_remote(path) or os.path.lexists(path):
         return path
@@ -176,14 +176,14 @@ def _as_made(path: str) -> str:
 
 
 def _check_file(name: str, path: str, overwrite: bool) -> None:
-    """Raises InputError if there is something at a path to write."""
+    """Raises InputError if the output file exists already."""
     place = epath.Path(path)
     if path.endswith("/") or place.is_dir():
         raise InputError(
             f"--{name} must name a file, and this is a folder. "
             f"Received: {name}={path}"
         )
-    # What mktemp made is empty, and meant for us; devices hold nothing.
+    # A file from mktemp is empty and meant to be written; devices are no files.
     is_file = file_systems.is_remote(path) or os.path.isfile(path)
     if place.exists() and is_file and place.stat().length and not overwrite:
         raise InputError(
@@ -193,7 +193,7 @@ def _check_file(name: str, path: str, overwrite: bool) -> None:
 
 
 def _check_writable(name: str, path: str) -> None:
-    """Raises InputError if nothing can be made at a path."""
+    """Raises InputError if nothing can be created at a path."""
     if file_systems.is_remote(path):
         return
     folder = os.path.abspath(path)
@@ -224,12 +224,12 @@ def _check_writable(name: str, path: str) -> None:
         )
 
 
-# What stands behind a name while what it names is written.
+# Added to the name of a file while it is being written.
 _ENDING = ".tmp"
 
 
 def _longest_name(folder: str) -> int:
-    """Returns how many bytes the name of a file or a folder may have."""
+    """Returns the max length of a file or folder name, in bytes."""
     try:
         return os.pathconf(folder, "PC_NAME_MAX") - len(_ENDING)
     except OSError:
@@ -240,7 +240,7 @@ def _longest_name(folder: str) -> int:
 
 
 def _check_no_file(name: str, path: str) -> None:
-    """Raises InputError if a file stands where a folder is to be."""
+    """Raises InputError if a file exists at the path of an output folder."""
     place = epath.Path(path)
     if place.exists() and not place.is_dir():
         raise InputError(
@@ -252,14 +252,14 @@ def _check_no_file(name: str, path: str) -> None:
 def _check_new_folder(
     name: str, path: str, own: Sequence[str], overwrite: bool
 ) -> None:
-    """Raises InputError unless a folder is new, empty or to be replaced.
+    """Raises InputError unless a folder is new, empty or replaceable.
 
     Args:
-        name: Of the flag.
-        path: Of the folder.
-        own: Patterns of what the script writes into it: only a folder of
-            nothing else is replaced.
-        overwrite: Whether it may be.
+        name: Name of the flag.
+        path: Path of the folder.
+        own: Patterns of the script's files: only a folder that has nothing else
+            is replaced.
+        overwrite: Whether it may be replaced.
     """
     place = epath.Path(path)
     if not place.exists():

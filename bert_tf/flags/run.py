@@ -1,7 +1,7 @@
-"""Flags that the training scripts share: where, how often, on what.
+"""Flags shared by the training scripts: paths, intervals and devices.
 
 A script adopts them with `flags.adopt_module_key_flags(run_flags)`;
-`setup.run` does what they say. They are read in `main` only.
+`setup.run` implements them. They are read in `main` only.
 """
 
 from bert_tf import options
@@ -18,7 +18,7 @@ _TPU = flag_sections.Section(
 )
 _ORIGINAL = flag_sections.Section("Flags of the original")
 
-# ---- From what, where to ----------------------------------------------------
+# ---- Inputs and outputs -----------------------------------------------------
 
 BERT_CONFIG_FILE = shared.bert_config_file(
     _MODEL,
@@ -59,7 +59,7 @@ CHECK_ONLY = _WORK.boolean(
     "Writes nothing to output_dir.",
 )
 
-# ---- How often --------------------------------------------------------------
+# ---- Intervals --------------------------------------------------------------
 
 SAVE_CHECKPOINTS_STEPS = _TRAINING.integer(
     "save_checkpoints_steps", 1000, "Steps between checkpoints.", least=1
@@ -103,7 +103,7 @@ PEAK_FLOPS = _TRAINING.number(
     rare=True,
 )
 
-# ---- On what ----------------------------------------------------------------
+# ---- Devices ----------------------------------------------------------------
 
 DISTRIBUTION_STRATEGY = _DEVICES.choice(
     "distribution_strategy",

@@ -1,4 +1,4 @@
-"""Whether a run may write into a folder, by what is there."""
+"""Checks whether a run may write into a folder, from its contents."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from bert_tf.storage import file_systems, kept_flags, written_files
 from absl import flags
 from etils import epath
 
-# What the first line of a flags.txt says.
+# The first line of a flags.txt.
 _COMMAND = re.compile(
     r"# (?:bert-tf |python -m bert_tf |python -m |python )(\S+)"
 )
@@ -27,14 +27,14 @@ def check(
 ) -> None:
     """Raises InputError unless a run may write into a folder.
 
-    It may be new, be empty, hold a run of the same script, or hold other files
-    than those that runs write.
+    The folder may be new or empty, have a run of the same script, or have only
+    files with other names than those of runs.
 
     Args:
-        name: Of the flag that names it.
-        folder: Its path.
-        inputs: What the command reads.
-        overwrite: Whether files may be replaced that are not of a run.
+        name: Name of the folder's flag.
+        folder: Path of the folder.
+        inputs: Input flags of the command, with their paths.
+        overwrite: Whether files that do not belong to a run may be replaced.
     """
     place = epath.Path(folder)
     if "[" in folder:
@@ -70,9 +70,9 @@ def check(
 
 
 def _check_kinds(name: str, place: epath.Path, names: Sequence[str]) -> None:
-    """Raises InputError if a folder stands where a run writes a file.
+    """Raises InputError if there is a folder where a run writes a file.
 
-    It would be found out when the run writes it: at its end.
+    Otherwise the run would fail at its end, when it writes the file.
     """
     if file_systems.is_remote(os.fspath(place)):
         return
@@ -100,7 +100,7 @@ def _check_not_read(
     """Raises InputError if the run would replace a file that it reads."""
     for flag, path in inputs:
         how = flag_sections.about(flag)
-        # A run goes on in its own folder, whose model it writes as it was.
+        # A run may read its own folder, whose model it rewrites unchanged.
         is_model = how is not None and how.holds == flag_sections.MODEL
         inside, file = os.path.split(path)
         if is_model or not written_files.matching(
@@ -119,7 +119,7 @@ def _check_not_read(
 
 
 def _is_run(names: Sequence[str]) -> bool:
-    """Whether a folder is that of a run, or of the original's, by names."""
+    """Whether file names belong to a run, or to a run of the original."""
     return bool(
         {kept_flags.FILE, "lock", "evaluation.lock", "results.jsonl"}
         & set(names)
@@ -132,7 +132,7 @@ def _check_same_script(name: str, place: epath.Path) -> None:
     file = place / kept_flags.FILE
     if not file.exists():
         return
-    # Who goes on with the run is told of what is no text.
+    # A file that is not text is reported later, when the run resumes.
     written = _COMMAND.match(file.read_bytes().decode(errors="replace"))
     theirs = _script(written[1]) if written else None
     ours = _script(sys.argv[0])
@@ -145,5 +145,5 @@ def _check_same_script(name: str, place: epath.Path) -> None:
 
 
 def _script(path: str) -> str:
-    """Returns a script's file name, also of a name that bert-tf takes."""
+    """Returns a script's file name, also for a command of bert-tf."""
     return f"{os.path.basename(path).removesuffix('.py')}.py"

@@ -1,7 +1,7 @@
 """Flags of a hyperparameter search.
 
 A script adopts them with `flags.adopt_module_key_flags(search_flags)`;
-`setup.search`, which is called from `main`, runs the search.
+`setup.search`, called from `main`, runs the search.
 """
 
 from bert_tf import options

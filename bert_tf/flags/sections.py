@@ -1,10 +1,10 @@
-"""Flags in sections: what `--help` shows together, and when a flag is used.
+"""Sections of flags: groups for `--help`, with conditions of use.
 
     _TRAINING = flag_sections.Section("Training", only_with="do_train")
     SEED = _TRAINING.integer("seed", 12345, "Of the data order.", above=-1)
 
-A flag that is given and that the run will not use is told by name, by
-`unused.check`. Values are checked while flags are read, before anything slow.
+`unused.check` reports flags that are set but not used by the run. Values are
+validated while flags are parsed, before anything slow.
 """
 
 import dataclasses
@@ -16,29 +16,29 @@ from bert_tf.flags import values as flag_values
 
 from absl import flags
 
-# absl then takes a flag for one of the module that calls a section.
+# Makes absl attribute flags to the module that calls a section.
 flags.disclaim_key_flags()
 
-# Of a path, what the script does with it.
+# Whether the script reads or writes a path.
 INPUT, OUTPUT = "input", "output"
-# What an output is: a file that must be new, a folder that must be, that of a
-# run, one that the script itself looks at; or what an input is: a model, beside
-# which a run may write.
+# Kinds of outputs: a new file, a new folder, the folder of a run, or a folder
+# that the script itself checks. Kind of inputs: a model, whose folder a run may
+# also write to.
 FILE, NEW_FOLDER, RUN, FOLDER = "file", "new folder", "run", "folder"
 MODEL = "model"
 
 
 @dataclasses.dataclass(frozen=True)
 class Condition:
-    """Without which a flag is not used.
+    """A condition under which a flag takes effect.
 
     Attributes:
-        terms: Any of these must hold: the name of a flag that is true or
-            given, `!name` of one that is not, or `name=value`.
-        is_harmless: Whether a flag that is not used for it is told of only,
-            and not refused. Flagfiles, and the original's commands, have
-            flags of what is not done this time; but one of another choice
-            was meant to change something.
+        terms: At least one of these must hold: the name of a flag that is true
+            or set, `!name` for a flag that is not, or `name=value`.
+        is_harmless: Whether a flag that has no effect is only logged, not
+            rejected. Flagfiles, and commands of the original, have flags of
+            actions that are not requested this time. In contrast, a flag of an
+            alternative choice was meant to change something.
     """
 
     terms: tuple[str, ...]
@@ -47,20 +47,20 @@ class Condition:
 
 @dataclasses.dataclass(frozen=True)
 class About:
-    """What is known of a flag beside absl's own.
+    """Properties of a flag in addition to absl's.
 
     Attributes:
-        section: Where `--help` shows it.
-        kind: What stands for its value in `--help`, such as FILE.
+        section: Section of `--help`.
+        kind: Placeholder of its value in `--help`, such as FILE.
         role: INPUT or OUTPUT for paths, else "".
-        holds: What is at a path: FILE, NEW_FOLDER, RUN, MODEL or, where the
-            script itself looks at it, "".
-        beside: Endings of other files that are written beside a FILE.
-        own: Patterns of what is written into a NEW_FOLDER; of a FOLDER names.
+        holds: What a path refers to: FILE, NEW_FOLDER, RUN, MODEL or, if the
+            script itself checks it, "".
+        beside: Extensions of other files that are written next to a FILE.
+        own: Patterns of files written into a NEW_FOLDER; names for a FOLDER.
         required: Whether a run needs it.
         rare: Whether only `--helpfull` shows it.
-        alias: Whether it is but another name of a flag.
-        only_with: All of these must hold, or the flag is not used.
+        alias: Whether it is another name of a flag.
+        only_with: Conditions that must all hold, or the flag has no effect.
     """
 
     section: str
@@ -76,7 +76,7 @@ class About:
 
 
 def about(flag: flags.Flag) -> About | None:
-    """Returns what is known of a flag; None of flags of other libraries."""
+    """Returns a flag's properties; None for flags of other libraries."""
     return _ABOUT.get(flag)
 
 
@@ -89,11 +89,11 @@ Holder: TypeAlias = flags.FlagHolder[Any]
 
 
 class Section:
-    """Flags that belong together.
+    """A group of flags.
 
-    Every method takes the flag's name, its default and its help, and then
-    what `About` holds: `required`, `rare` and so on; of `only_with` the terms
-    of a condition, which is no harmless one unless `harmless` says so.
+    Every method takes the flag's name, its default and its help, followed by
+    fields of `About`, such as `required` or `rare`. `only_with` takes the terms
+    of a condition, which is harmless only if `harmless` is set.
     """
 
     def __init__(
@@ -102,12 +102,12 @@ class Section:
         only_with: str | Sequence[str] = (),
         harmless: bool = True,
     ):
-        """Takes a title.
+        """Creates a section.
 
         Args:
-            title: As `--help` shows it.
+            title: Title in `--help`.
             only_with: Terms of a condition for all of its flags.
-            harmless: Whether it is a harmless one.
+            harmless: Whether this condition is harmless.
         """
         self.title = title
         self._only_with = _condition(only_with, harmless)
@@ -115,7 +115,7 @@ class Section:
     def string(
         self, name: str, default: str | None, text: str, **how: Any
     ) -> Holder:
-        """A text, which must not be empty unless it is so by default."""
+        """Defines a text flag; it must not be empty unless the default is."""
         parser = (
             flags.ArgumentParser() if default == "" else flag_values.Text(name)
         )
@@ -127,7 +127,7 @@ class Section:
     def boolean(
         self, name: str, default: bool | None, text: str, **how: Any
     ) -> Holder:
-        """True or false."""
+        """Defines a boolean flag."""
         holder = flags.DEFINE_bool(name, default, text)
         return self._keep(holder, "", how)
 
@@ -140,7 +140,7 @@ class Section:
         most: int | None = None,
         **how: Any,
     ) -> Holder:
-        """A whole number between two."""
+        """Defines an integer flag with optional bounds."""
         parser = flag_values.Whole(name, least, most)
         holder = flags.DEFINE(
             parser, name, default, text, serializer=flags.ArgumentSerializer()
@@ -157,7 +157,7 @@ class Section:
         above: float | None = None,
         **how: Any,
     ) -> Holder:
-        """A finite number between two, or above one."""
+        """Defines a flag with a finite number, with optional bounds."""
         parser = flag_values.Number(name, least, most, above)
         holder = flags.DEFINE(
             parser, name, default, text, serializer=flags.ArgumentSerializer()
@@ -167,7 +167,7 @@ class Section:
     def number_or(
         self, name: str, default: str | None, word: str, text: str, **how: Any
     ) -> Holder:
-        """A finite number, as text, or a word that stands for one."""
+        """Defines a flag with a finite number, as text, or a special word."""
         parser = flag_values.NumberOr(name, word)
         holder = flags.DEFINE(
             parser, name, default, text, serializer=flags.ArgumentSerializer()
@@ -182,7 +182,7 @@ class Section:
         text: str,
         **how: Any,
     ) -> Holder:
-        """One of some words."""
+        """Defines a flag with a choice of words."""
         names = tuple(allowed)
         holder = flags.DEFINE(
             flag_values.OneOf(name, names),
@@ -194,7 +194,7 @@ class Section:
         return self._keep(holder, "|".join(names), how)
 
     def words(self, name: str, default: Any, text: str, **how: Any) -> Holder:
-        """Texts with commas between."""
+        """Defines a flag with a comma-separated list of texts."""
         holder = flags.DEFINE(
             flag_values.Words(name),
             name,
@@ -205,7 +205,7 @@ class Section:
         return self._keep(holder, "A,B,...", how)
 
     def alias(self, name: str, holder: Holder) -> Holder:
-        """Another name of a flag, whose conditions are the flag's own."""
+        """Defines another name of a flag, with the same conditions."""
         kind = _ABOUT[flags.FLAGS[holder.name]].kind
         alias = flags.DEFINE_alias(name, holder.name)
         return self._keep(alias, kind, {"alias": True})
@@ -213,21 +213,21 @@ class Section:
     # ---- Paths --------------------------------------------------------------
 
     def input_path(self, name: str, text: str, **how: Any) -> Holder:
-        """A file or a folder that is read."""
+        """Defines a flag with a file or folder that is read."""
         holder = flags.DEFINE_string(name, None, text)
         return self._keep(holder, "PATH", {"role": INPUT, **how})
 
     def input_paths(self, name: str, text: str, **how: Any) -> Holder:
-        """Files or globs that are read, with commas between."""
+        """Defines a flag with a comma-separated list of input globs."""
         return self._paths(name, text, {"role": INPUT, **how})
 
     def output_path(self, name: str, text: str, **how: Any) -> Holder:
-        """A file or a folder that is written."""
+        """Defines a flag with a file or folder that is written."""
         holder = flags.DEFINE_string(name, None, text)
         return self._keep(holder, "PATH", {"role": OUTPUT, **how})
 
     def output_paths(self, name: str, text: str, **how: Any) -> Holder:
-        """Files that are written, with commas between."""
+        """Defines a flag with a comma-separated list of output files."""
         return self._paths(name, text, {"role": OUTPUT, **how})
 
     def _paths(self, name: str, text: str, how: dict[str, Any]) -> Holder:
@@ -254,7 +254,7 @@ class Section:
 def _condition(
     terms: str | Sequence[str], is_harmless: bool
 ) -> tuple[Condition, ...]:
-    """Returns the condition that terms make; none if there are none."""
+    """Returns a condition for the terms, or () without terms."""
     if not terms:
         return ()
     terms = (terms,) if isinstance(terms, str) else tuple(terms)

@@ -1,6 +1,6 @@
-"""Flags that several scripts define, each of them in its own section.
+"""Flags that several scripts define, each in its own section.
 
-A flag means the same everywhere; what differs in default or help is given.
+A flag means the same in every script; defaults and help may differ.
 """
 
 from collections.abc import Collection
@@ -15,7 +15,7 @@ from bert_tf.tasks.classification import glue
 
 from absl import flags
 
-# absl then takes a flag for one of the module that calls a function here.
+# Makes absl attribute flags to the module that calls a function here.
 flags.disclaim_key_flags()
 
 _ORIGINAL = flag_sections.Section("Flags of the original")
@@ -27,7 +27,7 @@ _ORIGINAL = flag_sections.Section("Flags of the original")
 def bert_config_file(
     section: flag_sections.Section, text: str
 ) -> flag_sections.Holder:
-    """Its architecture; also under the name that ALBERT's scripts have."""
+    """Defines the model's config; also under the name in ALBERT's scripts."""
     holder = section.input_path(
         "bert_config_file", text, holds=flag_sections.MODEL
     )
@@ -38,7 +38,7 @@ def bert_config_file(
 def vocab_file(
     section: flag_sections.Section, text: str, **how: Any
 ) -> flag_sections.Holder:
-    """Its vocabulary; also under the name that ALBERT's scripts have."""
+    """Defines the vocabulary; also under the name in ALBERT's scripts."""
     how = {"holds": flag_sections.MODEL, **how}
     holder = section.input_path("vocab_file", text, **how)
     _ORIGINAL.alias("spm_model_file", holder)
@@ -48,14 +48,14 @@ def vocab_file(
 def init_checkpoint(
     section: flag_sections.Section, text: str, **how: Any
 ) -> flag_sections.Holder:
-    """Its weights."""
+    """Defines the initial weights."""
     return section.input_path(
         "init_checkpoint", text, holds=flag_sections.MODEL, **how
     )
 
 
 def do_lower_case(section: flag_sections.Section) -> flag_sections.Holder:
-    """Whether it reads lower-cased text."""
+    """Defines whether text is lower-cased."""
     return section.boolean(
         "do_lower_case",
         True,
@@ -67,9 +67,12 @@ def do_lower_case(section: flag_sections.Section) -> flag_sections.Holder:
 def check_casing_is_used(
     kind: str, settings: Collection[str], path: str | None
 ) -> None:
-    """Raises InputError if a casing is given to a vocabulary that has none.
+    """Raises InputError if casing is set for a vocabulary without casing.
 
-    Its kind, the names of its settings and its path are given.
+    Args:
+        kind: Kind of the vocabulary.
+        settings: Names of its settings.
+        path: Path of the vocabulary.
     """
     name = "do_lower_case"
     if name not in settings and unused.given(flags.FLAGS[name]):
@@ -86,14 +89,14 @@ def check_casing_is_used(
 def train_file(
     section: flag_sections.Section, text: str
 ) -> flag_sections.Holder:
-    """The user's own file to train on."""
+    """Defines the user's own training file."""
     return section.input_path(
         "train_file", text, only_with="do_train", harmless=True
     )
 
 
 def dev_file(section: flag_sections.Section, text: str) -> flag_sections.Holder:
-    """The user's own file to evaluate on."""
+    """Defines the user's own evaluation file."""
     return section.input_path(
         "dev_file", text, only_with="do_eval", harmless=True
     )
@@ -102,21 +105,21 @@ def dev_file(section: flag_sections.Section, text: str) -> flag_sections.Holder:
 def test_file(
     section: flag_sections.Section, text: str
 ) -> flag_sections.Holder:
-    """The user's own file to predict."""
+    """Defines the user's own file to predict."""
     return section.input_path(
         "test_file", text, only_with="do_predict", harmless=True
     )
 
 
 def task_name(section: flag_sections.Section) -> flag_sections.Holder:
-    """A published task."""
+    """Defines the name of a published task."""
     return section.string(
         "task_name", None, f"One of {', '.join(glue.NAMES)}.", kind="NAME"
     )
 
 
 def xnli_language(section: flag_sections.Section) -> flag_sections.Holder:
-    """Of that task, which is in many."""
+    """Defines the language of XNLI."""
     return section.string(
         "xnli_language",
         "zh",
@@ -129,7 +132,7 @@ def xnli_language(section: flag_sections.Section) -> flag_sections.Holder:
 def file_format(
     section: flag_sections.Section, **how: Any
 ) -> flag_sections.Holder:
-    """What the user's own files are."""
+    """Defines the format of the user's own files."""
     return section.choice(
         "file_format",
         None,
@@ -143,7 +146,7 @@ def file_format(
 def has_header(
     section: flag_sections.Section, **how: Any
 ) -> flag_sections.Holder:
-    """Whether their columns have names."""
+    """Defines whether the user's own files have a header."""
     return section.boolean(
         "has_header",
         True,
@@ -155,7 +158,7 @@ def has_header(
 def strict(
     section: flag_sections.Section, noun: str, **how: Any
 ) -> flag_sections.Holder:
-    """Whether bad rows of training data stop the run."""
+    """Defines whether bad rows of training data stop the run."""
     return section.boolean(
         "strict",
         False,
@@ -168,7 +171,7 @@ def strict(
 def text_a_column(
     section: flag_sections.Section, **how: Any
 ) -> flag_sections.Holder:
-    """Where their texts stand."""
+    """Defines the column of texts in the user's own files."""
     return section.string(
         "text_a_column",
         "text",
@@ -181,7 +184,7 @@ def text_a_column(
 def text_b_column(
     section: flag_sections.Section, **how: Any
 ) -> flag_sections.Holder:
-    """Where the second texts of pairs stand."""
+    """Defines the column of the second texts of pairs."""
     return section.string(
         "text_b_column",
         None,
@@ -192,12 +195,12 @@ def text_b_column(
 
 
 def batch_size(section: flag_sections.Section) -> flag_sections.Holder:
-    """Lines of text that the model reads at once."""
+    """Defines the number of lines that the model reads at once."""
     return section.integer("batch_size", 32, "Lines at a time.", least=1)
 
 
 def sort_window(section: flag_sections.Section) -> flag_sections.Holder:
-    """Lines of text among which those of a batch are chosen."""
+    """Defines the number of lines that are sorted by length for batching."""
     return section.integer(
         "sort_window",
         4096,
@@ -210,7 +213,7 @@ def sort_window(section: flag_sections.Section) -> flag_sections.Holder:
 def max_seq_length(
     section: flag_sections.Section, default: int | None, text: str, **how: Any
 ) -> flag_sections.Holder:
-    """The most pieces of a sequence, [CLS] and [SEP] included."""
+    """Defines the max number of tokens, including [CLS] and [SEP]."""
     return section.integer("max_seq_length", default, text, **how)
 
 
@@ -220,8 +223,8 @@ def max_seq_length(
 def double_unordered(
     section: flag_sections.Section, **how: Any
 ) -> flag_sections.Holder:
-    """Whether pairs without an order are trained on in both orders."""
-    # None, so that the flags of runs of GLUE from before are the same.
+    """Defines whether to train on unordered pairs in both orders."""
+    # None keeps the recorded flags of earlier GLUE runs unchanged.
     return section.boolean(
         "double_unordered",
         None,
@@ -232,28 +235,28 @@ def double_unordered(
 
 
 def do_train(section: flag_sections.Section) -> flag_sections.Holder:
-    """Whether to train."""
+    """Defines whether to train."""
     return section.boolean("do_train", False, "Whether to train.")
 
 
 def train_batch_size(
     section: flag_sections.Section, text: str
 ) -> flag_sections.Holder:
-    """Rows of a step of training, over all replicas."""
+    """Defines the number of rows per training step, over all replicas."""
     return section.integer("train_batch_size", 32, text, least=1)
 
 
 def eval_batch_size(
     section: flag_sections.Section, text: str
 ) -> flag_sections.Holder:
-    """Rows of a step of evaluation, over all replicas."""
+    """Defines the number of rows per evaluation step, over all replicas."""
     return section.integer("eval_batch_size", 8, text, least=1)
 
 
 def gradient_accumulation_steps(
     section: flag_sections.Section,
 ) -> flag_sections.Holder:
-    """Into how many parts a step is split."""
+    """Defines the number of micro-batches of a step."""
     return section.integer(
         "gradient_accumulation_steps",
         1,
@@ -267,19 +270,19 @@ def gradient_accumulation_steps(
 
 
 def dtype(section: flag_sections.Section, text: str) -> flag_sections.Holder:
-    """In what it computes."""
+    """Defines the dtype of computations."""
     return section.choice("dtype", "float32", options.DTYPES, text)
 
 
 def use_tpu(section: flag_sections.Section) -> flag_sections.Holder:
-    """The original's way to ask for a TPU."""
+    """Defines the original's flag that requests a TPU."""
     return section.boolean(
         "use_tpu", False, "The same as --distribution_strategy=tpu."
     )
 
 
 def tpu_name(section: flag_sections.Section) -> flag_sections.Holder:
-    """Where the TPU is."""
+    """Defines the address of the TPU."""
     return section.string(
         "tpu_name",
         None,
@@ -288,7 +291,7 @@ def tpu_name(section: flag_sections.Section) -> flag_sections.Holder:
 
 
 def num_tpu_cores(section: flag_sections.Section) -> flag_sections.Holder:
-    """What the original needed to be told, and is but checked now."""
+    """Defines the original's number of TPU cores, which is only checked."""
     return section.integer(
         "num_tpu_cores",
         None,

@@ -1,4 +1,4 @@
-"""Flags of the text that is read, which the scripts that read text share."""
+"""Flags of text inputs, shared by the scripts that read text."""
 
 from collections.abc import Sequence
 
@@ -55,7 +55,7 @@ ON_BAD_TEXT = _DATA.choice(
 
 
 def reader() -> corpus.Reader:
-    """Returns how the text is read."""
+    """Returns a reader of the text, configured by the flags."""
     return corpus.Reader(
         INPUT_FORMAT.value,
         TEXT_FIELD.value,
@@ -65,7 +65,7 @@ def reader() -> corpus.Reader:
 
 
 def units() -> Sequence[corpus.Unit]:
-    """Returns the text in units; warns where it looks like another format.
+    """Returns the text in units; warns if it looks like another format.
 
     Raises:
         InputError: A glob matches nothing, or a file is empty or a folder.

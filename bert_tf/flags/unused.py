@@ -1,4 +1,4 @@
-"""Flags that are given and that the run will not use: told of or refused."""
+"""Reports or rejects flags that are set but not used by the run."""
 
 import types
 from collections.abc import Mapping, Sequence
@@ -10,9 +10,9 @@ from absl import flags
 
 
 def given(flag: flags.Flag) -> bool:
-    """Whether the command line says something else than the default.
+    """Whether a flag is set to another value than its default.
 
-    A flags.txt holds all flags, most as they are by default.
+    A flags.txt has all flags, most of them with their defaults.
     """
     return bool(flag.present) and flag.value != flag.default
 
@@ -22,20 +22,20 @@ def check(
     always: Sequence[str] = (),
     found: Mapping[str, str | None] = types.MappingProxyType({}),
 ) -> list[str]:
-    """Finds flags that are given and that the run will not use.
+    """Finds flags that are set but not used by the run.
 
     Args:
         known: All flags, parsed.
-        always: Flags that count as true whatever they are.
-        found: Flag -> what the run takes it for, where that is not what the
-            command line says; None if it is not known yet.
+        always: Flags that count as true whatever their values.
+        found: Flag -> its value in the run, if it differs from the command
+            line; None if it is not known yet.
 
     Returns:
-        A sentence for each condition that does not hold and keeps flags from
-        being used, which is harmless.
+        A sentence for each harmless condition that does not hold and makes
+        flags unused.
 
     Raises:
-        InputError: A flag is given that was meant to change something.
+        InputError: An unused flag was meant to change something.
     """
     unused: dict[tuple[str, ...], list[str]] = {}
     refused: dict[tuple[str, ...], list[str]] = {}
@@ -76,7 +76,7 @@ def _holds(
     always: Sequence[str],
     found: Mapping[str, str | None],
 ) -> bool:
-    """Whether a term holds; one of a flag that the script lacks does."""
+    """Whether a term holds; terms of flags that the script lacks do."""
     name, is_value, value = term.lstrip("!").partition("=")
     if name not in known or name in always:
         return True
@@ -85,14 +85,14 @@ def _holds(
         if found[name] is None:
             return True
         now = found[name]
-    # Names of tasks are spelled with capitals or without.
+    # Names of tasks may be in upper or lower case.
     is_so = str(now).casefold() == value.casefold()
     holds = is_so if is_value else bool(now)
     return holds != term.startswith("!")
 
 
 def _spelt(terms: Sequence[str]) -> str:
-    """Returns such as "with --a or --b=c", or "without --d"."""
+    """Formats terms, for example "with --a or --b=c" or "without --d"."""
     texts = [
         f"without --{term[1:]}" if term.startswith("!") else f"with --{term}"
         for term in terms

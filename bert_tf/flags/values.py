@@ -1,4 +1,4 @@
-"""Reads the values of flags; the errors say what was expected."""
+"""Parsers of flag values, with errors that state the expected value."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -8,12 +8,12 @@ from bert_tf.errors import InputError
 
 from absl import flags
 
-# Of int32: TensorFlow counts with it.
+# The max of int32, which TensorFlow counts with.
 _MOST = 2**31 - 1
 
 
 class Parser(flags.ArgumentParser):
-    """Reads one value; its errors say what was expected."""
+    """Parses one value; errors state the expected value."""
 
     def __init__(self, name: str, expected: str):
         self._name = name
@@ -34,11 +34,11 @@ class Parser(flags.ArgumentParser):
 
 
 class _RangeError(InputError):
-    """A number is too large, or too near 0, for those of TensorFlow."""
+    """A number is too large, or too close to 0, for TensorFlow's types."""
 
 
 class Number(Parser):
-    """Reads a finite number."""
+    """Parses a finite number."""
 
     _kind: Callable[[Any], Any] = float
     _called = "a number"
@@ -78,8 +78,8 @@ class Number(Parser):
         return value
 
     def _check_range(self, value: Any) -> None:
-        """Raises _RangeError unless it is a number to TensorFlow."""
-        # Of float32; what is nearer to 0 than the least becomes 0.
+        """Raises _RangeError unless TensorFlow can represent the number."""
+        # The range of float32; smaller values would become 0.
         if abs(value) > 3.4e38:
             raise _RangeError(", at most 3.4e+38")
         if 0 < abs(value) < 1.2e-38:
@@ -87,7 +87,7 @@ class Number(Parser):
 
 
 class Whole(Number):
-    """Reads a whole number."""
+    """Parses an integer."""
 
     _kind = int
     _called = "a whole number"
@@ -98,7 +98,7 @@ class Whole(Number):
 
 
 class NumberOr(Parser):
-    """Reads the text of a finite number, or a word."""
+    """Parses a finite number, kept as text, or a special word."""
 
     def __init__(self, name: str, word: str):
         super().__init__(name, f"a number or {word}")
@@ -111,7 +111,7 @@ class NumberOr(Parser):
 
 
 class OneOf(Parser):
-    """Reads one of some words."""
+    """Parses one of several words."""
 
     def __init__(self, name: str, allowed: Sequence[str]):
         super().__init__(name, f"one of {', '.join(allowed)}")
@@ -131,7 +131,7 @@ def _empty(name: str) -> InputError:
 
 
 class Text(flags.ArgumentParser):
-    """Reads a text as it is."""
+    """Parses a non-empty text."""
 
     def __init__(self, name: str):
         self._name = name
@@ -143,7 +143,7 @@ class Text(flags.ArgumentParser):
 
 
 class Words(flags.ListParser):
-    """Reads texts with commas between."""
+    """Parses a comma-separated list of texts."""
 
     def __init__(self, name: str):
         super().__init__()
@@ -156,7 +156,7 @@ class Words(flags.ListParser):
             raise _empty(self._name)
         try:
             return super().parse(argument)
-        except ValueError:  # Such as a quote that is not closed.
+        except ValueError:  # For example a quote that is not closed.
             raise InputError(
                 f"--{self._name} must be texts with commas between, in one "
                 "line; one with a comma in double quotes. "
@@ -165,7 +165,7 @@ class Words(flags.ListParser):
 
 
 class Paths(Words):
-    """Reads paths with commas between; of empty ones `output_paths` tells."""
+    """Parses a comma-separated list; `output_paths` rejects empty paths."""
 
     def parse(self, argument: Any) -> Any:
         if isinstance(argument, str) and not argument.strip():

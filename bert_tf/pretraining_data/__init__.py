@@ -1,1 +1,1 @@
-"""From text to records for pre-training. No TensorFlow."""
+"""Creates pre-training records from text, without TensorFlow."""

@@ -1,27 +1,28 @@
 r"""Data creation as an Apache Beam pipeline, for a cluster.
 
-It calls the functions of `stages` in the order of `local`, and so makes the
-same bytes. Beam's shuffle takes the place of the working folder:
+It calls the functions of `stages` in the same order as `local`, so the output
+is byte for byte the same. Beam's shuffle replaces the working folder:
 
     units -> tokenize -> (piece, documents), and counts -> plan
     documents -> to the piece itself, and to those that it is the partner of
     group by piece -> cut -> (shard, sequences)
     group by shard -> sort, mask, write -> manifest
 
-All workers must reach the input, the vocabulary and the output, such as on
-gs:// or a shared file system. A worker holds the sequences of a whole shard, or
-the documents of a piece and of its --dupe_factor partners. Before a failed
-pipeline is started again, remove its shards.
+All workers must have access to the input, the vocabulary and the output, such
+as on gs:// or a shared file system. A worker keeps the sequences of a whole
+shard in memory, or the documents of a piece and of its --dupe_factor partners.
+Remove the shards of a failed pipeline before you start it again.
 
-Apache Beam wants older versions of protobuf and pyarrow than TensorFlow's
-newest, so it gets an environment of its own, here and on the workers:
+Apache Beam requires older versions of protobuf and pyarrow than the newest
+TensorFlow, so install it in a separate environment, here and on the workers:
 
     python -m venv beam && beam/bin/pip install '.[beam,data]'  # in a clone
 
-The commands below are as the runners' manuals have them. They were NOT tried on
-clusters: the tests run the local runner. IMAGE is a container image made FROM
-apache/beam_python3.12_sdk:2.77.0, with the launcher's versions of Python and
-Beam, by `COPY . /bert_tf` and `RUN pip install '/bert_tf[beam]'`.
+The commands below follow the runners' manuals. They were NOT tried on clusters:
+the tests run the local runner. IMAGE is a container image FROM
+apache/beam_python3.12_sdk:2.77.0, with the same versions of Python and Beam as
+on the launching machine, by `COPY . /bert_tf` and
+`RUN pip install '/bert_tf[beam]'`.
 
     # Google Cloud Dataflow; also: pip install "apache-beam[gcp]"
     python create_pretraining_data.py --input_file=gs://b/wiki/*.txt \
@@ -31,18 +32,18 @@ Beam, by `COPY . /bert_tf` and `RUN pip install '/bert_tf[beam]'`.
         --sdk_container_image=IMAGE --machine_type=n1-highmem-4
         --max_num_workers=24"
 
-    # Flink, 1.19 to 2.2; Beam fetches a job server, which needs Java here.
+    # Flink, 1.19 to 2.2. Beam downloads a job server, which needs Java here.
     python create_pretraining_data.py ... --runner=FlinkRunner \
         --beam_options="--flink_master=host:8081 --flink_version=1.20
         --parallelism=96 --environment_type=DOCKER --environment_config=IMAGE"
 
-    # Spark 3, in the same way.
+    # Spark 3, likewise.
     python create_pretraining_data.py ... --runner=SparkRunner \
         --beam_options="--spark_master_url=spark://host:7077
         --environment_type=DOCKER --environment_config=IMAGE"
 
-    # This machine, to try it out: it holds all in memory (1.4 GB for 60 MB of
-    # text at --dupe_factor=2), where --num_workers without a runner does not.
+    # This machine, for a trial. It keeps everything in memory (1.4 GB for 60 MB
+    # of text with --dupe_factor=2), unlike --num_workers without a runner.
     python create_pretraining_data.py ... --runner=DirectRunner
 """
 
@@ -68,15 +69,16 @@ _NAMES = {"DaskRunner": "apache_beam.runners.dask.dask_runner.DaskRunner"}
 
 _Counts = dict[str, int]
 _Tokenized = tuple[pretraining_sequences.Corpus, _Counts]
-# A piece, a repetition, and keys of sequences with the sequences.
+# A piece, a repetition, and sequences with their keys.
 _Block = tuple[stages.Piece, int, np.ndarray, pretraining_sequences.Sequences]
 
 
 @dataclasses.dataclass(frozen=True)
 class _Plan:
-    """What follows from all documents together.
+    """Everything that depends on all documents together.
 
-    `partners` tells the pieces and repetitions that a piece is the partner of.
+    `partners` maps each piece to the pieces and repetitions that take random
+    second segments from it.
     """
 
     partners: dict[stages.Piece, list[tuple[stages.Piece, int]]]
@@ -90,15 +92,15 @@ def run(
     runner: str,
     options: Sequence[str],
 ) -> creation_output.Result:
-    """Makes all shards and the manifest, by one of options.RUNNERS.
+    """Creates all shards and the manifest, with one of options.RUNNERS.
 
-    The job's working folder is not used. `options` are such as "--name=value".
+    The job's working folder is not used. `options` look like "--name=value".
 
     Raises:
-        InputError: Apache Beam is not installed, or the output holds the
-            unfinished work of a run without it.
-        RuntimeError: The pipeline failed, perhaps for the text or the settings;
-            the local runner raises that InputError.
+        InputError: Apache Beam is not installed, or the output contains
+            unfinished work of a run without Beam.
+        RuntimeError: The pipeline failed, perhaps because of the text or the
+            settings; the local runner raises the InputError itself.
     """
     try:
         import apache_beam as beam
@@ -129,7 +131,7 @@ def _build(
 ) -> None:
     import apache_beam as beam
 
-    # Every step gets a copy; the units are many.
+    # Every step gets a copy, and there are many units.
     task = dataclasses.replace(job, units=())
     tokenized = (
         pipeline
@@ -172,7 +174,7 @@ def _plan(
     job: creation_job.Job,
     output: creation_output.Output,
 ) -> _Plan:
-    """Decides what needs all pieces; checks what the local run checks."""
+    """Makes the decisions that need all pieces; checks like the local run."""
     counts: collections.Counter[str] = collections.Counter()
     pieces = []
     for piece, part in sorted(counted, key=lambda item: item[0]):
@@ -193,7 +195,7 @@ def _plan(
 def _send(
     item: tuple[stages.Piece, _Tokenized], plan: _Plan
 ) -> Iterator[tuple[stages.Piece, Any]]:
-    """Yields documents for where they are needed: None for the piece itself."""
+    """Yields documents by receiving piece: None marks the piece's own."""
     piece, (documents, counts) = item
     if not counts["documents"]:
         return
@@ -233,7 +235,7 @@ def _write(
     output: creation_output.Output,
     plan: _Plan,
 ) -> tuple[int, int, _Counts]:
-    """Writes a shard; returns its number, its records and counts."""
+    """Writes a shard; returns its number, number of records and counts."""
     shard, blocks = item
     file = output.paths(plan.layout.shards)[shard]
     slices = _slices(shard, list(blocks), plan.layout)

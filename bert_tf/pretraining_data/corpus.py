@@ -1,12 +1,14 @@
-"""Text -> documents of sentences, in units that workers read side by side.
+"""Reads text as documents of sentences, in units for parallel workers.
 
-A unit is about 16 MB of text. A large file is cut into several, each read by
-seeking; small files share one. A unit has the whole documents that START in its
-range of bytes. A compressed file can't be cut, so one worker reads it, and
-`pieces` groups its documents as if it were several units.
+A unit is about 16 MB of text. A large file is divided into several units, each
+read by seeking; small files share a unit. A unit has all documents that START
+in its range of bytes. A compressed file can't be divided, so one worker reads
+it, and `pieces` groups its documents like those of several units.
 
-The formats are those of text_formats.py. In all but `lines` sentencex splits
-the sentences; symbols have none, and it would cut some of them. Compared on 2.9
+For the formats see text_formats.py. In all formats except `lines`, sentencex
+splits the sentences. Vocabularies of symbols skip this, because symbols form no
+sentences, and sentencex would split some symbols. On 2.9 MB of English
+Wikipedia and one core:
 MB of English Wikipedia on one core:
 
     library                    MB/s
@@ -37,15 +39,16 @@ from etils import epath
 FORMATS = tuple(text_formats.FORMATS)
 UNIT_BYTES = 16 << 20
 
-# Text takes about a quarter of its size when it is compressed.
+# Compressed text has about a quarter of its size.
 _COMPRESSION = 4
-# Keys are the file's number and the offset in it: 2^24 files of 2^40 bytes.
+# Keys combine the file number and the offset: 2^24 files of 2^40 bytes.
 _OFFSET_BITS = 40
-# And perhaps what kind of it, as in zh-hant.
+# A language, perhaps with a variant, as in zh-hant.
 _LANGUAGE = re.compile("[a-z]{2,3}(-[a-z]+)*")
 _BLANK_LINES = re.compile(r"\n\s*\n")
-# A period after white space of several bytes, such as U+00A0. After a capital
-# sentencex takes it for an initial's, cuts the bytes, and ends the process.
+# A period after non-ASCII white space, such as U+00A0. After a capital,
+# sentencex takes it for an initial, splits within a character, and aborts the
+# process.
 _PERIOD_APART = re.compile(r"\.(?<=[^\S\x00-\x7f]\.)")
 
 
@@ -53,8 +56,8 @@ _PERIOD_APART = re.compile(r"\.(?<=[^\S\x00-\x7f]\.)")
 class Part:
     """A range of a file, or of a data set of TFDS.
 
-    It is in bytes, or in examples of the data set; `end` None is the file's
-    end. `number` says which of the input files it is.
+    It is in bytes, or in examples of the data set. If `end` is None, it extends
+    to the end of the file. `number` is the index of the input file.
     """
 
     file: str
@@ -65,7 +68,7 @@ class Part:
 
 @dataclasses.dataclass(frozen=True)
 class Unit:
-    """What a worker reads at a time; `size` is in bytes on disk."""
+    """The text that a worker reads at a time; `size` is in bytes on disk."""
 
     index: int
     parts: tuple[Part, ...]
@@ -74,10 +77,10 @@ class Unit:
 
 @dataclasses.dataclass(frozen=True)
 class Document:
-    """A document, perhaps without sentences, none of which is empty.
+    """A document of sentences. It may have none, but none of them is empty.
 
-    Its `key`, from 0 to 2^64 - 1, is its own in the input; `size` is the text's
-    in bytes; `replaced` counts lines in which bad text was replaced.
+    Its `key`, from 0 to 2^64 - 1, is unique in the input; `size` is the size of
+    the text in bytes; `replaced` counts lines in which bad text was replaced.
     """
 
     key: int
@@ -88,10 +91,10 @@ class Document:
 
 @dataclasses.dataclass(frozen=True)
 class Reader:
-    """How the input is read: `input_format` is one of FORMATS.
+    """How to read the input: `input_format` is one of FORMATS.
 
-    `text_field` is for jsonl and tfds. `language`, as in ISO 639, is for the
-    sentences' ends. `on_bad_text` is "error", or "replace" by U+FFFD.
+    `text_field` is for jsonl and tfds. `language`, an ISO 639 code, determines
+    how sentences are split. `on_bad_text` is "error", or "replace" by U+FFFD.
     """
 
     input_format: str = "lines"
@@ -109,7 +112,7 @@ class Reader:
                     f"`{name}` must be one of {', '.join(known)}. "
                     f"Received: {name}={getattr(self, name)!r}"
                 )
-        # What sentencex does not know it takes for English.
+        # sentencex treats unknown languages as English.
         if not _LANGUAGE.fullmatch(self.language):
             raise InputError(
                 "`language` must be a code of ISO 639, such as en or de. "
@@ -118,7 +121,7 @@ class Reader:
 
 
 def format_of(file: str, on_bad_text: str) -> str:
-    """Returns the format whose marks a text file begins with, "" for none."""
+    """Detects the format of a text file by its beginning, "" if unknown."""
     lines = text_files.lines(file, on_bad_text)
     first = next((line.text for line in lines if line.text), "")
     if text_formats.is_article(first):
@@ -136,11 +139,12 @@ def format_of(file: str, on_bad_text: str) -> str:
 def plan(
     files: Sequence[str], input_format: str, unit_bytes: int = UNIT_BYTES
 ) -> list[Unit]:
-    """Cuts files, or data sets of TFDS, into units of about `unit_bytes`.
+    """Divides files, or data sets of TFDS, into units of about `unit_bytes`.
 
-    The order of `files` does not matter. One of several names is read once.
+    The order of `files` does not matter. A file with several names is read
+    once.
     """
-    sized = []  # parts, and their sizes
+    sized = []  # parts with their sizes
     names = sorted(set(files))
     if input_format != "tfds":
         names = _different(names)
@@ -165,7 +169,7 @@ def plan(
 
 
 def _different(names: Sequence[str]) -> list[str]:
-    """Leaves out names of what another one is of, such as links."""
+    """Removes names of files that are already listed, such as links."""
     first: dict[str, str] = {}
     for name in names:
         is_local = not file_systems.is_remote(name)
@@ -179,7 +183,7 @@ def _different(names: Sequence[str]) -> list[str]:
 def _parts(
     file: str, number: int, input_format: str, unit_bytes: int
 ) -> list[tuple[Part, int]]:
-    """Cuts one file; returns the parts and their sizes in bytes."""
+    """Divides one file; returns the parts and their sizes in bytes."""
     if input_format == "tfds":
         length, size = text_formats.prepare_tfds(file)
     else:
@@ -200,9 +204,10 @@ def _parts(
 def read(
     unit: Unit, reader: Reader, has_sentences: bool = True
 ) -> Iterator[Document]:
-    """Yields a unit's documents, empty ones too; InputError if text is bad.
+    """Yields a unit's documents, including empty ones.
 
-    Where text `has_sentences`, its paragraphs are split into these.
+    If text `has_sentences`, paragraphs are split into them. Raises InputError
+    if the text is bad.
     """
     for part, text in _texts(unit, reader):
         if reader.input_format == "lines":
@@ -210,7 +215,7 @@ def read(
         elif has_sentences:
             sentences = _sentences(text.paragraphs, reader.language)
         else:
-            # As for the splitter of sentences, blank lines end paragraphs.
+            # Blank lines end paragraphs, as for the sentence splitter.
             sentences = [
                 paragraph
                 for several in text.paragraphs
@@ -243,7 +248,7 @@ def _texts(
 
 
 def _sentences(paragraphs: Iterable[str], language: str) -> list[str]:
-    # Of use to this function only, and an extra.
+    # Only this function needs it, and it is an optional dependency.
     import sentencex
 
     return [
@@ -259,9 +264,9 @@ def _sentences(paragraphs: Iterable[str], language: str) -> list[str]:
 def pieces(
     documents: Iterable[Document], piece_bytes: int = UNIT_BYTES
 ) -> Iterator[list[Document]]:
-    """Groups documents by the size of their text.
+    """Groups documents into pieces, by the size of their text.
 
-    A unit of a file that is not compressed gives one piece, unless it has very
+    A unit of an uncompressed file becomes a single piece, unless it has very
     long documents.
     """
     piece: list[Document] = []

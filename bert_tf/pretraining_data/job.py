@@ -1,4 +1,4 @@
-"""A run of data creation: what to make, and of what."""
+"""The configuration of a run of data creation."""
 
 import concurrent.futures
 import dataclasses
@@ -17,23 +17,24 @@ from bert_tf.storage import paths
 
 from etils import epath
 
-# Of so many files at most, so many blocks of so many bytes are compared: of 128
-# MB in one file each byte, of 256 files eight blocks each.
+# Max number of input files that are sampled, of blocks in total, and bytes of a
+# block: every byte of a single file up to 128 MB, eight blocks each of 256
+# files.
 _SAMPLED, _BLOCKS, _BLOCK = 256, 2048, 1 << 16
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What to make, and of what.
+    """The input, the output settings and the helpers of data creation.
 
     Attributes:
         do_lower_case: Whether to lower-case and strip accents; kinds of
-            vocabularies without a casing leave it alone.
-        folder: For the work; its files are removed at the end.
+            vocabularies without casing ignore it.
+        folder: The working folder, whose files are removed at the end.
         word_list: A file of words of several tokens, "" for none.
         segmenter: `module:function` that splits a text into such words.
-        kinds: Of vocabularies, by name: worker processes have not imported the
-            modules that registered those from elsewhere.
+        kinds: Kinds of vocabularies, by name: worker processes have not
+            imported the modules that registered custom kinds.
     """
 
     units: tuple[corpus.Unit, ...]
@@ -51,19 +52,21 @@ class Job:
 
     @property
     def vocabulary(self) -> vocabularies.Vocabulary:
-        """What splits the text into pieces."""
+        """The vocabulary, which splits the text into tokens."""
         self._register()
         return _vocabulary(self.vocab_file, self.do_lower_case)
 
     @property
     def tokenizer(self) -> vocabularies.BulkTokenizer:
-        """Splits sentences."""
+        """The tokenizer of sentences."""
         self._register()
         return _tokenizer(self.vocab_file, self.do_lower_case)
 
     def _register(self) -> None:
         for name, kind in self.kinds:
-            vocabularies.register(name, kind)
+            # Beam's pickling makes copies that compare unequal.
+            if name not in vocabularies.KINDS:
+                vocabularies.register(name, kind)
 
     @property
     def has_words(self) -> bool:
@@ -72,7 +75,7 @@ class Job:
 
     @property
     def words(self) -> word_lists.WordList | word_lists.Segmenter | None:
-        """Words of several tokens, if there are any."""
+        """The words of several tokens, None without any."""
         tokenize = self.tokenizer.tokenize
         if self.word_list:
             return word_lists.WordList(self.word_list, tokenize)
@@ -82,22 +85,22 @@ class Job:
 
     @property
     def work(self) -> work_folder.WorkFolder:
-        """The working folder's files."""
+        """The files of the working folder."""
         return work_folder.WorkFolder(self.folder, len(self.vocabulary.pieces))
 
     def fingerprint(self, output: creation_output.Output) -> dict[str, Any]:
-        """Returns what decides the bytes of the shards, by names of flags."""
+        """Returns the settings that determine the shards, by names of flags."""
         names = {part.file for unit in self.units for part in unit.parts}
         is_of_files = self.reader.input_format != "tfds"
         reader = dataclasses.asdict(self.reader)
-        # Text that is good is the same either way.
+        # Good text gives the same records either way.
         del reader["on_bad_text"]
         return {
             "input_file": {
                 "files": len(names),
                 "bytes": sum(unit.size for unit in self.units),
                 "sha256": hashlib.sha256(repr(self.units).encode()).hexdigest(),
-                # Text that was edited may have as many bytes as before.
+                # Edited text may have the same number of bytes as before.
                 "sample": _sample(tuple(sorted(names))) if is_of_files else "",
             },
             "vocab_file": self.vocabulary.sha256,
@@ -112,10 +115,10 @@ class Job:
         }
 
 
-# Once: what is written at the end says what the work began with.
+# Cached, so that the manifest describes the input at the start of the run.
 @functools.cache
 def _sample(names: tuple[str, ...]) -> str:
-    """Returns a SHA-256 of some of the files, from their start to their end."""
+    """Returns a SHA-256 of blocks throughout some of the files."""
     some = paths.spread(names, _SAMPLED)
     most = _BLOCKS // len(some)
 
@@ -136,8 +139,8 @@ def _sample(names: tuple[str, ...]) -> str:
         return hashlib.sha256(b"".join(pool.map(sampled, some))).hexdigest()
 
 
-# Once in each process. What is changed in the file was said when it was
-# checked, and is not said again by each of them.
+# Once per process. Changes to the content were logged when the file was
+# checked, and workers must not log them again.
 @functools.cache
 def _vocabulary(
     vocab_file: str, do_lower_case: bool

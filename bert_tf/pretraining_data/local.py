@@ -1,7 +1,8 @@
 """Data creation on one machine: tasks, restart, progress.
 
-A task is a unit, a repetition of a piece or a shard. One whose files are there
-is not run again. No byte depends on which process runs it, and when.
+A task is a unit, a repetition of a piece, or a shard. Tasks whose files exist
+are not run again. The output does not depend on which process runs a task, or
+when.
 """
 
 import collections
@@ -33,7 +34,7 @@ def tokenize_unit(
 ) -> Iterator[
     tuple[stages.Piece, pretraining_sequences.Corpus, dict[str, int]]
 ]:
-    """Yields the pieces of a unit: their documents, and what they hold."""
+    """Yields the pieces of a unit: their documents and counts."""
     vocabulary, tokenizer, words = job.vocabulary, job.tokenizer, job.words
     documents = corpus.read(unit, job.reader, vocabulary.has_sentences)
     for number, piece in enumerate(corpus.pieces(documents)):
@@ -132,11 +133,11 @@ def _slice(
 def run(
     job: creation_job.Job, output: creation_output.Output, pool: workers.Workers
 ) -> creation_output.Result:
-    """Makes all shards, or those that are missing.
+    """Creates all shards, or the missing ones.
 
     Raises:
-        InputError: The text or the settings do not allow it; or the working
-            folder is of another run, or another process works in it.
+        InputError: The text or the settings are not suitable, the working
+            folder belongs to another run, or another process uses it.
         OSError: A file cannot be read or written. Finished files stay.
     """
     for folder in output.folders:
@@ -157,7 +158,7 @@ def _run(
         try:
             stages.check(counts, job.settings, layout, job.has_words)
         except ValueError:
-            # Other flags are needed, for which this work is of no use.
+            # Other flags are needed, and this work can't be used with them.
             job.work.remove()
             raise
         shards = output.paths(layout.shards)
@@ -216,9 +217,9 @@ def write_manifest(
 def _tokenize_all(
     job: creation_job.Job, pool: workers.Workers
 ) -> tuple[list[stages.Piece], collections.Counter[str]]:
-    """Phase 1; returns the pieces that hold documents, and all counts."""
+    """Runs phase 1; returns the pieces with documents, and all counts."""
     units = job.units
-    # Each task has a copy of the job; the units are many.
+    # Each task has a copy of the job, and there are many units.
     job = dataclasses.replace(job, units=())
     missing = [
         unit
@@ -236,7 +237,7 @@ def _tokenize_all(
         tasks = [functools.partial(_tokenize, job, unit) for unit in missing]
         _run_tasks(pool, tasks, len(units), reporter)
     except ValueError:
-        # Bad text, most often. Nothing is lost where nothing was done.
+        # Usually bad text. Without finished tasks, nothing is lost.
         if job.work.is_empty:
             job.work.remove()
         raise

@@ -1,4 +1,4 @@
-"""Where data creation writes, and what it says of what it wrote."""
+"""The output of data creation: shards, manifest and summary."""
 
 import dataclasses
 import os
@@ -13,25 +13,25 @@ from bert_tf.storage import file_systems
 
 from etils import epath
 
-# Of file systems 255 bytes; a file that is written ends in .tmp until it is
-# complete.
+# File systems allow 255 bytes; a file has the suffix .tmp until it is complete.
 _LONGEST_NAME = 251
-# So many second segments in turn are not random by chance.
+# This many random second segments in a row are not a coincidence.
 _SURELY = 20
-# The share of tokens beyond --max_seq_length in a text of sentences.
+# Share of tokens beyond --max_seq_length that is normal in text of sentences.
 _FEW = 0.02
 
 
 @dataclasses.dataclass(frozen=True)
 class Output:
-    """Where the shards go.
+    """The location and division of the shards.
 
     Attributes:
-        files: The shards, if they are named.
-        folder: Where shards get names of ours otherwise.
-        num_shards: How many shards the folder gets; None goes by their size.
-        shard_bytes: About the size of a shard.
-        overwrites: Whether named files may be replaced that no run wrote.
+        files: The paths of the shards, if users name them.
+        folder: The folder of shards with generated names otherwise.
+        num_shards: Number of shards in the folder; None derives it from their
+            size.
+        shard_bytes: The approximate size of a shard.
+        overwrites: Whether named files that no run created may be replaced.
     """
 
     files: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class Output:
 
     @property
     def manifest(self) -> str:
-        """The path of the manifest, which is the last file to be written."""
+        """The path of the manifest, which is written last."""
         if self.files:
             return f"{self.files[0]}.manifest.json"
         return os.path.join(self.folder, "manifest.json")
@@ -50,8 +50,8 @@ class Output:
     def manifests(self, files: Sequence[str]) -> dict[str, list[int]]:
         """Returns the paths of all manifests, `manifest` last.
 
-        Each folder has one: it lists the files, by their numbers, that are
-        there.
+        Each folder has one. It lists the files in that folder, by their
+        numbers.
         """
         if not self.files:
             return {self.manifest: list(range(len(files)))}
@@ -64,7 +64,7 @@ class Output:
         }
 
     def fingerprint(self) -> dict[str, Any]:
-        """Returns what decides the bytes of the shards, by names of flags."""
+        """Returns the settings that determine the shards, by names of flags."""
         return {
             "output_file": [os.path.basename(file) for file in self.files],
             "num_shards": self.num_shards,
@@ -73,7 +73,7 @@ class Output:
 
     @property
     def folders(self) -> set[str]:
-        """The folders that all is written to."""
+        """All folders of the output."""
         return {os.path.dirname(file) for file in self.files} or {self.folder}
 
     @property
@@ -88,12 +88,12 @@ class Output:
         counts: Mapping[str, int],
         settings: pretraining_sequences.Settings,
     ) -> stages.Layout:
-        """Divides the sequences of what phase 1 has counted among shards."""
+        """Divides the sequences counted in phase 1 into shards."""
         shards = len(self.files) or self.num_shards
         return stages.layout(counts, settings, shards, self.shard_bytes)
 
     def paths(self, shards: int) -> list[str]:
-        """The paths of all shards."""
+        """Returns the paths of all shards."""
         return list(self.files) or [
             os.path.join(
                 self.folder, f"part-{shard:05d}-of-{shards:05d}.tfrecord"
@@ -102,7 +102,7 @@ class Output:
         ]
 
     def check_names(self) -> None:
-        """Raises InputError unless all has room beside the named files."""
+        """Raises InputError if the file names conflict with other output."""
         for path in self.files:
             is_local = not file_systems.is_remote(path)
             if is_local and os.path.exists(path) and not os.path.isfile(path):
@@ -110,7 +110,7 @@ class Output:
                     "--output_file must name files, and this is a pipe or a "
                     f"device. Received: output_file={path}"
                 )
-            # Others read parts of a path as they are.
+            # Other components compare paths as strings.
             own = (*self.manifests(self.files), self.work_folder)
             if any(f"{path}/".startswith(f"{each}/") for each in own):
                 raise InputError(
@@ -130,10 +130,10 @@ class Output:
             )
 
     def is_done(self, fingerprint: Mapping[str, Any]) -> bool:
-        """Whether the output holds all that a run would make.
+        """Returns whether the output has all files that a run would create.
 
-        It is an InputError if it holds records of another run, or not all of
-        this.
+        Raises InputError if it has records of another run, or only some of this
+        one.
         """
         manifest = epath.Path(self.manifest)
         if manifest.exists():
@@ -167,7 +167,7 @@ class Output:
             self._check_not_there()
             return False
         folder = epath.Path(self.folder)
-        # Users read *.tfrecord: none of another run may stand among them.
+        # Users read *.tfrecord, which must not match records of another run.
         others = sorted(map(os.fspath, folder.glob("*.tfrecord")))
         if others:
             raise InputError(
@@ -177,7 +177,7 @@ class Output:
         return False
 
     def _check_not_there(self) -> None:
-        """Raises InputError if a file is there that no run of ours wrote."""
+        """Raises InputError if one of the files exists that no run created."""
         for path in map(epath.Path, self.files):
             is_there = path.exists() and path.stat().length
             if is_there and not self.overwrites:
@@ -195,21 +195,21 @@ def _has_bytes(file: str) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """The shards that a run has made, their records, and counts of its work."""
+    """The shards that a run created, their sizes in records, and its counts."""
 
     files: list[str]
     records: list[int]
     counts: dict[str, int]
 
     def shards(self) -> tuple[manifests.Shard, ...]:
-        """What the manifest says of the shards."""
+        """Returns the manifest's entries of the shards."""
         return tuple(
             manifests.Shard(os.path.basename(file), records)
             for file, records in zip(self.files, self.records, strict=True)
         )
 
     def statistics(self) -> dict[str, Any]:
-        """What the manifest says of the records."""
+        """Returns the manifest's statistics of the records."""
         lengths = {
             name.removeprefix(stages.LENGTH): count
             for name, count in self.counts.items()
@@ -220,13 +220,13 @@ class Result:
             for name, count in self.counts.items()
             if not name.startswith(stages.LENGTH)
         }
-        # Of sequences, by the most tokens that they have.
+        # Numbers of sequences, by max length in tokens.
         return others | {
             "lengths": dict(sorted(lengths.items(), key=lambda x: int(x[0])))
         }
 
     def summary(self) -> list[str]:
-        """What the user is told at the end."""
+        """Returns the lines that users see at the end."""
         counts = self.counts
         tokens, real = counts["tokens"], counts["real_tokens"]
         rows, instances = counts["rows"], counts["instances"]

@@ -1,10 +1,10 @@
-"""Puts several short sequences into one row.
+"""Packs several short sequences into one row.
 
 First-fit decreasing: longest first, each into the first row that has room for
-its tokens and predictions. It needs at most 11/9 of the fewest possible rows
-(Johnson, 1973), and on text within a percent or two.
+its tokens and predictions. The number of rows is at most 11/9 of the minimum
+(Johnson, 1973), and within a percent or two of it on text.
 
-Shapes: n sequences, R rows, K sequences per row at most.
+Shapes: n sequences, R rows, max K sequences per row.
 """
 
 from typing import NamedTuple
@@ -13,7 +13,7 @@ import numpy as np
 
 
 class Packing(NamedTuple):
-    """Each sequence's row, slot (of K), and first token in it: [n] int64."""
+    """The row, the slot (of K) and the first token of sequences: [n] int64."""
 
     rows: np.ndarray
     slots: np.ndarray
@@ -27,18 +27,19 @@ def pack(
     max_predictions: int,
     max_sequences: int,
 ) -> Packing:
-    """Assigns sequences to rows that hold at most so much.
+    """Assigns sequences to rows within the given limits.
 
-    `lengths` [n] count the tokens of sequences, [CLS] and [SEP] included,
-    `predictions` [n] what is to be predicted; `max_sequences` is K.
+    `lengths` [n] are the numbers of tokens of sequences, including [CLS] and
+    [SEP]; `predictions` [n] are their numbers of tokens to predict;
+    `max_sequences` is K.
     """
     number = len(lengths)
-    # Each row's room for tokens, predictions, sequences.
+    # The room of each row for tokens, predictions and sequences.
     tokens = np.full(number, max_length)
     places = np.full(number, max_predictions)
     slots = np.full(number, max_sequences)
     packing = Packing(*np.zeros((3, number), np.int64))
-    first = used = 0  # rows before `first` have no room for anything
+    first = used = 0  # rows before `first` are full
     shortest = int(lengths.min(initial=max_length))
     order = np.argsort(-lengths, kind="stable")
     for index in order.tolist():

@@ -1,7 +1,7 @@
-"""Sequences -> the features of pre-training records.
+"""Builds the features of pre-training records from sequences.
 
-Rows hold one sequence or several (packing.py), whose words are masked
-(masking.py) now or when the records are read.
+A row has one sequence, or several packed ones (packing.py). Words are masked
+(masking.py) now, or when the records are read.
 
 Shapes: r sequences, R rows, S sequence length of a row, P predictions per row,
 K sequences per row.
@@ -24,14 +24,14 @@ def features(
     settings: pretraining_sequences.Settings,
     rng: np.random.Generator,
 ) -> dict[str, np.ndarray]:
-    """Lays out sequences in rows, and masks words unless the reader does.
+    """Arranges sequences in rows, and masks words unless the reader does.
 
-    Give thousands of sequences at a time where they are packed with one
-    another. `rng` draws the masks, and the order of packed rows.
+    Pass thousands of sequences at a time if they are packed. `rng` draws the
+    masks, and the order of packed rows.
 
     Returns:
         The features of `settings.record_type` records, each [R, ...]. R is the
-        number of sequences, less if they are packed.
+        number of sequences, or less if they are packed.
     """
     masks = pretraining_sequences.masking_of(settings, vocabulary)
     if settings.pack:
@@ -56,15 +56,15 @@ def _lay_out(
     S: int,
     offsets: np.ndarray,
 ) -> dict[str, np.ndarray]:
-    """Puts r sequences and what stands around them into R rows of S places.
+    """Writes r sequences with their special tokens into R rows of S positions.
 
-    `offsets` [r] say where each starts among all R * S places.
+    `offsets` [r] are the start of each among all R * S positions.
     """
     template, pad = vocabulary.template, vocabulary.special.pad.id
     front, between = len(template.before), len(template.between)
     sizes = np.diff(sequences.starts)  # [r]
     middles, lengths = sequences.middles, sequences.lengths(template)  # [r]
-    # Numbers of the tokens inside their sequences, and then in the rows.
+    # Positions of the tokens in their sequences, and then in the rows.
     inside = np.arange(len(sequences.tokens))
     inside -= np.repeat(sequences.starts[:-1], sizes)
     middle = np.repeat(middles, sizes)
@@ -88,7 +88,7 @@ def _lay_out(
     for number in range(len(template.after)):
         segments[ends + number] = np.where(is_pair, number_2, number_1)
     word_starts = np.zeros(R * S, np.int8)
-    # A segment may begin inside of a word, which begins there, then.
+    # A segment may begin inside a word, which then begins there.
     begins = (inside == 0) | (inside == middle)
     word_starts[place] = sequences.word_starts | begins
     used = np.bincount(offsets // S, lengths, R)  # tokens of each row, [R]
@@ -118,7 +118,7 @@ def _packed(
         K,
     )
     R = int(rows.max(initial=-1)) + 1
-    # Packing sorts them by length.
+    # Packing sorts sequences by length.
     rows = rng.permutation(R)[rows]
     offsets = rows * S + starts
     result = _lay_out(sequences, vocabulary, R, S, offsets)
@@ -143,10 +143,10 @@ def _packed(
 def statistics(
     rows: Mapping[str, np.ndarray], vocabulary: vocabularies.Vocabulary
 ) -> collections.Counter[str]:
-    """Counts what features hold.
+    """Counts the contents of features.
 
-    These are `rows`, `instances` (sequences), `random_next` (labels of 1),
-    `real_tokens`, `padding_tokens`; of masked rows also `predictions`, and
+    The counts are `rows`, `instances` (sequences), `random_next` (labels of 1),
+    `real_tokens` and `padding_tokens`; for masked rows also `predictions`, and
     those masked (`predictions_masked`) and kept (`predictions_unchanged`).
     """
     number, S = rows["input_ids"].shape

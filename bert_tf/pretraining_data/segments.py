@@ -1,14 +1,14 @@
-"""Documents -> sequences, as ranges of their tokens.
+"""Splits documents into sequences, as ranges of their tokens.
 
-Each objective has a way to cut: pairs whose second segment may be of another
-document (next sentences, Devlin et al., 2018), pairs of segments that may be
-swapped (sentence order, Lan et al., 2020), and single segments that end with
-the document or go on in the next (Liu et al., 2019, "doc-sentences" and
+Each objective splits in its own way: pairs whose second segment may be from
+another document (next sentences, Devlin et al., 2018), pairs of segments that
+may be swapped (sentence order, Lan et al., 2020), and single segments that end
+with the document or continue in the next (Liu et al., 2019, "doc-sentences" and
 "full-sentences").
 
-A hash of the seed, the repetition, the document's key and the sentence decides
-what is left to chance. So a document is always cut the same way, whatever
-stands before it, unless sequences go on in it.
+A hash of the seed, the repetition, the document's key and the sentence makes
+all random choices. So a document is always split in the same way, whatever is
+before it, unless sequences continue in it.
 
 Shapes: d documents, s sentences, r sequences.
 """
@@ -19,7 +19,7 @@ import dataclasses
 import numpy as np
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-# What a hash is for.
+# Purposes of hashes.
 _IS_SHORT, _TARGET, _CUT, _CHOICE, _DOCUMENT, _SENTENCE, _FRONT = range(7)
 
 
@@ -27,9 +27,9 @@ _IS_SHORT, _TARGET, _CUT, _CHOICE, _DOCUMENT, _SENTENCE, _FRONT = range(7)
 class Text:
     """Documents of sentences of tokens.
 
-    `sentences` [s + 1] and `documents` [d + 1] int64 say where each starts
-    among the tokens or the sentences, and at last the number of these. `keys`
-    [d] uint64 decide the documents' random choices.
+    `sentences` [s + 1] and `documents` [d + 1] int64 are the starts among the
+    tokens or the sentences, followed by the number of these. `keys` [d] uint64
+    determine the documents' random choices.
     """
 
     sentences: np.ndarray
@@ -41,9 +41,9 @@ class Text:
 class Ranges:
     """Sequences as ranges of tokens.
 
-    `starts` and `ends` [r, 2] int64 are those of both segments; one that ends
-    where it starts is none. `labels` [r] bool say whether the second segment is
-    of another document, or the two are swapped.
+    `starts` and `ends` [r, 2] int64 are the bounds of both segments. The second
+    is missing if both are equal. `labels` [r] bool are whether the second
+    segment is from another document, or the two are swapped.
     """
 
     starts: np.ndarray
@@ -52,7 +52,7 @@ class Ranges:
 
 
 class Chances:
-    """The random choices of one repetition, by a seed from 0."""
+    """The random choices of one repetition; the seed is at least 0."""
 
     def __init__(self, text: Text, seed: int, repetition: int):
         self._documents = _hash(
@@ -65,20 +65,20 @@ class Chances:
         )  # [s]
 
     def of_documents(self, purpose: int) -> np.ndarray:
-        """Returns numbers from 0 to below 1, [d]."""
+        """Returns random numbers in [0, 1) for documents, [d]."""
         return _unit(_hash(self._documents, purpose))
 
     def of_sentences(self, purpose: int) -> np.ndarray:
-        """Returns numbers from 0 to below 1, [s]."""
+        """Returns random numbers in [0, 1) for sentences, [s]."""
         return _unit(_hash(self._sentences, purpose))
 
     def tosses(
         self, sentences: np.ndarray, which: int, counts: np.ndarray
     ) -> np.ndarray:
-        """Returns how many of so many coins, 1 or more, show heads: [n].
+        """Returns the number of heads among `counts` (at least 1) coins: [n].
 
-        `sentences` [n] are those that the tosses belong to; `which` tells apart
-        tosses for the same one.
+        `sentences` [n] are the sentences that the tosses belong to; `which`
+        separates different tosses of the same sentence.
         """
         words = -(-counts // 64)
         owner = np.repeat(np.arange(len(counts)), words)
@@ -108,10 +108,10 @@ def _unit(x: np.ndarray) -> np.ndarray:
 def _targets(
     chances: Chances, max_tokens: int, short_seq_prob: float
 ) -> np.ndarray:
-    """How long the sequences of each document are to be, [d].
+    """Returns the target length of the sequences of each document, [d].
 
-    Padding is wasted computation, so sequences are usually filled up; some are
-    short, since those of fine-tuning are.
+    Padding wastes computation, so sequences are usually full. Some are short,
+    because sequences in fine-tuning are.
     """
     short = 2 + (chances.of_documents(_TARGET) * (max_tokens - 1)).astype(int)
     is_short = chances.of_documents(_IS_SHORT) < short_seq_prob
@@ -129,12 +129,13 @@ def next_sentences(
     seed: int,
     repetition: int,
 ) -> Ranges:
-    """Cuts documents into pairs of segments, as the original.
+    """Splits documents into pairs of segments, like the original.
 
-    Half of the second segments, and all where nothing is left to follow, are of
-    other documents. `others` has those of `text` and then more, two at least.
-    `max_tokens` is the most of both segments; a share of `short_seq_prob` of
-    the documents makes shorter sequences.
+    Half of the second segments are from other documents, and all of them if the
+    first has no successor. `others` has the documents of `text`, followed by
+    more, at least two in total. `max_tokens` is the max length of both segments
+    together; a share of `short_seq_prob` of the documents makes shorter
+    sequences.
     """
     chances = Chances(text, seed, repetition)
     targets = _targets(chances, max_tokens, short_seq_prob)
@@ -158,12 +159,13 @@ def next_sentences(
 def _pairs(
     text: Text, targets: np.ndarray, chances: Chances, may_be_random: bool
 ) -> np.ndarray:
-    """Cuts documents at the ends of sentences: [r, 4] int64.
+    """Splits documents at the ends of sentences: [r, 4] int64.
 
-    These are a pair's first sentence, the one to cut before, the one to end
-    before (the same if there is no second segment), and the document.
+    The columns are a pair's first sentence, the first sentence of its second
+    segment, the sentence after it (the same if there is no second segment), and
+    the document.
     """
-    # Single elements of lists are read faster than those of arrays.
+    # Single elements of lists are faster to read than elements of arrays.
     starts = text.sentences.tolist()
     documents = text.documents.tolist()
     cuts = chances.of_sentences(_CUT).tolist()
@@ -172,18 +174,17 @@ def _pairs(
     for document, target in enumerate(targets.tolist()):
         first, last = documents[document], documents[document + 1]
         while first < last:
-            # As many sentences as reach the target, the last perhaps beyond.
+            # As many sentences as reach the target; the last may exceed it.
             end = bisect.bisect_left(
                 starts, starts[first] + target, first + 1, last
             )
-            # How many of them make the first segment is left to chance: a cut
-            # in the middle would make the task too easy.
+            # The number of sentences in the first segment is random: a split in
+            # the middle would make the task too easy.
             cut = first + 1
             if end - first > 1:
                 cut += int(cuts[first] * (end - first - 1))
                 if may_be_random and choices[first] < 0.5:
-                    # What comes after the cut is not used: the next pair has
-                    # it.
+                    # The next pair has the rest after the split.
                     end = cut
             pairs += (first, cut, end, document)
             first = end
@@ -197,10 +198,10 @@ def _random_segments(
     which_document: np.ndarray,
     which_sentence: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Picks `wanted` [n] tokens of other documents than `documents` [n].
+    """Picks `wanted` [n] tokens from other documents than `documents` [n].
 
-    The segments are shorter where those have fewer. Two random numbers from 0
-    to below 1 choose each one's document and sentence.
+    Segments are shorter if the picked documents are. Two random numbers in
+    [0, 1) choose the document and the sentence of each.
     """
     number = len(others.documents) - 1
     picked = (which_document * (number - 1)).astype(np.int64)
@@ -219,10 +220,11 @@ def truncate(
     chances: Chances,
     sentences: np.ndarray,
 ) -> None:
-    """Shortens pairs, in place, that are too long.
+    """Shortens pairs that are too long, in place.
 
-    As if tokens were taken one by one from the longer segment, or else the
-    second, each from its front or its back by the toss of a coin.
+    The effect is as if tokens were removed one by one from the longer segment
+    (the second if both are equally long), from its front or back by the toss of
+    a coin.
     """
     lengths = ends - starts  # [r, 2]
     second = np.maximum(max_tokens - lengths[:, 0], max_tokens // 2)
@@ -246,12 +248,12 @@ def sentence_order(
     seed: int,
     repetition: int,
 ) -> Ranges:
-    """Cuts documents into pairs of consecutive segments, half of them swapped.
+    """Splits documents into pairs of adjacent segments, half of them swapped.
 
-    As ALBERT's, whose label is 1 too where they are swapped. A sentence without
-    another is cut itself, or left out if it has one token; to such a one the
-    original adds a segment of another document, also with a label of 1, which
-    is not the task of the paper (section 3.1).
+    Like ALBERT's, with label 1 for swapped pairs. A single sentence is split
+    itself, or skipped if it has one token. To such a sentence the original adds
+    a segment of another document, also with label 1, which is not the task in
+    the paper (section 3.1).
     """
     chances = Chances(text, seed, repetition)
     targets = _targets(chances, max_tokens, short_seq_prob)
@@ -267,8 +269,8 @@ def sentence_order(
     swapped = chances.of_sentences(_CHOICE)[first] < 0.5
     starts[swapped] = starts[swapped, ::-1]
     ends[swapped] = ends[swapped, ::-1]
-    # After they are swapped: of an odd number of tokens the first segment gets
-    # one more, which otherwise would tell the label.
+    # After swapping: if the number of tokens is odd, the first segment gets one
+    # more, which would otherwise reveal the label.
     truncate(starts, ends, max_tokens, chances, first)
     return Ranges(starts, ends, swapped)
 
@@ -283,9 +285,9 @@ def single_segments(
     seed: int,
     repetition: int,
 ) -> Ranges:
-    """Cuts documents into as many whole sentences as fit, but one at least.
+    """Splits documents into as many whole sentences as fit, at least one.
 
-    A sentence that is longer than `max_tokens` goes on in the next sequence.
+    A sentence longer than `max_tokens` continues in the next sequence.
     """
     chances = Chances(text, seed, repetition)
     targets = _targets(chances, max_tokens, short_seq_prob)
@@ -297,7 +299,7 @@ def single_segments(
         first, last = documents[document], documents[document + 1]
         start, stop = sentences[first], sentences[last]
         while start < stop:
-            # The last end of a sentence within reach, or else the next one.
+            # The last end of a sentence within reach, or the first one beyond.
             reach = start + target
             place = bisect.bisect_right(sentences, reach, first + 1, last + 1)
             end = sentences[max(place - 1, first + 1)]
@@ -310,7 +312,7 @@ def single_segments(
 
 
 def _single(starts: list[int], ends: list[int]) -> Ranges:
-    """Returns sequences that have no second segment."""
+    """Returns sequences without a second segment."""
     begin, end = np.array(starts, np.int64), np.array(ends, np.int64)
     return Ranges(
         np.stack([begin, end], axis=1),
@@ -331,19 +333,19 @@ def full_sentences(
 ) -> Ranges:
     """Fills sequences with whole sentences, one document after the other.
 
-    The ranges are of the tokens with a separator between documents, which
-    counts where a sequence goes on in the next document; none begins or ends
-    with it. Every token of the text is in one sequence. A sentence that is
-    longer than `max_tokens` begins a sequence, and goes on in the next ones.
-    Each sequence is shorter with a probability of `short_seq_prob`; RoBERTa's
-    are not (Liu et al., 2019, section 3.1).
+    The ranges refer to the tokens with a separator between documents. The
+    separator counts if a sequence continues in the next document; no sequence
+    begins or ends with it. Every token of the text is in one sequence. A
+    sentence longer than `max_tokens` begins a sequence, and continues in the
+    next ones. Each sequence is shorter with a probability of `short_seq_prob`;
+    RoBERTa's are not (Liu et al., 2019, section 3.1).
     """
     chances = Chances(text, seed, repetition)
     short = 2 + (chances.of_sentences(_TARGET) * (max_tokens - 1)).astype(int)
     is_short = chances.of_sentences(_IS_SHORT) < short_seq_prob
     targets = np.where(is_short, short, max_tokens)
     targets = np.minimum(targets, max_tokens).tolist()  # [s]
-    # How many separators stand before each sentence.
+    # The number of separators before each sentence.
     counts = np.diff(text.documents)
     before = np.repeat(np.arange(len(counts)), counts)
     firsts = (text.sentences[:-1] + before).tolist()
@@ -357,7 +359,7 @@ def full_sentences(
         if following > sentence:
             end = lasts[following - 1]
         else:
-            # A sentence that is longer: whole if it can be.
+            # A sentence that exceeds the target, whole if possible.
             end = min(lasts[sentence], start + max_tokens)
             following += end == lasts[sentence]
         starts.append(start)

@@ -1,4 +1,4 @@
-"""Documents -> sequences of one or two segments: pure functions.
+"""Splits documents into sequences of one or two segments: pure functions.
 
 Shapes: n tokens, s sentences, d documents, r sequences, S sequence length of a
 record, P predictions, K sequences of a record.
@@ -15,35 +15,35 @@ from bert_tf.records import masking
 
 import numpy as np
 
-# Objective -> how many segments a sequence has.
+# Objective -> number of segments of a sequence.
 _SEGMENTS = {"nsp": 2, "sop": 2, "none": 1, "full_sentences": 1}
 OBJECTIVES = tuple(_SEGMENTS)
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """How records are made; most names are those of the original's flags.
+    """The settings of records; most names are as in the original's flags.
 
     Attributes:
         masked_lm_prob: Share of the tokens to predict.
-        short_seq_prob: Share of the documents that make shorter sequences; of
+        short_seq_prob: Share of the documents with shorter sequences; for
             full_sentences the share of the sequences.
-        dupe_factor: Times to use each document.
+        dupe_factor: Number of times to use each document.
         masking: A policy of masking.py: token, whole_word, span or ngram.
         dynamic_masking: Whether the reader masks, each time anew.
-        objective: What is learnt of two segments: nsp (the second follows or is
-            of another document), sop (they are swapped or not); or nothing, of
-            one segment: none (it ends with the document), full_sentences (it
-            goes on in the next document, after a separator).
-        pack: Whether to put several sequences into one record.
-        max_sequences_per_row: K, of packed records.
+        objective: The second objective, on two segments: nsp (the second
+            follows or is from another document) or sop (they are swapped or
+            not). Without a second objective, on one segment: none (it ends with
+            the document) or full_sentences (it continues in the next document,
+            after a separator).
+        pack: Whether to pack several sequences into one record.
+        max_sequences_per_row: K, for packed records.
         mask_share: Share of the chosen tokens that become [MASK].
-        random_share: Share that become a random piece. The rest stay.
-        span_success: Of the geometric distribution of span lengths.
-        span_max_words: Where the distribution is cut off; 10 and 0.2 give a
-            mean of 3.8 words.
-        ngram: The most words of an n-gram.
-        favor_shorter_ngram: Whether short n-grams are the likelier ones.
+        random_share: Share that become a random token. The rest stay.
+        span_success: Parameter of the geometric distribution of span lengths.
+        span_max_words: Max span length; 10 and 0.2 give a mean of 3.8 words.
+        ngram: Max number of words in an n-gram.
+        favor_shorter_ngram: Whether short n-grams are more likely.
     """
 
     max_seq_length: int = 128
@@ -115,9 +115,9 @@ class Settings:
                 )
 
     def check_room(self, vocabulary: vocabularies.Vocabulary) -> None:
-        """Raises InputError unless a row has room for what is to be in it."""
+        """Raises InputError if the lengths leave no room for tokens."""
         template = vocabulary.template
-        # At least one token of each segment.
+        # At least one token for each segment.
         texts = _SEGMENTS[self.objective]
         shortest = template.special(texts) + texts
         if self.max_seq_length < shortest:
@@ -136,13 +136,13 @@ class Settings:
             )
 
     def max_tokens(self, template: vocabularies.Template) -> int:
-        """Tokens of a sequence without those of the template."""
+        """Returns the max tokens of a sequence, without special tokens."""
         texts = _SEGMENTS[self.objective]
         return self.max_seq_length - template.special(texts)
 
     @property
     def record_type(self) -> str:
-        """The name of the records' type in records/types.py."""
+        """The name of the record type in records/types.py."""
         return "_".join(
             ["pretraining"]
             + ["packed"] * self.pack
@@ -151,7 +151,7 @@ class Settings:
 
 
 def check_vocabulary(vocabulary: vocabularies.Vocabulary, path: str) -> None:
-    """Raises InputError unless the pieces are there that records need."""
+    """Raises InputError if special tokens that records need are missing."""
     if vocabulary.missing:
         raise InputError(
             f"The vocabulary {path} lacks {vocabulary.missing[0]}, which "
@@ -163,7 +163,7 @@ def check_vocabulary(vocabulary: vocabularies.Vocabulary, path: str) -> None:
 def masking_of(
     settings: Settings, vocabulary: vocabularies.Vocabulary
 ) -> masking.Masking:
-    """Returns what masking needs; the manifest holds its fields."""
+    """Returns the settings of masking, whose fields the manifest contains."""
     return masking.Masking(
         policy=settings.masking,
         masked_lm_prob=settings.masked_lm_prob,
@@ -186,11 +186,12 @@ def masking_of(
 
 @dataclasses.dataclass(frozen=True)
 class Corpus:
-    """Documents of sentences, none empty.
+    """Documents of sentences, none of them empty.
 
-    `tokens` [n] int32 are of all documents; `word_starts` [n] bool says which
-    begin a word. `sentences` [s + 1] and `documents` [d + 1] int64 are as in
-    `segments.Text`, and `keys` [d] uint64 differ in all documents of the input.
+    `tokens` [n] int32 are the tokens of all documents; `word_starts` [n] bool
+    are whether each begins a word. For `sentences` [s + 1] and `documents`
+    [d + 1] int64 see `segments.Text`. `keys` [d] uint64 are unique in the
+    input.
     """
 
     tokens: np.ndarray
@@ -203,7 +204,7 @@ class Corpus:
         return len(self.keys)
 
     def append(self, other: Self) -> "Corpus":
-        """Returns the documents of both."""
+        """Returns the documents of both corpora."""
         sentences = other.sentences[1:] + len(self.tokens)
         documents = other.documents[1:] + self.documents[-1]
         return Corpus(
@@ -215,8 +216,8 @@ class Corpus:
         )
 
     def separated(self, separator: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns tokens and word starts with a token between documents."""
-        first = self.sentences[self.documents[1:-1]]  # of all but the first
+        """Returns tokens and word starts with a separator between documents."""
+        first = self.sentences[self.documents[1:-1]]  # except the first
         word_starts = self.word_starts.copy()
         word_starts[first] = True
         return (
@@ -226,7 +227,7 @@ class Corpus:
 
     @property
     def text(self) -> segments.Text:
-        """What cutting needs to know."""
+        """The input of the functions in `segments`."""
         return segments.Text(self.sentences, self.documents, self.keys)
 
 
@@ -235,14 +236,14 @@ class Corpus:
 
 @dataclasses.dataclass(frozen=True)
 class Sequences:
-    """Sequences of one or two segments, without what stands around them.
+    """Sequences of one or two segments, without special tokens.
 
     Attributes:
-        tokens: [n] int32, of all sequences; `word_starts` [n] bool.
-        starts: [r + 1] int64, where each starts; then the tokens' number.
-        middles: [r] int32, tokens of the first segment, perhaps of all.
-        labels: [r] int8, 1 where the second segment is of another document
-            (nsp) or comes before the first (sop).
+        tokens: [n] int32, the tokens of all sequences; `word_starts` [n] bool.
+        starts: [r + 1] int64, the start of each; then the number of tokens.
+        middles: [r] int32, the length of the first segment, which may be all.
+        labels: [r] int8, 1 if the second segment is from another document (nsp)
+            or comes before the first (sop).
     """
 
     tokens: np.ndarray
@@ -255,13 +256,13 @@ class Sequences:
         return len(self.labels)
 
     def lengths(self, template: vocabularies.Template) -> np.ndarray:
-        """Tokens of each with those of the template, [r] int64."""
+        """Returns the lengths with special tokens, [r] int64."""
         tokens = np.diff(self.starts)
         is_pair = self.middles < tokens
         return tokens + template.special(1) + len(template.between) * is_pair
 
     def own_tokens(self, objective: str) -> int:
-        """Counts the tokens without second segments of other documents."""
+        """Counts the tokens without second segments from other documents."""
         if objective == "nsp":
             is_own = self.labels == 0
             second = np.diff(self.starts) - self.middles
@@ -269,7 +270,7 @@ class Sequences:
         return len(self.tokens)
 
     def take(self, indices: np.ndarray) -> "Sequences":
-        """Returns some, in the order of `indices`."""
+        """Returns the sequences at `indices`, in this order."""
         lengths = np.diff(self.starts)[indices]
         places, starts = ranges(self.starts[:-1][indices], lengths)
         return Sequences(
@@ -282,7 +283,7 @@ class Sequences:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Self]) -> Self:
-        """Returns the sequences of all parts, one at least, in order."""
+        """Joins the sequences of one or more parts, in order."""
         lengths = np.concatenate([np.diff(part.starts) for part in parts])
         return cls(
             np.concatenate([part.tokens for part in parts]),
@@ -294,7 +295,7 @@ class Sequences:
 
 
 def borders(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
-    """Where each of some ranges starts, and at last where all end."""
+    """Returns the starts of consecutive ranges, and the end of the last."""
     result = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=result[1:])
     return result
@@ -303,7 +304,7 @@ def borders(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
 def ranges(
     starts: np.ndarray, lengths: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the numbers of all ranges in a row, and where each begins."""
+    """Returns the numbers in all ranges, joined, and where each begins."""
     begins = borders(lengths)
     numbers = np.repeat(starts - begins[:-1], lengths)
     numbers += np.arange(len(numbers))
@@ -318,18 +319,18 @@ def create_sequences(
     seed: int,
     repetition: int,
 ) -> Sequences:
-    """Cuts each document into sequences.
+    """Splits each document into sequences.
 
-    `partner` has more documents, for second segments. Chance depends on the
-    seed, the document's key and the repetition alone. A single document for
-    next sentences is an InputError.
+    `partner` has more documents, for second segments. Random choices only
+    depend on the seed, the document's key and the repetition. Raises InputError
+    for next sentences with a single document.
     """
     most = settings.max_tokens(template)
     how = (most, settings.short_seq_prob, seed, repetition)
     tokens, word_starts = corpus.tokens, corpus.word_starts
     if settings.objective == "nsp":
         both = corpus if partner is None else corpus.append(partner)
-        # Of none nothing is made: a part of the text may be without words.
+        # Zero documents are allowed: part of the text may have no words.
         if len(both) == 1:
             raise InputError(
                 "The next-sentence task takes half of its second segments "

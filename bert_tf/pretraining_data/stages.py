@@ -1,13 +1,13 @@
-"""Text -> pre-training records in three phases, for any amount of text.
+"""Creates pre-training records from any amount of text, in three phases.
 
-1. Tokenize: the text is read in pieces of about 16 MB, whose documents become
-   the ids of word pieces.
-2. Sequences: each piece is cut into sequences, `dupe_factor` times. Every
-   sequence draws a 64-bit key at random.
-3. Shards: the keys, in order, are the global shuffle. A shard is the sequences
-   whose keys lie in a range, taken from all pieces, masked and encoded.
+1. Tokenize: the text is read in pieces of about 16 MB, and their documents are
+   converted to token ids.
+2. Sequences: each piece is split into sequences, `dupe_factor` times. Every
+   sequence draws a random 64-bit key.
+3. Shards: sorting by key is the global shuffle. A shard has the sequences with
+   keys in a range, from all pieces, masked and encoded.
 
-The functions here are pure, so it does not matter which process calls them, and
+The functions here are pure, so it does not matter which process calls them, or
 when: `local` does on one machine, `beam` on a cluster.
 """
 
@@ -26,25 +26,24 @@ from bert_tf.records import wire_format
 import numpy as np
 from absl import logging
 
-# What a generator is for; the first numbers of its seed.
+# Purposes of random generators, the first number of their seed.
 _FOR_PARTNER, _FOR_KEYS, _FOR_SHARD = range(3)
 
-# Sequences made into records, or packed with one another, at a time.
+# Number of sequences that are packed or encoded at a time.
 _SEQUENCES = 2048
-# Tokens of the sequences that are in memory at a time (phase 3).
+# Max tokens of the sequences in memory at a time (phase 3).
 _SLICE_TOKENS = 1 << 23
-# Sequences per shard that a text must give, so that surely none is empty.
+# Min sequences per shard, so that in practice no shard is empty.
 _FEWEST = 16
 
-# The share of Chinese characters among the tokens of a Chinese text.
+# Share of Chinese characters among the tokens that makes a text Chinese.
 _MUCH = 0.3
 
-# What counts of sequences by their lengths are named: this and a length, the
-# most tokens that they have.
+# Prefix of counts of sequences by length. A max number of tokens follows.
 LENGTH = "length_"
 _LENGTHS = 16
 
-# A unit's number, and a piece's in it.
+# The numbers of a unit, and of a piece in it.
 Piece = tuple[int, int]
 
 
@@ -61,19 +60,19 @@ def tokenize_documents(
     vocabulary: vocabularies.Vocabulary,
     words: word_lists.WordList | word_lists.Segmenter | None = None,
 ) -> pretraining_sequences.Corpus:
-    """Tokenizes documents of a piece; sentences without words are left out.
+    """Tokenizes the documents of a piece; skips sentences without words.
 
-    `words` joins tokens of the tokenizer to words.
+    `words` joins tokens to words of several tokens.
     """
     texts = [
-        # The space before a word is of its first piece.
+        # The space before a word belongs to its first token.
         vocabulary.before_words + text if number and text else text
         for document in documents
         for number, text in enumerate(document.sentences)
     ]
     tokens, lengths = tokenizer.tokenize(texts)
     word_starts = ~vocabulary.goes_on[tokens]
-    # Where pieces have the space before a word, the first of a text has none.
+    # If tokens include the space before a word, the first of a text has none.
     starts = pretraining_sequences.borders(lengths)[:-1]
     word_starts[starts[lengths > 0]] = True
     if words is not None:
@@ -104,13 +103,13 @@ def count_documents(
     settings: pretraining_sequences.Settings,
     seed: int,
 ) -> dict[str, int]:
-    """Counts what a piece holds, and what one repetition makes of it."""
+    """Counts the contents of a piece, and the sequences of one repetition."""
     filled = len(tokenized.keys)
     tokens = len(tokenized.tokens)
     most = settings.max_tokens(vocabulary.template)
     beyond = np.maximum(np.diff(tokenized.sentences) - most, 0)
     masks_words = vocabulary.has_fixed_words and settings.masking != "token"
-    # With itself as a partner, since there may be one document only.
+    # The piece is its own partner, because it may be the only one.
     sequences = pretraining_sequences.create_sequences(
         tokenized, tokenized, settings, vocabulary.template, seed, repetition=0
     )
@@ -152,7 +151,7 @@ def partner(
 ) -> Piece | None:
     """Draws the piece that random second segments come from, or None.
 
-    It is another than `piece`; `pieces` are all that hold documents.
+    It is not `piece` itself. `pieces` are all pieces with documents.
     """
     others = [other for other in pieces if other != piece]
     if not others:
@@ -170,7 +169,7 @@ def sequences_of_piece(
     seed: int,
     repetition: int,
 ) -> tuple[np.ndarray, pretraining_sequences.Sequences]:
-    """Cuts a piece into sequences, each with a random key.
+    """Splits a piece into sequences, each with a random key.
 
     `others` are the documents of its partner, if it has one.
 
@@ -191,16 +190,16 @@ def sequences_of_piece(
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """How the keys are divided among shards, and a shard into slices.
+    """How keys are divided into shards, and a shard into slices.
 
-    The slices of a shard are in memory one after another.
+    Only one slice of a shard is in memory at a time.
     """
 
     shards: int
     slices: int
 
     def borders(self, keys: np.ndarray) -> np.ndarray:
-        """Where each slice of all shards starts in sorted keys, and the end."""
+        """Returns the start of each slice in sorted keys, and the end."""
         number = self.shards * self.slices
         # A slice is an equal share of all keys, by their upper 32 bits.
         slices = (keys >> np.uint64(32)) * np.uint64(number) >> np.uint64(32)
@@ -213,10 +212,10 @@ def layout(
     shards: int | None,
     shard_bytes: int,
 ) -> Layout:
-    """Divides the keys so that memory stays bounded.
+    """Divides the keys so that memory is bounded.
 
-    There are `shards` of them, or if None as many of about `shard_bytes` as
-    what phase 1 has counted will take.
+    The number of shards is `shards`, or if None, it follows from `shard_bytes`
+    and the size that phase 1 predicts.
     """
     if shards is None:
         total = _expected_rows(counts, settings) * _record_bytes(settings)
@@ -228,7 +227,7 @@ def layout(
 def expected_sequences(
     counts: Mapping[str, int], settings: pretraining_sequences.Settings
 ) -> int:
-    """Says about how many sequences there will be."""
+    """Estimates the number of sequences."""
     return counts["sequences_once"] * settings.dupe_factor
 
 
@@ -242,9 +241,9 @@ def _expected_rows(
 
 
 def _record_bytes(settings: pretraining_sequences.Settings) -> int:
-    """Size of a record: nearly all ids take two bytes, most others one."""
+    """Estimates the size of a record: most ids take two bytes, others one."""
     S, P = settings.max_seq_length, settings.max_predictions_per_seq
-    # The ids, the mask, the segments; the features' names.
+    # The ids, the mask, the segments, and the names of the features.
     size = 4 * S + 200
     size += S if settings.dynamic_masking else 7 * P
     if settings.pack:
@@ -260,7 +259,7 @@ def check(
 ) -> None:
     """Raises InputError if phase 1 found too little text for the settings.
 
-    Warns of Chinese text unless `has_words`: a list of words, or a segmenter.
+    Warns about Chinese text unless `has_words` (a word list, or a segmenter).
     """
     if not counts["documents"]:
         raise InputError(
@@ -314,11 +313,11 @@ def shard_records(
 ) -> Iterator[tuple[list[bytes], collections.Counter[str]]]:
     """Masks and encodes a shard, a batch at a time.
 
-    A slice has the sequences of the pieces one after another, repetition by
-    repetition, and their keys.
+    A slice has the sequences of all pieces and repetitions in order, and their
+    keys.
 
     Yields:
-        Serialized records and what is counted of them.
+        Serialized records and their counts.
     """
     rng = _generator(_FOR_SHARD, seed, shard)
     for keys, sequences in slices:

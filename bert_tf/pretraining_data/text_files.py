@@ -1,6 +1,6 @@
 """Reads lines of text files: compressed or not, local or on gs://.
 
-What is no UTF-8 text is refused, with the file and the line, or replaced.
+Text that is not UTF-8 is rejected, with the file and the line, or replaced.
 """
 
 import bz2
@@ -21,7 +21,7 @@ from etils import epath
 ON_BAD_TEXT = ("error", "replace")
 REMEDY = ". Convert it, as with iconv, or give --on_bad_text=replace"
 
-# So that memory is bounded. A book in one line is a tenth of it.
+# Bounds the memory. A book in one line is a tenth of it.
 MAX_LINE = 32 << 20
 
 _OPENERS: dict[str, Callable[[Any], Any]] = {
@@ -37,7 +37,8 @@ _BUFFER = 1 << 20
 class Line(NamedTuple):
     """A line of a file, without white space at its ends.
 
-    `offset` and `size`, with the line's end, are bytes of uncompressed text.
+    `offset` and `size` (including the newline) are in bytes of uncompressed
+    text.
     """
 
     offset: int
@@ -47,12 +48,12 @@ class Line(NamedTuple):
 
 
 def is_compressed(file: str) -> bool:
-    """Whether a file is compressed, by the ending of its name."""
+    """Returns whether a file is compressed, by the suffix of its name."""
     return epath.Path(file).suffix in _OPENERS
 
 
 class _Raw(io.RawIOBase):
-    """A file of another library, such as tf.io.gfile's, as one of Python's."""
+    """Adapts a file of another library, such as tf.io.gfile, to Python's io."""
 
     def __init__(self, file: Any):
         self._file = file
@@ -79,7 +80,7 @@ class _Raw(io.RawIOBase):
 
 @contextlib.contextmanager
 def open_bytes(file: str) -> Iterator[io.BufferedReader]:
-    """Opens a file, without its compression; InputError if that is corrupt."""
+    """Opens a file and decompresses it; InputError if it is corrupt."""
     path = epath.Path(file)
     with contextlib.ExitStack() as stack:
         stream: Any = stack.enter_context(path.open("rb"))
@@ -88,10 +89,10 @@ def open_bytes(file: str) -> Iterator[io.BufferedReader]:
         if path.suffix in _OPENERS:
             stream = stack.enter_context(_OPENERS[path.suffix](stream))
         try:
-            # Lines of a compressed file come twice as fast out of a buffer.
+            # Buffering makes lines of compressed files twice as fast.
             yield io.BufferedReader(stream, _BUFFER)
         except _BROKEN as error:
-            # The system's own errors have a number.
+            # Errors of the operating system have an errno.
             if getattr(error, "errno", None) is not None:
                 raise
             raise InputError(
@@ -103,19 +104,19 @@ def open_bytes(file: str) -> Iterator[io.BufferedReader]:
 def lines(file: str, on_bad_text: str, start: int = 0) -> Iterator[Line]:
     """Yields the lines that begin at or after `start`, in bytes.
 
-    A file with an offset is not compressed. `on_bad_text` is "error" or
-    "replace" (by U+FFFD).
+    A file with a start other than 0 must not be compressed. `on_bad_text` is
+    "error", or "replace" (by U+FFFD).
 
     Raises:
-        InputError: A line is not UTF-8, holds a NUL byte or is longer than 32
-            MB; or the file is no text.
+        InputError: A line is not UTF-8, contains a NUL byte or is longer than
+            32 MB; or the file is not text.
     """
     with open_bytes(file) as stream:
         offset = start
         if not start and on_bad_text == "error":
             _check_is_text(file, stream.peek(64)[:64])
         if start:
-            # The line that holds the byte before belongs to who read that.
+            # The line with the byte before belongs to the previous range.
             stream.seek(start - 1)
             offset += _skip_line(stream) - 1
         while raw := stream.readline(MAX_LINE):
@@ -137,7 +138,7 @@ def lines(file: str, on_bad_text: str, start: int = 0) -> Iterator[Line]:
 
 
 def _check_is_text(file: str, start: bytes) -> None:
-    # Blank lines may stand anywhere.
+    # Blank lines are allowed anywhere.
     problem = input_files.explain_text(start) if start.strip() else ""
     if problem:
         raise InputError(
@@ -157,7 +158,7 @@ def _skip_line(stream: io.BufferedReader) -> int:
 
 
 def decode(raw: bytes) -> tuple[str, str]:
-    """Returns the text of bytes, and what is wrong with it, or ""."""
+    """Returns the decoded text, and a description of errors, or ""."""
     try:
         text, problem = raw.decode("utf-8"), ""
     except UnicodeDecodeError as error:
@@ -174,7 +175,7 @@ def decode(raw: bytes) -> tuple[str, str]:
 
 
 def error_at(file: str, offset: int, message: str) -> InputError:
-    """Returns an error that names the file and the line at an offset."""
+    """Returns an error with the file and the line number of an offset."""
     number = 1
     with open_bytes(file) as stream:
         while offset > 0 and (data := stream.read(min(_BUFFER, offset))):

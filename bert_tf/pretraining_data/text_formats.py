@@ -1,17 +1,17 @@
-"""The formats of text that people have: files -> documents of paragraphs.
+"""The input formats of text: files -> documents of paragraphs.
 
 - lines: the original's. One sentence per line, a blank line after a document.
 - documents: one document per line.
 - files: one document per file. Blank lines end paragraphs, as in books.
-- wikiextractor: what WikiExtractor writes: `<doc ...>`, the title, which is
-  left out, one paragraph per line, `</doc>`.
-- jsonl: one JSON object per line, the text in one of its fields. A line end in
-  the text ends a paragraph.
+- wikiextractor: the output of WikiExtractor: `<doc ...>`, the title, which is
+  skipped, one paragraph per line, `</doc>`.
+- jsonl: one JSON object per line, with the text in one of its fields. A newline
+  in the text ends a paragraph.
 - tfds: a data set of TensorFlow Datasets, such as wikipedia/20230601.en or
   imdb_reviews@unsupervised (@train by default), or the folder of a prepared
   one. The text is in one of its features, as in jsonl.
 
-Each document belongs to the range of bytes that it starts in, so that several
+Each document belongs to the range of bytes in which it starts, so that several
 workers can read a file.
 """
 
@@ -28,7 +28,7 @@ from bert_tf.storage import data_sets
 
 from etils import epath
 
-# So that memory is bounded. A document of this size is a book of 6,000 pages.
+# Bounds the memory. A document of this size is a book of 6,000 pages.
 _MAX_DOCUMENT = text_files.MAX_LINE
 
 
@@ -36,9 +36,9 @@ _MAX_DOCUMENT = text_files.MAX_LINE
 class Source:
     """A range of a file, or of a data set of TFDS, and how to read it.
 
-    It is in bytes, or in examples of the data set; `end` None is the file's
-    end. `text_field` is for jsonl and tfds; `on_bad_text` is "error", or
-    "replace" by U+FFFD.
+    It is in bytes, or in examples of the data set. If `end` is None, it extends
+    to the end of the file. `text_field` is for jsonl and tfds; `on_bad_text` is
+    "error", or "replace" by U+FFFD.
     """
 
     file: str
@@ -52,14 +52,14 @@ class Source:
         return text_files.lines(self.file, self.on_bad_text, self.start)
 
     def is_over(self, offset: int) -> bool:
-        """Whether an offset is after the range."""
+        """Returns whether an offset is after the range."""
         return self.end is not None and offset >= self.end
 
 
 class Text(NamedTuple):
     """A document of paragraphs, which are sentences in the format `lines`.
 
-    `offset` is where it starts in its file, or which example it is; `size` is
+    `offset` is its start in the file, or the number of its example; `size` is
     in bytes; `replaced` counts lines in which bad text was replaced.
     """
 
@@ -76,7 +76,7 @@ def read(source: Source, input_format: str) -> Iterator[Text]:
 
 def _lines(source: Source) -> Iterator[Text]:
     document: list[text_files.Line] = []
-    # A document starts with the blank line before it, the first with the file.
+    # A document starts at the blank line before it, the first at offset 0.
     is_owned = not source.start
     for line in source.lines():
         if source.is_over(line.offset) and not (line.text and is_owned):
@@ -131,18 +131,18 @@ def _files(source: Source) -> Iterator[Text]:
     if not document:
         return
     text = _join(document)
-    # The sentence splitter tells paragraphs from lines.
+    # The sentence splitter distinguishes paragraphs from lines.
     yield text._replace(paragraphs=["\n".join(text.paragraphs)])
 
 
 def is_article(line: str) -> bool:
-    """Whether one of WikiExtractor begins with this line."""
+    """Returns whether an article of WikiExtractor begins with this line."""
     return line.startswith("<doc ")
 
 
 def _wikiextractor(source: Source) -> Iterator[Text]:
     article: list[text_files.Line] = []
-    # The range may begin in an article of the one before it.
+    # The range may begin inside an article of the previous range.
     is_foreign = source.start > 0
     for line in source.lines():
         starts = is_article(line.text)
@@ -189,14 +189,15 @@ def _jsonl(source: Source) -> Iterator[Text]:
         fail = functools.partial(text_files.error_at, source.file, line.offset)
         try:
             record = json.loads(line.text)
-        # Also a number of 5,000 digits, or lists in lists without end.
+        # ValueError: numbers of 5,000 digits, too. RecursionError: endless
+        # nesting.
         except (ValueError, RecursionError) as error:
             raise fail(
                 f"not JSON: {error}. Is the file in --input_format? "
                 f"Received: {line.text[:60]!r}"
             ) from error
         text = _field(record, source.text_field, fail)
-        # Escapes can say what UTF-8 can't.
+        # Escapes can contain surrogates, which UTF-8 can't encode.
         text, problem = text_files.decode(text.encode("utf-8", "surrogatepass"))
         if problem and source.on_bad_text == "error":
             raise fail(problem + text_files.REMEDY)
@@ -228,7 +229,7 @@ def _field(record: Any, name: str, fail: Callable[[str], InputError]) -> str:
 
 
 def prepare_tfds(name: str) -> tuple[int, int]:
-    """Prepares a data set where it is not yet; returns examples and bytes."""
+    """Prepares a data set if needed; returns its examples and bytes."""
     builder, split = _builder(name)
     data_sets.prepare(
         builder, "Prepare it in $TFDS_DATA_DIR where there is a network."
@@ -245,7 +246,7 @@ def prepare_tfds(name: str) -> tuple[int, int]:
 
 def _builder(name: str) -> tuple[Any, str]:
     extras.check("tensorflow_datasets", "tfds", "Texts of --input_format=tfds")
-    # Slow to import, and needed here alone.
+    # Slow to import, and only needed here.
     import tensorflow_datasets as tfds
 
     name, _, split = name.partition("@")
@@ -253,7 +254,7 @@ def _builder(name: str) -> tuple[Any, str]:
         if epath.Path(name).is_dir():
             return tfds.builder_from_directory(name), split or "train"
         return tfds.builder(name), split or "train"
-    # It says more than a screenful, in classes of its own.
+    # Its messages fill a screen, and its exceptions are custom classes.
     except Exception as error:
         raise InputError(
             f"There is no data set {name} in TensorFlow Datasets. Give its "
@@ -276,7 +277,8 @@ def _tfds(source: Source) -> Iterator[Text]:
     end = "" if source.end is None else source.end
     examples = builder.as_dataset(
         split=f"{split}[{source.start}:{end}]",
-        # One file after the other: the order is that of the numbers.
+        # One file after the other, so that examples are in the order of
+        # numbers.
         read_config=tfds.ReadConfig(interleave_cycle_length=1),
     )
     for number, example in enumerate(tfds.as_numpy(examples), source.start):

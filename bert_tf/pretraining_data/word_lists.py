@@ -1,8 +1,8 @@
 """Words of several tokens, for whole-word masking of Chinese.
 
-The tokenizer makes every Chinese character a word of its own. Where the pieces
-of a word of a list, or of a segmenter of the user's, follow each other in a
-text, the longest at each place, they are one word (BERT-wwm, Cui et al., 2019).
+The tokenizer makes every Chinese character a separate word. This module joins
+adjacent tokens that form a word of a list, or of the user's own segmenter; the
+longest at each position wins (BERT-wwm, Cui et al., 2019).
 """
 
 import importlib
@@ -14,33 +14,33 @@ from bert_tf.storage import input_files
 import numpy as np
 from etils import epath
 
-# Texts -> pieces of all texts, and how many by text.
+# Texts -> tokens of all texts, and the number for each text.
 Tokenize = Callable[[Sequence[str]], tuple[np.ndarray, np.ndarray]]
 
-# Words of a segmenter that are remembered (150 MB).
+# Max words of a segmenter in the cache (150 MB).
 _MAX_KNOWN = 1 << 19
 
 
 class _Words:
-    """Words as tuples of pieces."""
+    """Words as tuples of tokens."""
 
     def __init__(self, words: Iterable[tuple[int, ...]]):
         self._words = {word for word in words if len(word) > 1}
-        # First piece -> pieces of the longest word.
+        # First token -> number of tokens of the longest word.
         self._longest: dict[int, int] = {}
         for word in self._words:
             longest = self._longest.get(word[0], 0)
             self._longest[word[0]] = max(longest, len(word))
 
     def join(self, pieces: list[int], starts: list[bool]) -> None:
-        """Takes away the starts inside of words, in place."""
+        """Removes the word starts inside of words, in place."""
         place, end = 0, len(pieces)
         while place < end:
             longest = min(self._longest.get(pieces[place], 1), end - place)
             length = 1
             for size in range(longest, 1, -1):
                 stop = place + size
-                # A word of the list may not begin or end inside of another.
+                # A word of the list must not begin or end inside another word.
                 is_whole = starts[place] and (stop == end or starts[stop])
                 if is_whole and tuple(pieces[place:stop]) in self._words:
                     starts[place + 1 : stop] = [False] * (size - 1)
@@ -50,10 +50,10 @@ class _Words:
 
 
 class WordList:
-    """The words of a UTF-8 file, one per line, tokenized as the text is.
+    """The words of a UTF-8 file, one per line, tokenized like the text.
 
-    What follows a word after white space, such as a frequency, is not read. A
-    file without words raises InputError.
+    The rest of a line after white space, such as a frequency, is ignored.
+    Raises InputError for a file without words.
     """
 
     def __init__(self, path: str, tokenize: Tokenize):
@@ -74,15 +74,15 @@ class WordList:
         self._words = _Words(_split(words, tokenize))
 
     def of_text(self, text: str) -> _Words:
-        """Returns the words to look for in a text."""
+        """Returns the words to find in a text."""
         return self._words
 
 
 class Segmenter:
-    """A user's function, `module:function`, that splits a text into words.
+    """The user's own function, `module:function`, that splits texts into words.
 
-    It takes a str and returns strings, which are tokenized as the text is. If
-    it is not there, that is an InputError.
+    It takes a str and returns strings, which are tokenized like the text.
+    Raises InputError if it cannot be imported.
     """
 
     def __init__(self, name: str, tokenize: Tokenize):
@@ -91,7 +91,7 @@ class Segmenter:
             self._function = getattr(importlib.import_module(module), function)
             if not callable(self._function):
                 raise TypeError(f"{function} is no function")
-        # The module is the user's, and may fail in any way.
+        # Importing the user's module may raise anything.
         except Exception as error:
             raise InputError(
                 "The segmenter must be an importable module:function, such as "
@@ -102,10 +102,10 @@ class Segmenter:
         self._known: dict[str, tuple[int, ...]] = {}
 
     def of_text(self, text: str) -> _Words:
-        """Returns the words to look for in a text."""
+        """Returns the words to find in a text."""
         try:
             words = list(self._function(text))
-        # Of the user's own function.
+        # The user's function may raise anything.
         except Exception as error:
             raise InputError(
                 f"The segmenter {self._name} must make a list of words of a "
@@ -132,10 +132,10 @@ def join(
     lengths: np.ndarray,
     word_starts: np.ndarray,
 ) -> np.ndarray:
-    """Says which tokens begin a word when some words have several: [n] bool.
+    """Returns which tokens begin a word, after joining words: [n] bool.
 
-    `lengths` are those of the texts in `tokens` [n]; `word_starts` [n] bool
-    says which tokens begin a word of the tokenizer's.
+    `lengths` are the numbers of `tokens` [n] of each text; `word_starts` [n]
+    bool are the word starts of the tokenizer.
     """
     pieces, starts = tokens.tolist(), word_starts.tolist()
     joined: list[bool] = []

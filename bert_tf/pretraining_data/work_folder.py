@@ -1,17 +1,17 @@
-"""The working folder of data creation: what is done, and what it gave.
+"""The working folder of data creation: finished tasks and their results.
 
-Every file appears under its name when it is complete, so that a killed run goes
-on with the files that are there:
+Every file gets its name when it is complete, so that a killed run continues
+from the existing files:
 
-    run.json                    what decides the records
+    run.json                    the settings that determine the records
     counts/tokens-U.json        of unit U, a list with an entry for each piece
     tokens/U-P.npy              the documents of piece P of unit U
     sequences/U-P-R.bin         its sequences of repetition R, by their keys
-    counts/shard-N.json         of shard N, which stands in the output folder
+    counts/shard-N.json         of shard N, which is in the output folder
 
-A file of sequences begins with a table of where each shard's slices begin. So a
-shard reads only its part: the shuffle of 1,000 pieces into 10,000 shards reads
-the sequences once.
+A file of sequences begins with a table of the starts of each shard's slices. So
+a shard only reads its part: the shuffle of 1,000 pieces into 10,000 shards
+reads each sequence once.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ from bert_tf.storage import file_systems, run_lock
 import numpy as np
 from etils import epath
 
-# A unit's number and a piece's in it.
+# The numbers of a unit, and of a piece in it.
 Piece = tuple[int, int]
 
 _FOLDERS = ("counts", "tokens", "sequences")
@@ -39,26 +39,26 @@ _TABLE = np.dtype("<i8")
 
 
 class WorkFolder:
-    """The files of one run; `vocab_size` decides the bytes of a token."""
+    """The files of one run; `vocab_size` determines the bytes of a token."""
 
     def __init__(self, path: str | os.PathLike[str], vocab_size: int):
-        # "" and "." would be the folder that the user is in.
+        # "" and "." are the current folder.
         if epath.Path(path).name in ("", ".."):
             raise InputError(
                 "The working folder must have a name of its own. "
                 f"Received: path={os.fspath(path)!r}"
             )
         self.path = epath.Path(path)
-        # The highest bit says whether a word starts here.
+        # The highest bit marks the start of a word.
         self._dtype = np.dtype("<u2" if vocab_size <= 1 << 15 else "<u4")
 
     # ---- The run ------------------------------------------------------------
 
     def begin(self, fingerprint: Mapping[str, Any]) -> None:
-        """Makes the folder, or checks that it is of the same run.
+        """Creates the folder, or checks that it belongs to the same run.
 
-        The fingerprint is what decides the records, by the names of flags.
-        Another one raises InputError.
+        The fingerprint has the settings that determine the records, by names of
+        flags. Raises InputError if it differs from the folder's.
         """
         file = self.path / "run.json"
         if file.exists():
@@ -71,7 +71,7 @@ class WorkFolder:
                     f"{differences}. Finish it with the same flags, remove "
                     "that folder to start again, or choose another output"
                 )
-        # Also after a removal that was stopped, which left run.json.
+        # Also after an interrupted removal, which leaves run.json.
         for name in _FOLDERS:
             (self.path / name).mkdir(parents=True, exist_ok=True)
         if not file.exists():
@@ -79,7 +79,7 @@ class WorkFolder:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Keeps out other processes: InputError if one works in the folder."""
+        """Locks the folder; InputError if another process works in it."""
         if self.path.exists() and not self.path.is_dir():
             raise InputError(
                 f"{self.path} must be the folder that the work is done in, and "
@@ -93,11 +93,11 @@ class WorkFolder:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is done yet."""
+        """Whether no task is finished yet."""
         return not any((self.path / "counts").iterdir())
 
     def remove(self) -> None:
-        """Removes the run's files by name, and the folder if then empty."""
+        """Removes the run's files by name, and the folder if it is empty."""
         if not (self.path / "run.json").exists():
             return
         for folder in (self.path / name for name in _FOLDERS):
@@ -105,14 +105,14 @@ class WorkFolder:
                 for file in folder.iterdir():
                     file.unlink()
                 folder.rmdir()
-        # The last, so that a removal that was stopped can be gone on with.
+        # Last, so that an interrupted removal can be continued.
         (self.path / "run.json").unlink()
         self._remove_if_empty()
 
     def clear(self) -> None:
-        """Removes what a run that was killed at its very end has left.
+        """Removes the files of a run that was killed at its very end.
 
-        Where another process still removes it, that one's end is as good.
+        Does nothing if another process is still removing them.
         """
         if self.path.is_dir():
             with contextlib.suppress(run_lock.HeldError), self.alone():
@@ -128,21 +128,21 @@ class WorkFolder:
         with contextlib.suppress(OSError):
             os.rmdir(self.path)
 
-    # ---- Counts: small numbers, and that something is done ------------------
+    # ---- Counts, which also mark tasks as finished ---------------------------
 
     def save_counts(self, name: str, counts: Any) -> None:
-        """Notes that something is done, and what it gave."""
+        """Marks a task as finished, and saves its counts."""
         files.write_text(self._counts(name), json.dumps(counts))
 
     def load_counts(self, name: str) -> Any:
-        """Returns what `save_counts` was given, None if nothing."""
+        """Returns the argument of `save_counts`, None if it was not called."""
         file = self._counts(name)
         return self._read_json(file) if file.exists() else None
 
     def _read_json(self, file: epath.Path) -> Any:
         try:
             return json.loads(file.read_bytes())
-        except ValueError as error:  # Of the encoding or of the syntax.
+        except ValueError as error:  # Bad encoding or syntax.
             raise self._damaged(file, str(error)) from error
 
     def _damaged(self, file: epath.Path, reason: str) -> InputError:
@@ -155,7 +155,7 @@ class WorkFolder:
         return self.path / "counts" / f"{name}.json"
 
     def on_full_disk(self, shards: Sequence[str], error: OSError) -> str:
-        """Says what is done, what is missing and what to do."""
+        """Describes finished and missing shards, and how to continue."""
         sizes = [
             epath.Path(file).stat().length
             for shard, file in enumerate(shards)
@@ -214,7 +214,7 @@ class WorkFolder:
     ) -> None:
         """Writes the sequences of a piece, by ascending keys [r] uint64.
 
-        `borders` [slices + 1] say where each slice starts in `keys`.
+        `borders` [slices + 1] are the starts of the slices in `keys`.
         """
         heads = np.empty(len(keys), _HEAD)
         heads["key"] = keys
@@ -222,7 +222,7 @@ class WorkFolder:
         heads["middle"] = sequences.middles
         heads["label"] = sequences.labels
         tokens = self._pack(sequences.tokens, sequences.word_starts)
-        # Bytes of the heads and of the tokens before each slice.
+        # Byte offsets of the heads and the tokens of each slice.
         table = np.empty((len(borders), 2), _TABLE)
         table[:, 0] = table.nbytes + borders * heads.itemsize
         table[:, 1] = (
@@ -236,7 +236,7 @@ class WorkFolder:
         )
 
     def has_sequences(self, piece: Piece, repetition: int) -> bool:
-        """Whether `save_sequences` has done its work."""
+        """Returns whether the sequences have been saved."""
         return self._sequences(piece, repetition).exists()
 
     def load_slice(
@@ -291,8 +291,8 @@ def _read(file: BinaryIO, dtype: np.dtype, start: int, end: int) -> np.ndarray:
 
 
 def differing(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Says how two fingerprints differ; "" if they do not."""
-    # As JSON has it: tuples become lists.
+    """Describes how two fingerprints differ, "" if they are equal."""
+    # Convert to JSON types: tuples become lists.
     now = json.loads(json.dumps(now))
     return "; ".join(
         f"{name} was {_short(before.get(name))} and is {_short(now.get(name))}"
@@ -304,7 +304,7 @@ def differing(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 def _short(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{_short(x)} {name}" for name, x in value.items())
-    # A digest tells as much by its beginning.
+    # The beginning of a digest is enough.
     is_digest = isinstance(value, str) and len(value) == 64
     text = value[:8] if is_digest else json.dumps(value)
     return text if len(text) <= 80 else f"{text[:80]}..."

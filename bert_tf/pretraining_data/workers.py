@@ -1,8 +1,8 @@
-"""Runs tasks in this process or in several, and says how far they are.
+"""Runs tasks in this process or in several, and logs their progress.
 
-A task is a generator function without arguments that yields what it has counted
-since it last yielded. It must be picklable: a `functools.partial` of a function
-of a module.
+A task is a generator function without arguments that yields its counts since
+the last yield. It must be picklable: a `functools.partial` of a module-level
+function.
 """
 
 import collections
@@ -26,7 +26,7 @@ Counts = Mapping[str, int]
 Task = Callable[[], Iterator[Counts]]
 
 _SECONDS_BETWEEN_REPORTS = 0.5
-# A worker is one of many on the machine, and has one core.
+# One worker runs per core, so each gets one thread.
 _ONE_THREAD = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -37,17 +37,17 @@ _ONE_THREAD = (
 
 
 def cores() -> int:
-    """Number of cores that this process may use."""
+    """Returns the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 class Reporter:
-    """Logs how far a phase is, and how long it will take.
+    """Logs the progress of a phase and its remaining time.
 
-    `text` has places for counts, `total` and `rate` by the second, which go by
-    the count `measure` and are scaled by `scale`.
+    `text` is a format string of counts, `total`, and `rate` per second. `total`
+    and `rate` refer to the count `measure` and are scaled by `scale`.
     """
 
     def __init__(self, text: str, measure: str, total: float, scale: float = 1):
@@ -57,7 +57,7 @@ class Reporter:
         self._meter = phases.Meter()
 
     def __call__(self, counts: Counts) -> None:
-        """Counts what was done; logs at most every ten seconds."""
+        """Adds counts; logs at most every ten seconds."""
         self._counts.update(counts)
         if not self._meter.is_due():
             return
@@ -87,7 +87,8 @@ class Reporter:
 class Workers:
     """Processes that run tasks; a context manager.
 
-    One process is this one; others import the modules of `preload` first.
+    If `number` is 1, tasks run in this process. Worker processes import the
+    modules of `preload` first.
     """
 
     def __init__(self, number: int, preload: Sequence[str]):
@@ -99,7 +100,7 @@ class Workers:
         if self._number > 1:
             for name in _ONE_THREAD:
                 os.environ.setdefault(name, "1")
-            # Forks of a small process without threads: they share the modules.
+            # Forks of a small process without threads share its modules.
             context = multiprocessing.get_context("forkserver")
             context.set_forkserver_preload(self._preload)
             with _interrupts_held():
@@ -114,7 +115,7 @@ class Workers:
         if not self._executor:
             return
         if error_type:
-            # What they have half done is of no use, and may last minutes.
+            # Half-finished tasks are useless, and may take minutes to finish.
             for process in multiprocessing.active_children():
                 process.terminate()
         self._executor.shutdown(cancel_futures=True)
@@ -122,7 +123,7 @@ class Workers:
     def run(
         self, tasks: Sequence[Task], report: Callable[[Counts], None]
     ) -> None:
-        """Runs all tasks, in any order; `report` is told what they yield.
+        """Runs all tasks, in any order; calls `report` with their counts.
 
         Raises:
             Exception: As raised by a task.
@@ -161,10 +162,10 @@ def _raise(error: BaseException | None) -> None:
 
 @contextlib.contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Lets Ctrl-C wait, and the processes begun here never see it.
+    """Blocks Ctrl-C; processes started meanwhile never receive it.
 
-    A terminal sends it to all processes of a command. This one then ends the
-    others, which would each print a traceback of their own.
+    A terminal sends it to all processes of a command. Only this process handles
+    it and then ends the others, which would each print a traceback.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -185,7 +186,7 @@ def _begin(reports: Any) -> None:
 
 
 def _end_with_parent() -> None:
-    """Ends this process when its parent was killed and can't end it."""
+    """Ends this process when its parent is killed and can't end it."""
     parent = multiprocessing.parent_process()
     if parent:
         parent.join()

@@ -1,1 +1,1 @@
-"""Records: their types, writing, reading, masking, and the pipeline."""
+"""TFRecords: their types, writing, reading, masking, and the pipeline."""

@@ -1,4 +1,4 @@
-"""Masks of words that are drawn as records are read.
+"""Dynamic masking: words are masked as records are read.
 
 Shapes: B global batch, S sequence length, P predictions per row.
 """
@@ -11,7 +11,7 @@ from bert_tf.records import masking
 import numpy as np
 import tensorflow as tf
 
-# What masking takes and what it gives.
+# Inputs and outputs of masking.
 _NEEDED_TO_MASK = ("input_ids", "input_mask", "word_starts", "sequence_ids")
 _MASKED = {
     "input_ids": tf.int32,
@@ -23,11 +23,11 @@ _MASKED = {
 
 @dataclasses.dataclass(frozen=True)
 class DynamicMasks:
-    """Masks words as records are read, in every epoch others.
+    """Masks words as records are read, different ones in every epoch.
 
     The masks of a row depend on `seed`, the step (counted from `first_step`)
-    and the row's number in the global batch, so neither replicas and hosts nor
-    a resumed run change them.
+    and the row's index in the global batch. So they are the same for any number
+    of replicas and hosts, and in a resumed run.
     """
 
     settings: masking.Masking
@@ -37,10 +37,11 @@ class DynamicMasks:
     def apply(
         self, batch: Mapping[str, tf.Tensor], numbers: tf.Tensor, row: int
     ) -> dict[str, tf.Tensor]:
-        """Masks the same rows, from `row` on, of several global batches.
+        """Masks the same rows, starting at `row`, of several global batches.
 
-        `batch` holds the features of unmasked records, [batches * rows, ...],
-        and `numbers` the batches' places in the run, int64 [batches], from 0.
+        `batch` has the features of unmasked records, [batches * rows, ...], and
+        `numbers` the indices of the batches in the run, int64 [batches], from
+        0.
         """
         names = [name for name in _NEEDED_TO_MASK if name in batch]
 

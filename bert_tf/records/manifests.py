@@ -1,4 +1,4 @@
-"""The manifest beside TFRecord files: what they hold and how it was made."""
+"""The manifest next to TFRecord files: their contents and their origin."""
 
 import collections
 import dataclasses
@@ -17,7 +17,7 @@ from etils import epath
 
 FORMAT_VERSION = 2
 
-# What the files of the first format held, which said nothing of it.
+# Values for files of the first format, which did not have these fields.
 _OF_VERSION_1 = {
     "objective": "nsp",
     "dynamic_masking": False,
@@ -40,7 +40,7 @@ _WAY_OUT = (
 
 @dataclasses.dataclass(frozen=True)
 class Shard:
-    """One file of a set of records, by its name without the folder."""
+    """A file in a set of records, by its name without the folder."""
 
     file: str
     records: int
@@ -48,20 +48,20 @@ class Shard:
 
 @dataclasses.dataclass(frozen=True)
 class Manifest:
-    """What a set of TFRecord files holds and how it was made.
+    """The contents of a set of TFRecord files, and how they were created.
 
     Attributes:
         record_type: The name of the `RecordType`.
-        max_predictions_per_seq: P, also if masks are drawn while training.
-        do_lower_case: The casing; None of a vocabulary that has none.
-        objective: What is learnt of pairs: "nsp" or "sop"; or "none" or
-            "full_sentences", of rows without pairs.
-        masking: The settings that masked words are chosen by.
-        dynamic_masking: Whether masks are drawn while training.
-        sequences_per_row: The most sequences that are packed into a record.
-        statistics: Real and padding tokens, what was masked, a histogram of
-            lengths: for people to read.
-        made_of: What decides the bytes of the files, by the names of flags.
+        max_predictions_per_seq: P, also if masks are drawn during training.
+        do_lower_case: The casing; None for a vocabulary without casing.
+        objective: The objective on pairs: "nsp" or "sop"; for sequences without
+            pairs "none" or "full_sentences".
+        masking: The settings for choosing masked words.
+        dynamic_masking: Whether masks are drawn during training.
+        sequences_per_row: Max number of sequences packed into a record.
+        statistics: Counts of real, padding and masked tokens, and a histogram
+            of lengths, for people to read.
+        made_of: The settings that determine the records, by names of flags.
         created_by: The version of the program; `version` is the format's.
     """
 
@@ -83,22 +83,22 @@ class Manifest:
     version: int = FORMAT_VERSION
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Writes the manifest as JSON, under its name only when complete."""
+        """Writes the manifest as JSON; the file appears when it is complete."""
         files.write_json(path, dataclasses.asdict(self))
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
         """Reads a manifest.
 
-        It is an InputError if it is not JSON, has unknown or missing keys or a
-        value of the wrong type, or is of a newer version.
+        Raises InputError if it is not JSON, has unknown or missing keys or a
+        value of the wrong type, or has a newer version.
         """
         path = os.fspath(path)
         input_files.check(path)
         data = epath.Path(path).read_bytes()
         try:
             values = json.loads(data)
-        # Of the encoding, of the syntax, or lists in lists without end.
+        # Bad encoding or syntax, or endlessly nested lists.
         except (ValueError, RecursionError) as error:
             problem = input_files.explain_text(data[:64]) or error
             raise InputError(
@@ -123,7 +123,7 @@ class Manifest:
         return made
 
     def _check_values(self, path: str) -> None:
-        """Raises InputError if a value is none that data can be made with."""
+        """Raises InputError if a value is impossible."""
         checked = [
             (name, getattr(self, name), getattr(self, name) >= least)
             for name, least in _LEAST.items()
@@ -140,10 +140,11 @@ class Manifest:
                 )
 
     def check_kind(self, kind: str, settings: Mapping[str, Any]) -> None:
-        """Raises InputError if a vocabulary was read as one of another kind.
+        """Raises InputError if the vocabulary was read as another kind.
 
-        What has the bytes of the right one may have another name, by which it
-        goes: word pieces alone have a casing, and symbols have the same form.
+        A vocabulary with the right bytes may have another file name, which
+        determines its kind: WordPiece has a casing, and symbols have the same
+        format without one.
         """
         is_cased = self.do_lower_case is not None
         if is_cased != ("do_lower_case" in settings):
@@ -173,7 +174,7 @@ def _check_keys(path: str, kind: type, values: Any) -> None:
         )
     for key, value in values.items():
         expected = list if key == "shards" else types[key]
-        # More than one of what may be null.
+        # Values that may be null have two types.
         several = get_args(expected) or (expected,)
         if type(value) not in several:
             names = " or ".join(
@@ -185,22 +186,22 @@ def _check_keys(path: str, kind: type, values: Any) -> None:
             )
 
 
-@functools.cache  # Of ten thousand shards all are of one kind.
+@functools.cache  # Ten thousand shards have the same type.
 def _types(kind: type) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
 def find(paths: Sequence[str]) -> Manifest | None:
-    """Returns the manifest of some files, or None if none of them has one.
+    """Finds the manifest of some files, None if no file has one.
 
     A manifest is a file in the same folder, named `manifest.json` or ending in
-    `.manifest.json`, that lists them. Where there are several, the result has
-    the seed and statistics of the first file's, and its masking, of which
-    others may differ where masks are in the records.
+    `.manifest.json`, that lists them. If there are several, the result has the
+    seed, statistics and masking of the first file's manifest. The masking may
+    differ between manifests unless it is dynamic.
 
     Raises:
-        InputError: Two manifests disagree, or list the same file; or some of
-            the files have none, or are manifests.
+        InputError: Two manifests disagree, or list the same file; or only some
+            of the files are in a manifest, or a file is itself a manifest.
     """
     for path in paths:
         if _is_manifest(os.path.basename(path)):

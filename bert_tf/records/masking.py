@@ -1,13 +1,13 @@
-"""Chooses words to predict, and hides them.
+"""Chooses words to predict, and masks them.
 
-All policies share one algorithm, when data is made and while it is read. Words
-are taken in random order until as many tokens are chosen as wanted; a word that
-would make them too many is passed over, as in the original. A policy says what
-a word is, and how many are taken at once: `token` takes each token alone,
-`whole_word` all pieces of a word, `span` as many whole words in a row as a
-geometric distribution says (Joshi et al., 2020, SpanBERT, section 3.1), and
-`ngram` one to N whole words in a row, the fewer the likelier (Lan et al., 2020,
-ALBERT, section 4.1).
+All policies share one algorithm, both in data creation and while reading. Words
+are taken in random order until enough tokens are chosen; a word that would
+exceed the number is skipped, as in the original. The policy determines what a
+word is, and how many are taken at once: `token` takes single tokens,
+`whole_word` all tokens of a word, `span` several consecutive whole words, their
+number from a geometric distribution (Joshi et al., 2020, SpanBERT, section
+3.1), and `ngram` one to N consecutive whole words, with shorter ones more
+likely (Lan et al., 2020, ALBERT, section 4.1).
 
 Shapes: B batch, S sequence length, P predictions per row, K sequences of a
 packed row, W words of all rows, N words of an n-gram, n all chosen tokens.
@@ -26,25 +26,26 @@ POLICIES = options.MASKING_POLICIES
 
 _COUNTS = ("max_predictions_per_seq", "span_max_words", "ngram")
 _SHARES = ("masked_lm_prob", "mask_share", "random_share", "span_success")
-# Those that draw how many words are taken at once.
+# Policies that draw how many words are taken at once.
 _OF_SEVERAL_WORDS = ("span", "ngram")
 
 
 @dataclasses.dataclass(frozen=True)
 class Masking:
-    """What to choose and how to hide it.
+    """The settings for choosing and masking words.
 
     Attributes:
         policy: One of POLICIES.
         masked_lm_prob: Share of the tokens to predict.
         mask_share: Share of the chosen tokens that become [MASK].
-        random_share: Share that become a random piece. The rest stay.
-        span_success: Of the geometric distribution of span lengths.
-        span_max_words: Where the distribution is cut off.
-        cls_id: Never chosen, as `sep_id`.
-        ngram: N, the most words of an n-gram.
-        favor_shorter_ngram: Whether n words are drawn with a share of 1/n; else
-            the shares are turned round, and N words are the likeliest.
+        random_share: Share that become a random token. The rest stay.
+        span_success: Parameter of the geometric distribution of span lengths.
+        span_max_words: Max span length.
+        cls_id: Never chosen, like `sep_id`.
+        ngram: N, the max number of words in an n-gram.
+        favor_shorter_ngram: Whether the probability of n words is proportional
+            to 1/n; otherwise the probabilities are reversed, and N words are
+            the most likely.
     """
 
     policy: str
@@ -58,13 +59,13 @@ class Masking:
     cls_id: int
     sep_id: int
     mask_id: int
-    # Manifests of before there were n-grams do not have these.
+    # Missing in manifests of versions without n-grams.
     ngram: int = 3
     favor_shorter_ngram: bool = True
 
     @classmethod
     def of_manifest(cls, values: Mapping[str, Any], file: str) -> Self:
-        """Returns a manifest's settings; InputError if any are not there."""
+        """Returns a manifest's settings; InputError if any are missing."""
         fields = dataclasses.fields(cls)
         names = {field.name for field in fields}
         needed = {x.name for x in fields if x.default is dataclasses.MISSING}
@@ -81,7 +82,7 @@ class Masking:
         return made
 
     def _check_values(self, file: str) -> None:
-        """Raises InputError for values that no words are masked by."""
+        """Raises InputError for impossible values."""
 
         def is_count(value: Any) -> bool:
             return type(value) is int and value > 0
@@ -111,11 +112,11 @@ class Masking:
 
 
 def numbers_of_row(S: int, settings: Masking) -> int:
-    """Returns how many random 64-bit numbers `mask` takes for each row.
+    """Returns how many random 64-bit numbers `mask` needs for each row.
 
-    As every row takes the same, its masks depend on its number alone, and a
-    reader can draw those of its own rows only. It is a multiple of 4, the unit
-    that numpy.random.Philox counts in.
+    Every row uses the same number, so its masks depend on its index alone, and
+    a reader can draw the numbers of its own rows only. The number is a multiple
+    of 4, the block size of numpy.random.Philox.
     """
     orders = 2 if settings.policy in _OF_SEVERAL_WORDS else 1
     return -(-(orders * S + 2 * settings.max_predictions_per_seq) // 4) * 4
@@ -124,7 +125,7 @@ def numbers_of_row(S: int, settings: Masking) -> int:
 def draw(
     rng: np.random.Generator, rows: int, S: int, settings: Masking
 ) -> np.ndarray:
-    """Draws what `mask` takes: [rows, numbers_of_row] uint64, row by row."""
+    """Draws the input of `mask`: [rows, numbers_of_row] uint64, row by row."""
     shape = (rows, numbers_of_row(S, settings))
     return rng.integers(2**64, size=shape, dtype=np.uint64)
 
@@ -134,7 +135,7 @@ def mask(
     settings: Masking,
     draws: np.ndarray,
 ) -> dict[str, np.ndarray]:
-    """Masks a batch by random numbers from `draw`, [B, numbers_of_row] uint64.
+    """Masks a batch with `draws` [B, numbers_of_row] uint64 from `draw`.
 
     The features are `input_ids`, `input_mask` and `word_starts`, each [B, S],
     and `sequence_ids` if rows are packed.
@@ -166,7 +167,7 @@ def mask(
 
 
 def wanted(lengths: np.ndarray, settings: Masking) -> np.ndarray:
-    """Returns how many tokens to choose; [CLS] and [SEP] count as tokens."""
+    """Returns the number of tokens to choose; [CLS] and [SEP] count, too."""
     counts = np.rint(lengths * settings.masked_lm_prob)
     return np.clip(counts, 1, settings.max_predictions_per_seq).astype(np.int64)
 
@@ -179,17 +180,17 @@ def choose(
     order: np.ndarray,
     lengths: np.ndarray,
 ) -> np.ndarray:
-    """Chooses words at random, so many tokens of each sequence: [B, S] bool.
+    """Chooses random words, up to the wanted tokens per sequence: [B, S] bool.
 
     `is_text` [B, S] bool are the tokens that may be chosen, `starts` [B, S]
-    bool those that begin a word, as each segment's first, `sequence_ids` [B, S]
-    the sequence of each, from 1, or 0 for padding. The random numbers `order`
-    and `lengths` [B, S] uint64 order words, and give spans and n-grams their
-    lengths.
+    bool the tokens that begin a word, including the first of each segment,
+    `sequence_ids` [B, S] the sequence of each token, from 1, or 0 for padding.
+    The random numbers `order` [B, S] uint64 determine the order of words, and
+    `lengths` [B, S] uint64 the lengths of spans and n-grams.
     """
     B, S = is_text.shape
     K = int(sequence_ids.max(initial=1))
-    # All tokens in one row, and all sequences in another; one index each.
+    # Flat indices for all tokens, and for all sequences.
     sequence = (sequence_ids + np.arange(B)[:, np.newaxis] * (K + 1)).ravel()
     lanes = B * (K + 1)
     left = wanted(np.bincount(sequence, minlength=lanes), settings)
@@ -203,7 +204,7 @@ def choose(
         return chosen.reshape(B, S)
 
     borders = np.flatnonzero(starts | ~is_text)
-    sizes = np.zeros(B * S, np.int64)  # of the word that begins here
+    sizes = np.zeros(B * S, np.int64)  # size of the word that begins here
     sizes[borders] = np.diff(borders, append=B * S)
     spans = np.ones(B * S, np.int64)
     if settings.policy == "span":
@@ -222,9 +223,10 @@ def choose(
 class _Words(NamedTuple):
     """The words of all sequences in the order in which they are chosen.
 
-    `places` [W] are their first tokens, `begins` and `counts` [sequences] each
-    one's first word and how many it has. `sizes` and `spans` [B * S] tell how
-    many tokens the word, or words the span, has that begins at a token.
+    `places` [W] are their first tokens, `begins` and `counts` [sequences] the
+    first word and the number of words of each sequence. `sizes` [B * S] are the
+    numbers of tokens of the words that begin at each token, and `spans` [B * S]
+    the numbers of words of the spans that begin there.
     """
 
     places: np.ndarray
@@ -239,19 +241,19 @@ def _whole_words(
 ) -> np.ndarray:
     """Chooses words or spans while there is room: their first tokens, [B * S].
 
-    `sequence` [B * S] is the sequence of each token; `left`, the tokens that
-    each sequence may still choose, is counted down.
+    `sequence` [B * S] is the sequence of each token. `left`, the number of
+    tokens left to choose in each sequence, is decremented in place.
     """
     chosen = np.zeros(len(is_text), bool)
     active, done = np.flatnonzero(words.counts), 0
     while len(active):
-        # The next word of every sequence, and those that follow in its span.
+        # The next word of every sequence, and the words after it in its span.
         place = words.places[words.begins[active] + done]
         place = place[~chosen[place]]
         in_span = words.spans[place]
         while len(place):
             of = sequence[place]
-            # A word that an earlier span chose costs nothing more.
+            # A word that is already chosen does not count again.
             size = np.where(chosen[place], 0, words.sizes[place])
             fits = size <= left[of]
             place, in_span = place[fits], in_span[fits]
@@ -275,18 +277,18 @@ def _ngrams(
 ) -> np.ndarray:
     """Chooses n-grams while there is room: their words' first tokens, [B * S].
 
-    As the original does: an n-gram for which there is no room loses words at
-    its end, the last one perhaps too; one that then meets another is left out.
-    `sequence`, `left` and `is_text` are those of `_whole_words`; `draws` [B *
-    S] uint64 give the n-gram at each word its length.
+    As in the original, an n-gram without enough room loses words at its end,
+    possibly all; if it then overlaps another one, it is skipped. For
+    `sequence`, `left` and `is_text` see `_whole_words`. `draws` [B * S] uint64
+    determine the length of the n-gram at each word.
     """
     chosen = np.zeros(len(sequence), bool)
-    # What follows the last token is none.
+    # Sentinel after the last token.
     is_text, sequence = np.append(is_text, False), np.append(sequence, -1)
     active, done = np.flatnonzero(words.counts), 0
     while len(active):
-        # The n-gram at the next word of every sequence: where its words begin,
-        # as many as there are before the segment ends.
+        # The n-gram at the next word of every sequence: the starts of its
+        # words, up to the end of the segment.
         place = words.places[words.begins[active] + done]
         draw, room = draws[place], left[active]
         places = [place]
@@ -319,11 +321,11 @@ def _ngrams(
 def _shuffled(
     starts: np.ndarray, sequence_ids: np.ndarray, order: np.ndarray
 ) -> np.ndarray:
-    """Returns where words begin [W], those of each sequence in random order."""
+    """Returns word starts [W], in random order within each sequence."""
     B, S = starts.shape
-    # The sequence replaces the highest 16 bits and the place the lowest, which
-    # spares an indirect sort. 32 random bits between them are the same once
-    # in half a million rows; the first place is the first, then.
+    # The sequence replaces the highest 16 bits and the position the lowest,
+    # which avoids an indirect sort. The 32 random bits between them collide
+    # once in half a million rows; then the earlier position comes first.
     keys = order & np.uint64(0x0000FFFFFFFF0000)
     keys |= sequence_ids.astype(np.uint64) << np.uint64(48)
     keys |= np.arange(S, dtype=np.uint64)
@@ -336,7 +338,7 @@ def _shuffled(
 
 
 def span_lengths(draws: np.ndarray, settings: Masking) -> np.ndarray:
-    """Turns random numbers of 64 bits into span lengths, in words."""
+    """Converts random 64-bit numbers to span lengths, in words."""
     lengths = np.arange(settings.span_max_words)
     weights = (1 - settings.span_success) ** lengths
     below = np.cumsum(weights)[:-1] / weights.sum()
@@ -346,10 +348,9 @@ def span_lengths(draws: np.ndarray, settings: Masking) -> np.ndarray:
 def ngram_lengths(
     draws: np.ndarray, there: np.ndarray, settings: Masking
 ) -> np.ndarray:
-    """Turns random numbers of 64 bits into lengths of n-grams, in words: [W].
+    """Converts random 64-bit numbers to lengths of n-grams, in words: [W].
 
-    Where no more words are `there` [W], 1 to N, than that, their shares alone
-    count.
+    If fewer than N words are `there` [W], only their probabilities count.
     """
     shares = 1 / np.arange(1, settings.ngram + 1)
     if not settings.favor_shorter_ngram:
@@ -367,23 +368,23 @@ def _hide(
     kinds: np.ndarray,
     pieces: np.ndarray,
 ) -> dict[str, np.ndarray]:
-    """Replaces the chosen tokens, and notes where and what they were.
+    """Replaces the chosen tokens, and records their positions and ids.
 
-    The random numbers `kinds` [B, P] decide what becomes of each, `pieces` [B,
-    P] what may take its place.
+    The random numbers `kinds` [B, P] determine if each token is masked,
+    replaced or kept, `pieces` [B, P] the replacements.
     """
     B, S = ids.shape
     P = settings.max_predictions_per_seq
-    place = np.flatnonzero(chosen)  # [n], in all rows' tokens
+    place = np.flatnonzero(chosen)  # [n], among the tokens of all rows
     counts = np.count_nonzero(chosen, axis=1)  # [B]
-    # Where in [B, P] each goes: to the first slots of its row.
+    # Their flat indices in [B, P]: the first slots of their rows.
     slot = np.arange(len(place)) + np.repeat(
         P * np.arange(B) - (np.cumsum(counts) - counts), counts
     )
     labels = ids.ravel()[place]  # [n]
     kind = _unit(kinds.ravel()[slot])  # [n]
     if settings.policy == "span":
-        # As in SpanBERT the same becomes of a whole span.
+        # As in SpanBERT, all tokens of a span are treated alike.
         is_first = np.diff(place, prepend=-2) > 1
         kind = kind[is_first][np.cumsum(is_first) - 1]
     piece = (_unit(pieces.ravel()[slot]) * settings.vocab_size).astype(np.int32)
@@ -403,5 +404,5 @@ def _hide(
 
 
 def _unit(x: np.ndarray) -> np.ndarray:
-    """Turns 64 random bits into a number from 0 to below 1."""
+    """Converts 64 random bits to a number in [0, 1)."""
     return (x >> np.uint64(11)) * 2.0**-53

@@ -1,11 +1,11 @@
 """tf.data pipelines: seeded and resumable for training, ordered for evaluation.
 
-`train` and `evaluate` give global batches of serialized records; `distribute`
-gives each replica its rows, parsed. So the records of a step depend on the seed
-and the step alone, not on the number of replicas or hosts. Every host reads all
-records, a few hundred thousand a second, and parses only its own.
+`train` and `evaluate` return global batches of serialized records; `distribute`
+gives each replica its rows, parsed. So the records of a step only depend on the
+seed and the step, not on the number of replicas or hosts. Every host reads all
+records (a few hundred thousand per second) and parses only its own.
 
-Nothing here needs AutoGraph, which would take a second of each start.
+Nothing here needs AutoGraph, which would add a second to each start.
 
 Shapes: B global batch, S sequence length, P predictions per row.
 """
@@ -21,15 +21,15 @@ from bert_tf.records import types as record_types
 import tensorflow as tf
 from absl import logging
 
-# Records that are shuffled together. Data generation shuffles globally; this
-# one makes epochs differ. At 1.5 kB a record a block takes 12 MB.
+# Records that are shuffled together. Data creation shuffles globally; this
+# shuffle makes epochs differ. With 1.5 kB per record a block takes 12 MB.
 BLOCK = 8192
-# Batches whose records are sorted by length together, where asked for.
+# Number of batches whose records are sorted by length together, if requested.
 _WINDOW = 50
-# Trimmed sequences have a multiple of so many tokens: kernels prefer it, and
-# there are fewer shapes.
+# Lengths are trimmed to a multiple of this: kernels prefer it, and there are
+# fewer distinct shapes.
 FINELY = 8
-# Rows that are masked at once.
+# Rows that are masked in one call.
 _MASKED_TOGETHER = 512
 
 
@@ -44,10 +44,10 @@ def train(
     """Returns endless shuffled batches of serialized records.
 
     Epoch e reads the files in an order drawn from (seed, e), in blocks, and
-    shuffles block i by (seed, e, i). The next epoch fills the last batch of an
-    epoch. To start after `start` records, whole files are skipped by their
+    shuffles block i by (seed, e, i). The next epoch completes the last batch of
+    an epoch. To start after `start` records, whole files are skipped by their
     `counts`, then records. With `group_by_length` the records of a batch have
-    about one length.
+    similar lengths.
 
     Returns:
         A dataset of (serialized [B] string, row weights [B] float32, all 1).
@@ -70,7 +70,7 @@ def train(
         def group(index, rows, key):
             if not group_by_length:
                 return rows
-            # Batches go on over the borders of blocks and epochs.
+            # Batches may cross the borders of blocks and epochs.
             lead = -(number * total + index * BLOCK) % batch_size
             return _group_by_length(rows, lead, batch_size, key)
 
@@ -78,8 +78,8 @@ def train(
 
     dataset = tf.data.Dataset.range(start // total, tf.int64.max)
     dataset = dataset.flat_map(epoch).rebatch(batch_size, drop_remainder=True)
-    # Else the strategies look for its end at every step, and leave open how
-    # many rows a batch has.
+    # Otherwise the strategies look for its end at every step, and the number of
+    # rows in a batch is unknown.
     endless = tf.data.experimental.assert_cardinality(
         tf.data.INFINITE_CARDINALITY
     )
@@ -100,12 +100,12 @@ def _epoch(
     start: tf.Tensor,
     group: Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor],
 ) -> tf.data.Dataset:
-    """Shuffled blocks of one epoch's records from record `start` on."""
+    """Returns shuffled blocks of an epoch's records, from record `start` on."""
     order = tf.range(tf.size(files))
     order = tf.random.experimental.stateless_shuffle(order, [seed, epoch])
     files, counts = tf.gather(files, order), tf.gather(counts, order)
     block = start // BLOCK
-    # The first file that has records of this block, and how many to skip.
+    # The first file with records of this block, and how many to skip.
     ends = tf.cumsum(counts)
     first = tf.searchsorted(ends, [block * BLOCK], side="right")[0]
     first = tf.minimum(first, tf.size(files) - 1)
@@ -127,10 +127,10 @@ def _epoch(
 
 
 def _counted(file: tf.Tensor, count: tf.Tensor) -> tf.data.Dataset:
-    """The records of a file; an error where it holds another number of them.
+    """Returns the records of a file, and fails if their number is not `count`.
 
-    A file that is cut off between two records looks whole, and all positions
-    behind it would be wrong.
+    A file that is truncated between two records looks complete, and all later
+    positions would be wrong.
     """
     dataset = tf.data.TFRecordDataset(file, buffer_size=8 << 20)
     return dataset.apply(tf.data.experimental.assert_cardinality(count))
@@ -139,18 +139,18 @@ def _counted(file: tf.Tensor, count: tf.Tensor) -> tf.data.Dataset:
 def _group_by_length(
     rows: tf.Tensor, lead: tf.Tensor, batch_size: int, key: tf.Tensor
 ) -> tf.Tensor:
-    """Orders shuffled rows so that those of a batch have about one length.
+    """Orders shuffled rows so that the rows of a batch have similar lengths.
 
-    Rows are sorted in windows, so that batches still differ in every epoch. The
-    first `lead` rows complete the batch before, and stay.
+    Rows are sorted within windows, so that batches still differ between epochs.
+    The first `lead` rows complete the previous batch, and keep their positions.
     """
     lead = tf.cast(lead, tf.int32)
     full = (tf.size(rows) - lead) // batch_size * batch_size
     lead, full = tf.cond(full > 0, lambda: (lead, full), lambda: (0, 0))
     grouped = rows[lead : lead + full]
     window = tf.range(full) // (_WINDOW * batch_size)
-    # Padding takes one byte of a record, nearly every other token two or more:
-    # the bytes stand for the tokens, without parsing.
+    # In a record padding takes one byte, nearly every other token two or more.
+    # So bytes approximate the number of tokens, without parsing.
     lengths = tf.strings.length(grouped)
     order = tf.argsort(
         tf.cast(window, tf.int64) * 2**32 + tf.cast(lengths, tf.int64),
@@ -166,7 +166,7 @@ def _group_by_length(
 def evaluate(
     files: Sequence[str], batch_size: int, max_batches: int | None = None
 ) -> tf.data.Dataset:
-    """Returns all records once, in order; weight 0 fills the last batch.
+    """Returns all records once, in order; padding rows have weight 0.
 
     The dataset is of (serialized [B] string, row weights [B] float32).
     """
@@ -191,16 +191,16 @@ def distribute(
     trim: int = 0,
     masks: dynamic_masks.DynamicMasks | None = None,
 ) -> tf.distribute.DistributedDataset:
-    """Parses batches of `train` or `evaluate`; each replica gets some rows.
+    """Parses batches of `train` or `evaluate`; each replica gets its rows.
 
     `lengths` has the value of each symbolic length, such as {"S": 128}. `trim`
-    cuts off the padding beyond the longest sequence of a batch, down to a
-    multiple of so many tokens (0: not, as on TPUs, which need one shape).
-    `masks` hide words of records that hold text alone.
+    removes the padding beyond the longest sequence of a batch, down to a
+    multiple of so many tokens (0: no trimming, as on TPUs, which need one
+    shape). `masks` masks words in unmasked records.
 
     Returns:
         Dicts of the features of `record_type`, or of masked records, and of
-        `row_weights` float32 [B / replicas], 0 for filling.
+        `row_weights` float32 [B / replicas], 0 for padding rows.
     """
     batch_size = dataset.element_spec[0].shape[0]
     replicas = strategy.num_replicas_in_sync
@@ -210,7 +210,7 @@ def distribute(
         share = batch_size // context.num_input_pipelines
         first = share * context.input_pipeline_id
         local = replicas // context.num_input_pipelines
-        # NumPy is called for several batches at once: for a small one the
+        # NumPy is called for several batches at once: for a small batch, the
         # calls take longer than the work.
         together = 1 if masks is None else max(1, _MASKED_TOGETHER // share)
 
@@ -225,8 +225,8 @@ def distribute(
             if masks is not None:
                 batch = masks.apply(batch, numbers, first)
             batch["row_weights"] = weights
-            # Open are the length of trimmed sequences, or how many batches
-            # there are together: the last may be fewer.
+            # Unknown dimensions are the length of trimmed sequences, or the
+            # number of batches, because the last call may have fewer.
             parts = local if masks is None else -1
             return _split(batch, parts, share // local)
 
@@ -235,8 +235,8 @@ def distribute(
         parsed = numbered.map(parse, num_parallel_calls=tf.data.AUTOTUNE)
         parsed = parsed.unbatch().prefetch(tf.data.AUTOTUNE)
         # The tuner sleeps for up to a minute, and the end of an iterator, as
-        # after each evaluation, may wait for it. Without it, parsing takes all
-        # cores, and prefetching still finds its own buffer.
+        # after each evaluation, may wait for it. Without the tuner, parsing
+        # uses all cores, and prefetching still chooses its own buffer.
         options = tf.data.Options()
         options.autotune.enabled = False
         return parsed.with_options(options)
@@ -255,7 +255,7 @@ def _check_batch_size(batch_size: int | None, replicas: int) -> None:
 def _split(
     batch: dict[str, tf.Tensor], parts: int, rows: int
 ) -> dict[str, tf.Tensor]:
-    """Returns the rows in `parts` (-1 for all there are) of `rows` each."""
+    """Splits the rows into `parts` (-1 for as many as there are) of `rows`."""
     return {
         name: tf.reshape(x, [parts, rows, *(d or -1 for d in x.shape[1:])])
         for name, x in batch.items()
@@ -275,7 +275,7 @@ def _trim(
 
 @contextlib.contextmanager
 def explained(files: Sequence[str]) -> Iterator[None]:
-    """Turns TensorFlow's report of bad data into a line that names the record.
+    """Converts TensorFlow's errors for bad data to errors that name the record.
 
     TensorFlow names neither file nor record, so the files are read again.
     """
@@ -299,7 +299,8 @@ def explained(files: Sequence[str]) -> Iterator[None]:
         ) from error
 
 
-# What a gather and a cross entropy say of an index; on CPUs without XLA only.
+# Messages of gather and cross entropy for a bad index; only on CPUs without
+# XLA.
 _OUT_OF_RANGE = re.compile(
     r"(?: = |value of )(-?\d+) (?:is not in|which is outside the valid range "
     r"of) \[0, (\d+)\)"
@@ -312,7 +313,7 @@ def _some(files: Sequence[str]) -> str:
 
 
 def _miscounted(files: Sequence[str]) -> str:
-    """Says which files hold another number of records than was expected."""
+    """Lists the files whose number of records is not the expected one."""
     manifest = manifests.find(files)
     if manifest is None:
         return f"Files changed while they were read: {_some(files)}"

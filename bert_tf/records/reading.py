@@ -17,7 +17,7 @@ from bert_tf.storage import input_files
 import numpy as np
 import tensorflow as tf
 
-# For error messages: what each symbolic length says, and the way out.
+# For error messages: the meaning of each symbolic length, and the way out.
 _LENGTHS = {
     "S": ("sequences of {} tokens", "give --max_seq_length={}"),
     "P": ("{} predictions per sequence", "give --max_predictions_per_seq={}"),
@@ -31,7 +31,7 @@ _FILES_AT_A_TIME = 8
 _AROUND_A_RECORD = 8 + 4 + 4
 
 
-# ---- What records hold ------------------------------------------------------
+# ---- Contents of records ----------------------------------------------------
 
 
 def check(
@@ -40,11 +40,11 @@ def check(
     lengths: Mapping[str, int],
     is_by_manifest: bool = False,
 ) -> None:
-    """Compares the first record of every file with what is expected.
+    """Compares the first record of every file with the expected features.
 
-    `is_by_manifest` says that `lengths` are a manifest's, not flags. Raises
-    InputError if a feature is missing, or of another length or dtype, or if a
-    file cannot be read as TFRecords.
+    `is_by_manifest` means that `lengths` are from a manifest, not from flags.
+    Raises InputError if a feature is missing or has another length or dtype, or
+    if a file cannot be read as TFRecords.
     """
 
     @tf.autograph.experimental.do_not_convert
@@ -73,11 +73,11 @@ def explained(
     paths: Sequence[str],
     lengths: Mapping[str, int],
 ) -> Iterator[None]:
-    """Names file and record where one of them can't be parsed."""
+    """Names the file and the record if parsing fails."""
     try:
         yield
-    # The message of TensorFlow has the bytes of a record, which need not
-    # be text.
+    # TensorFlow's message contains the bytes of a record, which may not be
+    # text.
     except (tf.errors.InvalidArgumentError, UnicodeDecodeError):
         for file in paths:
             rows = tf.data.TFRecordDataset(file).as_numpy_iterator()
@@ -114,7 +114,7 @@ def _check_record(
         if received != expected:
             where = file if number == 1 else f"{file}, record {number},"
             problem = _wrong_length(where, feature, received, expected)
-            # Of the first record the flags may be wrong, or the manifest.
+            # For the first record, the flags may be wrong, or the manifest.
             if is_by_manifest or number > 1:
                 problem, _, _ = problem.partition(": give --")
                 problem += (
@@ -144,7 +144,8 @@ def decode(file: str, record: bytes, number: int = 1) -> tf.train.Example:
     """Parses one record; file and number are for the error message."""
     try:
         return tf.train.Example.FromString(record)
-    # protobuf's DecodeError, without an import of protobuf of our own.
+    # This is protobuf's DecodeError; naming it would need an import of
+    # protobuf.
     except Exception as error:
         raise InputError(
             f"{file}, record {number}: not a tf.train.Example, as BERT's "
@@ -157,7 +158,7 @@ def decode(file: str, record: bytes, number: int = 1) -> tf.train.Example:
 
 def count(paths: Sequence[str]) -> list[int]:
     """Counts the records of each file; InputError if one is broken."""
-    # A stream of a bucket, or of one disk of many, is not all that it gives.
+    # A single stream does not use the full bandwidth of a bucket or disk array.
     with concurrent.futures.ThreadPoolExecutor(_FILES_AT_A_TIME) as pool:
         counts = pool.map(_count, paths)
         return list(
@@ -166,14 +167,14 @@ def count(paths: Sequence[str]) -> list[int]:
 
 
 def check_lengths(file: str, most: int | None = None) -> None:
-    """Raises InputError for a record that can't be as long as it says.
+    """Raises InputError if a record's stated length is impossible.
 
-    Of the first `most` records; see `tfrecord.impossible_length`.
+    Only looks at the first `most` records; see `tfrecord.impossible_length`.
     """
     try:
         found = tfrecord.impossible_length(file, most)
     except OSError:
-        # TensorFlow says what is wrong, and reads where nothing can be mapped.
+        # TensorFlow reports the error, and can read files that can't be mapped.
         return
     if found:
         number, length = found
@@ -196,7 +197,7 @@ def _count(file: str) -> int:
         number, size = map(int, dataset.reduce((zero, zero), add))
     except tf.errors.DataLossError as error:
         raise InputError(diagnose([file]) or error.message) from error
-    # TensorFlow takes a header that was cut off for the end of the file.
+    # TensorFlow takes a truncated header for the end of the file.
     if size != tf.io.gfile.stat(file).length:
         raise InputError(
             _of_bad_file(file, number + 1, "its header is cut off")
@@ -205,7 +206,7 @@ def _count(file: str) -> int:
 
 
 def diagnose(paths: Sequence[str]) -> str | None:
-    """Says where the first truncated or corrupt file breaks; None if none."""
+    """Describes where the first truncated or corrupt file breaks, or None."""
     for file in paths:
         check_lengths(file)
         records = tf.data.TFRecordDataset(file).as_numpy_iterator()
@@ -232,7 +233,7 @@ def _of_bad_file(file: str, number: int, said: str) -> str:
 
 
 def reason(error: tf.errors.OpError) -> str:
-    """What TensorFlow says of bad data, in short."""
+    """Shortens TensorFlow's message about bad data."""
     # The first clause, without the name of the op that read it.
     text = str(error.message).partition("[")[0].split("}}")[-1]
     return text.partition("' failed with")[0].strip(" ;\n")

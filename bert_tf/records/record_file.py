@@ -1,4 +1,4 @@
-"""A file of records, as the runs that read it know it."""
+"""A file of records, as training and prediction need to know it."""
 
 import dataclasses
 
@@ -7,10 +7,10 @@ from bert_tf.records import types as record_types
 
 @dataclasses.dataclass(frozen=True)
 class RecordFile:
-    """A file of records of fixed length, and how many there are.
+    """A file of records of fixed length, and the number of records.
 
     Attributes:
-        source: The records as they were, where something was added to them.
+        source: The original records, if this file has added features.
     """
 
     path: str

@@ -1,11 +1,11 @@
-"""Shows pre-training records as a person can read them.
+"""Prints pre-training records in readable form.
 
     record 3: part-00000.tfrecord, 31 of 128 tokens, 5 predictions
       1 [CLS] the [MASK→cat] sat =on the mat→roof . [SEP] it slept . [SEP]
         second segment: follows the first (label 0)
 
-A [MASK] says what it hides, a replaced token what it was and what it is, and a
-token that is to be predicted as it stands has an equals sign.
+A [MASK] shows the original token, a replaced token shows the original and the
+replacement, and a token that is predicted unchanged has an equals sign.
 """
 
 import os
@@ -19,13 +19,13 @@ from bert_tf.records import types as record_types
 import numpy as np
 import tensorflow as tf
 
-# Whose numbers of values the lengths of a record are.
+# Features whose numbers of values are the lengths of a record.
 _MEASURES = {
     "S": "input_ids",
     "P": "masked_lm_positions",
     "K": "next_sentence_labels",
 }
-# Label -> what it says of the second segment, by the objective of the data.
+# Objective -> the meaning of label 0 and 1 for the second segment.
 _LABELS = {
     "nsp": ("follows the first", "is of another document"),
     "sop": ("follows the first", "comes before the first: swapped"),
@@ -37,9 +37,9 @@ def show(
 ) -> Iterator[str]:
     """Yields the first `number` records, each as lines of text.
 
-    Records that are masked while they are read get masks such as training
-    draws. It is an InputError if the files can't be read, hold no records of
-    pre-training, or were made with another vocabulary, as a manifest says.
+    Unmasked records get masks as in training. Raises InputError if the files
+    can't be read, are not pre-training records, or according to their manifest
+    were made with another vocabulary.
     """
     manifest = manifests.find(files)
     objective, masks = "nsp", None
@@ -89,12 +89,12 @@ def _rows(
             _check_ranges(f"{file}, record {seen}", row, vocabulary.template)
             yield row
     if seen < number:
-        # TensorFlow takes a header that was cut off for the end of the file.
+        # TensorFlow takes a truncated header for the end of the file.
         reading.count([file])
 
 
 def _decode(file: str, number: int, record: bytes) -> dict[str, np.ndarray]:
-    """Returns the features of a record, whatever their lengths."""
+    """Returns the features of a record, of any lengths."""
     stored = reading.decode(file, record, number).features.feature
     kinds = [
         kind
@@ -107,7 +107,7 @@ def _decode(file: str, number: int, record: bytes) -> dict[str, np.ndarray]:
             "create_pretraining_data.py has made. "
             f"Received: features={sorted(stored)}"
         )
-    # Packed rows have all features of others.
+    # Packed rows have all features of the other types.
     features = max((kind.features for kind in kinds), key=len)
     row = {
         feature.name: np.array(
@@ -138,7 +138,7 @@ def _check_ranges(
     row: Mapping[str, np.ndarray],
     template: vocabularies.Template,
 ) -> None:
-    """Raises InputError where a number points to what is not in the record."""
+    """Raises InputError if an index is outside of the record."""
     most_segments = max(1, *template.segments)
     for name, most in (
         ("input_mask", 1),
@@ -192,9 +192,10 @@ def _text(
 
 
 def _is_pair(ids: Sequence[int], template: vocabularies.Template) -> bool:
-    """Whether what separates two texts stands inside a row without masks.
+    """Returns whether the separator of two texts is inside an unmasked row.
 
-    Segment numbers do not tell: some kinds of vocabularies have one for both.
+    Segment ids can't show this: some kinds of vocabularies have the same for
+    both.
     """
     size = len(template.between)
     start, end = len(template.before), len(ids) - len(template.after)

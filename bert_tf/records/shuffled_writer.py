@@ -9,16 +9,17 @@ from bert_tf.records import tfrecord
 import numpy as np
 import tensorflow as tf
 
-# Of records that are shuffled in memory.
+# Max bytes of records that are shuffled in memory.
 _PART_BYTES = 1 << 28
 
 
 class Writer(tfrecord.Writer):
-    """A writer that shuffles: every order of its records is as likely.
+    """A writer that shuffles its records uniformly.
 
-    Parts that fit into memory are shuffled and put aside in files. At the end
-    each next record is taken from a part with the chance of its share of what
-    is left: a riffle of shuffled packs.
+    Parts that fit into memory are shuffled and written to temporary files. At
+    the end, each next record comes from a part with a probability proportional
+    to the number of its remaining records, like riffling shuffled packs of
+    cards.
     """
 
     def __init__(
@@ -87,5 +88,5 @@ class Writer(tfrecord.Writer):
 
 
 def writer(path: str, seed: int | None) -> tfrecord.Writer:
-    """Returns one that shuffles by a seed, or keeps the order without one."""
+    """Returns a writer that shuffles by a seed, or keeps the order without."""
     return tfrecord.Writer(path) if seed is None else Writer(path, seed)

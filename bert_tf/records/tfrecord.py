@@ -1,4 +1,4 @@
-"""Writes TFRecord files without TensorFlow, and looks for impossible lengths.
+"""Writes TFRecord files without TensorFlow, and finds impossible lengths.
 
 The format is described in tensorflow/core/lib/io/record_writer.h.
 """
@@ -19,14 +19,14 @@ import numpy as np
 from etils import epath
 
 _DELTA = np.uint32(0xA282EAD8)
-# Bytes around each record: its length and a checksum, and that of its data.
+# Bytes around each record: its length with a checksum, and its own checksum.
 _HEADER, _FOOTER = 8 + 4, 4
-# Of many records, those that are put together in memory.
+# Max records that are joined in memory.
 _AT_A_TIME = 1024
 
 
 def _checksums(data: Sequence[bytes]) -> np.ndarray:
-    """CRC-32C, rotated so that checksums of checksums are no trouble."""
+    """CRC-32C, rotated so that checksums of checksums are safe."""
     values = np.fromiter(map(google_crc32c.value, data), np.uint32, len(data))
     rotated = values >> np.uint32(15) | values << np.uint32(17)
     return (rotated + _DELTA).astype("<u4")
@@ -35,11 +35,12 @@ def _checksums(data: Sequence[bytes]) -> np.ndarray:
 def impossible_length(
     path: str | os.PathLike[str], most: int | None = None
 ) -> tuple[int, int] | None:
-    """Finds a record that says it is longer than its file; None if none is.
+    """Finds a record whose stated length exceeds its file; None without one.
 
     TensorFlow allocates the length that a record states if its checksum is
-    right, and crashes if the memory is too small. This reads the lengths alone:
-    of the first `most` records, and in remote files of one.
+    right, and crashes if memory is insufficient. This function only reads the
+    lengths: of the first `most` records, and for remote files of the first
+    record.
 
     Returns:
         The number of the record, from 1, and its length in bytes.
@@ -77,9 +78,9 @@ def _find_impossible(
 
 
 class Writer:
-    """A context manager that writes a file, which appears only when complete.
+    """Context manager that writes a file, which appears when it is complete.
 
-    An exception inside leaves no file.
+    After an exception there is no file.
     """
 
     def __init__(self, path: str | os.PathLike[str]):
@@ -97,7 +98,7 @@ class Writer:
         self.write_all([record])
 
     def write_all(self, serialized: Iterable[bytes]) -> None:
-        """Appends many serialized records, each faster than by `write`."""
+        """Appends many serialized records, each faster than with `write`."""
         records = iter(serialized)
         while part := list(itertools.islice(records, _AT_A_TIME)):
             self._write_part(part)
@@ -112,7 +113,7 @@ class Writer:
         self.records += len(serialized)
 
     def _header(self, length: int) -> bytes:
-        # Records of one kind have few different lengths.
+        # Records of one type have few distinct lengths.
         header = self._headers.get(length)
         if header is None:
             packed = struct.pack("<Q", length)

@@ -1,10 +1,10 @@
-"""What is in records: a table of features for each type.
+"""The types of records: a table of features for each.
 
-The features, their lengths and dtypes are those of the original BERT, so that
-either can read the other's files.
+Features, lengths and dtypes equal those of the original BERT, so that either
+program can read the other's files.
 
 Shapes: B batch, S sequence length, P predictions per sequence, K sequences of a
-record (choices, or at most so many packed ones).
+record (choices, or the max number of packed ones).
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from bert_tf.records import wire_format
 import numpy as np
 import tensorflow as tf
 
-# What protobuf calls the list that holds values of a dtype.
+# protobuf's name of the list of values for each dtype.
 KINDS = {tf.int64: "int64_list", tf.float32: "float_list"}
 
 
@@ -26,7 +26,7 @@ class Feature:
     """One feature of a record type.
 
     Attributes:
-        length: "S", "P" or "K" (given by the caller), several of them, a
+        length: "S", "P" or "K" (passed by the caller), several of them, a
             number, or None for a scalar.
         dtype: tf.int64 or tf.float32, as stored.
     """
@@ -36,7 +36,7 @@ class Feature:
     dtype: tf.DType
 
     def shape(self, lengths: Mapping[str, int]) -> tuple[int, ...]:
-        """Shape of the feature in one record."""
+        """Returns the shape of the feature in a single record."""
         if self.length is None:
             return ()
         if isinstance(self.length, int):
@@ -51,7 +51,7 @@ class Feature:
 
 @dataclasses.dataclass(frozen=True)
 class RecordType:
-    """The features of one kind of record."""
+    """The features of a type of records."""
 
     name: str
     features: tuple[Feature, ...]
@@ -63,7 +63,7 @@ class RecordType:
         stored = example.features.feature
         for feature in self.features:
             values_list = getattr(stored[feature.name], KINDS[feature.dtype])
-            # Twice as fast as handing protobuf the array itself.
+            # Twice as fast as passing the array to protobuf.
             array = np.asarray(values[feature.name])
             values_list.value.extend(array.ravel().tolist())
         return example.SerializeToString(deterministic=True)
@@ -71,7 +71,7 @@ class RecordType:
     def encode_batch(self, values: Mapping[str, np.ndarray]) -> list[bytes]:
         """Serializes arrays [B, length] or [B], 8 times as fast as `encode`.
 
-        The bytes of each row are the same as of `encode`.
+        The bytes of each row equal those of `encode`.
         """
         self._check_names(values)
         columns = {}
@@ -98,8 +98,8 @@ class RecordType:
     ) -> dict[str, tf.Tensor]:
         """Parses serialized records [B] into features [B, length] or [B].
 
-        `lengths` holds the value of each symbolic length, such as {"S": 128}.
-        Integers become int32 unless `as_stored`, to be looked at.
+        `lengths` has the value of each symbolic length, such as {"S": 128}.
+        Integers become int32 unless `as_stored`, which is for inspection.
         """
         spec = {
             feature.name: tf.io.FixedLenFeature(
@@ -111,7 +111,7 @@ class RecordType:
         if as_stored:
             return parsed
         return {
-            # TPUs have no int64 worth using.
+            # int64 is slow on TPUs.
             name: tf.cast(x, tf.int32) if x.dtype == tf.int64 else x
             for name, x in parsed.items()
         }
@@ -127,13 +127,13 @@ _PREDICTIONS = (
     Feature("masked_lm_ids", "P", tf.int64),
     Feature("masked_lm_weights", "P", tf.float32),
 )
-# 1 where a token begins a word: what a reader needs to choose words.
+# 1 where a token begins a word, for masking whole words in the reader.
 _WORDS = (Feature("word_starts", "S", tf.int64),)
 _NEXT_SENTENCE = (Feature("next_sentence_labels", 1, tf.int64),)
 _PACKED = (
-    # Which sequence of the record a token belongs to, from 1; 0 for padding.
+    # The number of a token's sequence in the record, from 1; 0 for padding.
     Feature("sequence_ids", "S", tf.int64),
-    # They start anew in every sequence.
+    # Positions restart in every sequence.
     Feature("position_ids", "S", tf.int64),
     Feature("cls_positions", "K", tf.int64),
     Feature("next_sentence_labels", "K", tf.int64),
@@ -142,8 +142,8 @@ _PACKED = (
 PRETRAINING = RecordType(
     "pretraining", (*_SEQUENCE, *_PREDICTIONS, *_NEXT_SENTENCE)
 )
-# All that pre-training reads: masked or to be masked by the reader, one
-# sequence in a record or several.
+# All types for pre-training: masked or not, with one sequence per record or
+# several.
 PRETRAINING_TYPES = {
     record_type.name: record_type
     for record_type in (
@@ -176,20 +176,20 @@ REGRESSION = RecordType(
 
 
 def multi_label(number: int) -> RecordType:
-    """Returns records of texts that may have several of so many labels."""
-    label_ids = Feature("label_ids", number, tf.int64)  # 1 where it has it
+    """Returns the type for texts that may have several of `number` labels."""
+    label_ids = Feature("label_ids", number, tf.int64)  # 1 for its labels
     is_real_example = CLASSIFICATION.features[-1]
     return RecordType("multi-label", (*_SEQUENCE, label_ids, is_real_example))
 
 
 def in_windows(record_type: RecordType) -> RecordType:
-    """Returns the records of documents that may take several of them."""
+    """Returns the type for documents that may have several records each."""
     return RecordType(
         f"{record_type.name} in windows",
         (
             *record_type.features,
             Feature("document_ids", None, tf.int64),
-            # One over the number of the document's windows.
+            # The inverse of the number of the document's windows.
             Feature("window_weights", None, tf.float32),
         ),
     )
@@ -200,11 +200,11 @@ TAGGING = RecordType(
     (
         *_SEQUENCE,
         Feature("label_ids", "S", tf.int64),
-        # 1 at the first piece of each word, in one of its windows.
+        # 1 at the first token of each word, in one of its windows.
         Feature("label_weights", "S", tf.float32),
     ),
 )
-# K choices of a prompt, each a sequence.
+# K choices for a prompt, each a sequence.
 MULTIPLE_CHOICE = RecordType(
     "multiple choice",
     (
@@ -214,7 +214,7 @@ MULTIPLE_CHOICE = RecordType(
         Feature("label_ids", None, tf.int64),
     ),
 )
-# SQuAD's windows, to train on and to predict.
+# Windows of SQuAD, for training and for prediction.
 SPAN = RecordType(
     "span",
     (

@@ -1,1 +1,1 @@
-"""Serves SavedModels over HTTP, by the REST paths of TensorFlow Serving."""
+"""Serves SavedModels over HTTP with the REST API of TensorFlow Serving."""

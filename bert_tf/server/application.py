@@ -1,4 +1,4 @@
-"""The paths that the server answers: TensorFlow Serving's, and its own."""
+"""Request handlers: TensorFlow Serving's paths, and the server's own."""
 
 import asyncio
 import functools
@@ -27,7 +27,7 @@ from bert_tf.server.refusals import Refusal
 from aiohttp import web
 
 _LOG = logging.getLogger("bert_tf.server")
-# TensorFlow Serving's: http_rest_api_util.cc.
+# TensorFlow Serving's paths, from http_rest_api_util.cc.
 _ASKED = re.compile(
     r"(?i)/v1/models/([^/:]+)(?:/versions/(\d+)|/labels/([^/:]+))?"
     r":(classify|regress|predict)"
@@ -36,11 +36,11 @@ _TOLD = re.compile(
     r"(?i)/v1/models(?:/([^/:]+))?(?:/versions/(\d+)|/labels/([^/:]+))?"
     r"(?:/(metadata))?"
 )
-# Larger bodies are read, and larger answers written, beside the loop.
-_SMALL = 1 << 16  # bytes, values
+# Larger bodies are parsed, and larger answers formatted, in a thread.
+_SMALL = 1 << 16  # bytes or values
 _READ_SECONDS = 60  # for a body
-_IDLE_SECONDS = 60  # of a connection that sends no whole request
-# zlib's window sizes, 32 more to find out whether it is gzip or zlib.
+_IDLE_SECONDS = 60  # for a connection without a complete request
+# zlib's window sizes, plus 32 to detect gzip or zlib.
 _ENCODINGS = {"gzip": 47, "deflate": 47}
 _MOST_DIGITS = 18  # of a version
 
@@ -48,7 +48,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Application:
-    """Answers requests about some models."""
+    """Answers requests to a set of models."""
 
     def __init__(
         self,
@@ -59,15 +59,16 @@ class Application:
         cors_origins: Collection[str] = (),
         allowed_hosts: Collection[str] = (),
     ):
-        """Prepares `web`, the application of aiohttp.
+        """Creates `web`, the aiohttp application.
 
         Args:
-            served: By name.
-            counts: Where requests are counted.
-            max_request_bytes: Of a body, also once inflated; more is refused.
-            host: The address listened at. At a loopback address, requests
-                that name another host are refused: they come from a web page
-                whose name was pointed at this machine.
+            served: Models by name.
+            counts: Metrics that requests are counted in.
+            max_request_bytes: Max size of a body, also when decompressed;
+                larger ones are rejected.
+            host: The address to listen on. For a loopback address, requests for
+                another host name are rejected: they come from web pages whose
+                name was pointed at this machine (DNS rebinding).
             cors_origins: Origins whose pages may read answers; "*" for all.
             allowed_hosts: Other names of this server, such as a proxy's.
         """
@@ -79,7 +80,7 @@ class Application:
         self._hosts = frozenset({"", *allowed_hosts})
         self.is_loading = True
         self.is_stopping = False
-        # Connections and when their last request ended; None while it runs.
+        # Connection -> when its last request ended, None during a request.
         self._last: dict[Any, float | None] = {}
         self.web = web.Application(
             client_max_size=max_request_bytes, middlewares=[self._guard]
@@ -101,7 +102,7 @@ class Application:
     async def _guard(
         self, request: web.Request, handler: Handler
     ) -> web.StreamResponse:
-        """Checks where a request comes from, and answers it."""
+        """Checks the origin of a request, and answers it."""
         self._last[request.protocol] = None
         try:
             origin = request.headers.get("Origin")
@@ -121,7 +122,7 @@ class Application:
             self._last[request.protocol] = time.monotonic()
 
     def _foreign(self, host: str, origin: str | None) -> Refusal | None:
-        """Returns why a request from another host or page is refused."""
+        """Returns the reason to reject a host or origin, or None."""
         name = _host_of(f"//{host}")
         if self._is_local and not (_is_loopback(name) or name in self._hosts):
             return Refusal(
@@ -144,10 +145,10 @@ class Application:
         return origin is not None and bool(self._origins & {"*", origin})
 
     def close_idle(self, connections: Collection[Any]) -> None:
-        """Closes connections that have sent no whole request for a minute.
+        """Closes connections without a complete request for a minute.
 
         Args:
-            connections: All that are open.
+            connections: All open connections.
         """
         now = time.monotonic()
         self._last = {x: self._last.get(x, now) for x in connections}
@@ -183,7 +184,7 @@ class Application:
                 _LOG.exception("%s %s", request.method, request.path)
             return _error(told)
 
-    # ---- The server's own ---------------------------------------------------
+    # ---- Own resources ------------------------------------------------------
 
     async def _show_page(self, request: web.Request) -> web.Response:
         return web.Response(
@@ -211,7 +212,7 @@ class Application:
             headers={"Content-Type": self._metrics.content_type},
         )
 
-    # ---- TensorFlow Serving's -----------------------------------------------
+    # ---- TensorFlow Serving's paths -----------------------------------------
 
     async def _serve(self, request: web.Request) -> web.Response:
         path = request.rel_url.raw_path
@@ -222,7 +223,7 @@ class Application:
             if self.is_loading:
                 raise Refusal(f"The model {model.name} is being loaded", 503)
             find = functools.partial(_asked_for, model, version, label)
-            find()  # Refuses at once what there is not.
+            find()  # Rejects missing versions before the body is read.
             return await self._counted(model, method.lower(), find, request)
         told = _TOLD.fullmatch(path) if request.method == "GET" else None
         if not told:
@@ -254,13 +255,13 @@ class Application:
         request: web.Request,
     ) -> web.Response:
         """Answers a request to a model's version, and counts it."""
-        start, status = time.perf_counter(), 499  # where the client goes
+        start, status = time.perf_counter(), 499  # if the client disconnects
         try:
             response = await self._as_json(
                 request, lambda _: self._answer(model, method, find, request)
             )
             status = response.status
-            # Always a plain one here: none is streamed.
+            # Always a plain response, as none is streamed.
             return response  # type: ignore[return-value]
         finally:
             seconds = time.perf_counter() - start
@@ -284,10 +285,10 @@ class Application:
             raise Refusal("The client has gone", 499) from None
         encoding = request.headers.get("Content-Encoding", "identity").lower()
         if encoding != "identity":
-            # Inflated beside the loop and no further than a body may be.
+            # Decompressed in a thread, and only up to the max size.
             body = await asyncio.to_thread(_inflate, body, encoding, self._most)
         read, write = _FORMATS[method]
-        # A label may have gone to another version while the body came.
+        # The label may have moved to another version since the request began.
         with model.using(find()) as servable:
             asked = await _beside(
                 len(body) > _SMALL, read, body, servable.signatures
@@ -298,7 +299,7 @@ class Application:
         return _json(text)
 
 
-# How requests of a method are read, and answers written.
+# Method -> parser of requests and formatter of answers.
 _FORMATS: dict[str, tuple[Callable[..., Any], Callable[..., str]]] = {
     "predict": (json_requests.to_predict, json_answers.of_predict),
     "classify": (
@@ -317,7 +318,7 @@ _FORMATS: dict[str, tuple[Callable[..., Any], Callable[..., str]]] = {
 
 
 def _inflate(body: bytes, encoding: str, most: int) -> bytes:
-    """Returns a compressed body; raises Refusal if it is larger than `most`."""
+    """Decompresses a body; raises Refusal if it exceeds `most` bytes."""
     if encoding not in _ENCODINGS:
         raise Refusal(
             f"Content-Encoding must be gzip or deflate. Received: "
@@ -337,7 +338,7 @@ def _inflate(body: bytes, encoding: str, most: int) -> bytes:
 
 
 def _host_of(address: str) -> str:
-    """Returns the host of a URL, "" if it has none."""
+    """Returns the host of a URL, or "" without one."""
     try:
         return urllib.parse.urlsplit(address).hostname or ""
     except ValueError:
@@ -364,7 +365,7 @@ def _cors(origin: str) -> dict[str, str]:
 
 
 async def _beside(is_long: bool, function: Callable, *arguments: Any) -> Any:
-    """Calls a function; where that takes long, in a thread of its own."""
+    """Calls a function, in a thread if it takes long."""
     if is_long:
         return await asyncio.to_thread(function, *arguments)
     return function(*arguments)

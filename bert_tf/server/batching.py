@@ -1,9 +1,9 @@
-"""Batches over requests: requests that wait are answered together.
+"""Batches across requests: waiting requests are answered together.
 
-Each thread, one by default, runs one batch after the other. Requests take
-turns: the one whose turn it is gives its next rows, and the requests nearest to
-it in length fill the batch. So little is padded, no request waits for ever, and
-a request of a million rows delays the others by one batch at a time.
+Each thread (one by default) runs one batch at a time. Requests take turns: the
+next rows of the current request start a batch, and the requests most similar in
+length fill it. This keeps padding low, starves no request, and a request of a
+million rows delays others by one batch at a time.
 """
 
 import collections
@@ -27,16 +27,16 @@ Run = Callable[[Signature, Mapping[str, np.ndarray]], Outputs]
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """How much is answered together, and how much waits.
+    """Limits of batches and of the queue.
 
     Attributes:
-        max_batch_size: Rows of a batch. A larger request is split where its
-            rows are independent, and otherwise is one batch.
-        batch_timeout: Seconds that a request waits for others when the model
-            is idle.
-        max_queue: Requests that wait.
-        max_queued_rows: Rows of all requests that wait.
-        threads: Batches at once.
+        max_batch_size: Max rows of a batch. A larger request is split if its
+            rows are independent; otherwise it is one batch.
+        batch_timeout: Seconds that a request waits for others when the model is
+            idle.
+        max_queue: Max number of waiting requests.
+        max_queued_rows: Max rows of all waiting requests.
+        threads: Number of parallel batches.
     """
 
     max_batch_size: int = 32
@@ -54,14 +54,14 @@ class _Item:
     inputs: Mapping[str, np.ndarray]
     rows: int
     length: int
-    key: Any  # Items with equal keys may be joined; None: with no other.
+    key: Any  # Items with equal keys may be joined; None is never joined.
     future: concurrent.futures.Future = dataclasses.field(
         default_factory=concurrent.futures.Future
     )
 
 
 class _Request:
-    """The items of a request that wait, and how many are unanswered."""
+    """The waiting items of a request, and the number of unanswered ones."""
 
     def __init__(self, items: Sequence[_Item]):
         self.items = collections.deque(items)
@@ -82,17 +82,17 @@ class Batcher:
         """Starts the threads.
 
         Args:
-            run: Runs a batch and returns its outputs; it may raise.
-            limits: Of a batch and of the queue.
+            run: Runs a batch and returns its outputs; may raise.
+            limits: Limits of batches and of the queue.
             on_batch: Called with the number of rows of each batch.
         """
         self._run = run
         self._limits = limits
         self._on_batch = on_batch
-        # In the order of their turns; a dict, to remove from its middle.
+        # In order of turns; a dict, for removal from its middle.
         self._queue: dict[int, _Request] = {}
-        self._rows = 0  # Of all items in the queue.
-        self._requests = 0  # Submitted, and not answered.
+        self._rows = 0  # Rows of all items in the queue.
+        self._requests = 0  # Submitted, but unanswered.
         self._is_closed = False
         self._changed = threading.Condition()
         # Signatures whose outputs could not be split.
@@ -106,7 +106,7 @@ class Batcher:
 
     @property
     def waiting(self) -> int:
-        """Requests that wait or run."""
+        """Number of waiting and running requests."""
         return self._requests
 
     def submit(
@@ -115,7 +115,7 @@ class Batcher:
         """Queues a request; returns the futures of its parts, in order.
 
         Cancelling one of them withdraws the request. Raises Refusal if the
-        request has too many rows, or too many requests or rows wait.
+        request has too many rows, or if the queue is full.
         """
         items = self._items(signature, inputs)
         request = _Request(items)
@@ -153,11 +153,11 @@ class Batcher:
         return [item.future for item in items]
 
     def close(self, seconds: float | None = None) -> None:
-        """Ends the threads once all submitted requests are answered.
+        """Stops the threads once all submitted requests are answered.
 
         Args:
-            seconds: Longest time for that; requests that still wait then are
-                refused, and a batch that runs is abandoned. None: no limit.
+            seconds: Timeout; requests still waiting then are rejected, and a
+                running batch is abandoned. None for no timeout.
         """
         with self._changed:
             self._is_closed = True
@@ -192,7 +192,7 @@ class Batcher:
             item.future.cancel()
 
     def _withdraw(self, request: _Request) -> None:
-        """Removes from the queue what still waits of a request."""
+        """Removes the waiting items of a request from the queue."""
         self._rows -= sum(item.rows for item in request.items)
         request.items.clear()
         self._queue.pop(id(request), None)
@@ -225,7 +225,7 @@ class Batcher:
             for part in parts
         ]
 
-    # ---- A thread -----------------------------------------------------------
+    # ---- Threads ------------------------------------------------------------
 
     def _work(self) -> None:
         while True:
@@ -234,9 +234,9 @@ class Batcher:
                 if not self._queue:
                     return
                 self._wait_for_more()
-                # Another thread may have taken everything meanwhile.
+                # Another thread may have emptied the queue meanwhile.
                 batch = self._take() if self._queue else []
-            # A client that has gone gets no answer.
+            # Disconnected clients get no answer.
             batch = [
                 item
                 for item in batch
@@ -247,7 +247,7 @@ class Batcher:
                 del batch
 
     def _wait_for_more(self) -> None:
-        """Waits until a batch is full or the first request has waited."""
+        """Waits until a batch is full or the first request times out."""
         until = next(iter(self._queue.values())).came
         until += self._limits.batch_timeout
         while (
@@ -258,10 +258,10 @@ class Batcher:
             self._changed.wait(seconds)
 
     def _take(self) -> list[_Item]:
-        """Takes the next item of the request in turn, and items that fit."""
+        """Takes the next item of the current request, and items that fit."""
         request = next(iter(self._queue.values()))
         first = self._next_item(request)
-        if request.items:  # To the end of the queue.
+        if request.items:  # Moves the request to the end of the queue.
             self._queue[id(request)] = request
         batch = [first]
         room = self._limits.max_batch_size - first.rows
@@ -272,7 +272,8 @@ class Batcher:
             for other in self._queue.values()
             if other is not request and other.items[0].key == first.key
         ]
-        # The sort is stable: among equally near requests the oldest.
+        # The sort is stable, so the oldest of equally similar requests is
+        # first.
         others.sort(key=lambda other: abs(other.items[0].length - first.length))
         for other in others:
             if other.items[0].rows <= room:
@@ -281,7 +282,7 @@ class Batcher:
         return batch
 
     def _next_item(self, request: _Request, keep: bool = False) -> _Item:
-        """Takes an item; the request keeps its turn if it has more items."""
+        """Takes an item; with `keep`, an unfinished request keeps its turn."""
         item = request.items.popleft()
         self._rows -= item.rows
         if not (keep and request.items):
@@ -292,7 +293,7 @@ class Batcher:
         return item.key is not None and item.signature.name not in self._alone
 
     def _answer(self, batch: Sequence[_Item]) -> None:
-        """Answers items; where they fail together, half of them at a time."""
+        """Answers items; if they fail together, retries halves of the batch."""
         sizes = [item.rows for item in batch]
         try:
             inputs = joining.join([item.inputs for item in batch])
@@ -321,7 +322,7 @@ class Batcher:
 
 
 def _length(inputs: Mapping[str, np.ndarray]) -> int:
-    """Returns the bytes of the longest row's texts."""
+    """Returns the size in bytes of the longest row's texts."""
     texts = [x for x in inputs.values() if x.dtype == object]
     if not texts:
         return 0

@@ -1,11 +1,11 @@
-"""Kernels that oneDNN may keep in the layout that it computes with.
+"""Lets oneDNN cache constant weights in its own memory layout.
 
-Each product of TensorFlow's lays its kernel out anew, which for a short text
-takes longer than the product. Where oneDNN is told that weights never change,
-it does so once for each op, and a short text is answered in half the time. It
-does not look whether they do change: then answers are wrong. So this is asked
-for only where the second matrix of every product is made of constants and
-variables alone, as in all exports of encoders that are known here.
+Each matrix product in TensorFlow converts its weights to another layout, which
+for short texts takes longer than the product. If oneDNN is configured for
+constant weights, it converts them once per op, and a short text is answered in
+half the time. It does not check whether weights change; if they do, answers are
+wrong. So this is enabled only if the second matrix of every product depends on
+constants and variables alone, as in all known exports of encoders.
 """
 
 import os
@@ -19,7 +19,7 @@ import tensorflow as tf
 from tensorflow.core.framework import function_pb2, node_def_pb2
 
 _PRODUCTS = {"MatMul", "_FusedMatMul"}
-# What is made of the same things by these is the same at every call.
+# Ops with constant outputs, and pure ops, which preserve constants.
 _SOURCES = {"Const", "VarHandleOp"}
 _PURE = {
     "Add",
@@ -41,10 +41,10 @@ _PURE = {
 
 
 def keep(paths: Iterable[str]) -> bool:
-    """Lets oneDNN keep kernels if those of all SavedModels are constant.
+    """Enables cached weights if the weights of all SavedModels are constant.
 
-    It must be called before anything is computed. Returns whether they are
-    kept, which the environment may have said before.
+    Must be called before anything is computed. Returns whether caching is
+    enabled, which the environment may have determined before.
     """
     variable = kept_kernels.VARIABLE
     if variable not in os.environ and all(map(_may_keep, paths)):
@@ -56,13 +56,13 @@ def _may_keep(path: str) -> bool:
     try:
         return are_constant(path)
     except InputError:
-        return True  # It is damaged, and not loaded as it is.
+        return True  # A damaged model is reported when it is loaded.
 
 
 def check(path: str) -> None:
-    """Raises InputError for a SavedModel that must not have its kernels kept.
+    """Raises InputError for a SavedModel that does not support caching.
 
-    A process keeps those of all its models, or of none.
+    Caching is a setting of the process, for all its models.
     """
     if kept_kernels.are_kept() and not are_constant(path):
         raise InputError(
@@ -73,10 +73,10 @@ def check(path: str) -> None:
 
 
 def are_constant(path: str) -> bool:
-    """Whether a SavedModel's products have a constant matrix behind them."""
+    """Whether the second matrix of each product is constant."""
     graph = signatures.read_graph(path)
     functions = {x.signature.name: x for x in graph.library.function}
-    # Gradients are saved, too, and nobody calls them.
+    # Saved gradient functions are skipped, as nothing calls them.
     called = _called(graph.node)
     if not _is_safe(graph.node, {}):
         return False
@@ -101,7 +101,7 @@ def _called(nodes: Iterable[node_def_pb2.NodeDef]) -> set[str]:
 
 
 def _arguments(function: function_pb2.FunctionDef) -> dict[str, bool]:
-    """Name of an argument -> whether it is a variable."""
+    """Returns whether each argument, by name, is a variable."""
     return {
         argument.name: argument.type == tf.resource.as_datatype_enum
         for argument in function.signature.input_arg

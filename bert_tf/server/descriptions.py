@@ -1,8 +1,7 @@
 """The description of a model: its task, labels, max length and examples.
 
 An exported model describes itself in `assets/export.json` and
-`assets/labels.txt`. Of SavedModels of other programs only the signatures are
-known.
+`assets/labels.txt`. For other SavedModels, only the signatures are known.
 """
 
 import dataclasses
@@ -17,7 +16,7 @@ import tensorflow as tf
 
 
 class _Task(NamedTuple):
-    """What a head does, and texts that it can answer."""
+    """The task of a head, and example texts for it."""
 
     does: str
     texts: Mapping[str, Any]
@@ -62,7 +61,7 @@ _TASKS = {
 }
 # The first text has two names.
 _OTHER_NAMES = {"text": "text_a", "text_a": "text"}
-# An example of IDs: one row of them.
+# Example ids: one sequence.
 _IDS = {
     "input_ids": [1, 2, 3],
     "input_mask": [1, 1, 1],
@@ -73,7 +72,7 @@ _IDS = {
 
 @dataclasses.dataclass(frozen=True)
 class Description:
-    """What is known about an exported model.
+    """The description of an exported model.
 
     Attributes:
         values: The content of export.json, or {} without such a file.
@@ -116,7 +115,7 @@ class Description:
         return bool(self.values.get("takes_pairs"))
 
     def row(self, signature: signature_defs.Signature) -> dict[str, Any] | None:
-        """Returns an example row for `:predict`; None if none is known."""
+        """Returns an example row for `:predict`, or None if unknown."""
         if signature.method != signature_defs.PREDICT:
             return None  # It takes serialized tf.Examples.
         if signature.inputs.keys() <= _IDS.keys():
@@ -146,7 +145,7 @@ class Description:
 
 
 def _choices(ids: list[int], tensor: signature_defs.Tensor) -> list:
-    """Returns a row of IDs; for inputs of multiple choice, two of them."""
+    """Returns a sequence of ids, or two of them for multiple choice."""
     is_row = tensor.shape is None or len(tensor.shape) == 2
     return ids if is_row else [ids, ids]
 

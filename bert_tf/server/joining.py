@@ -1,10 +1,10 @@
-"""Joins the inputs of several requests to one batch, and splits its outputs.
+"""Joins the inputs of several requests into a batch, and splits its outputs.
 
-Each request gets what it would have got alone. Some outputs are as wide as the
-widest row of a batch, and padded; they are cut to the widest row of a request.
-Where it can't be told how wide that is, nothing is split.
+Each request gets the same outputs as alone. Some outputs are padded to the
+widest row of the batch; they are cut to the widest row of the request. If that
+width is unknown, outputs are not split.
 
-Shapes: B rows, E entities or masks of a row, W words, S sequence length.
+Shapes: B rows, E entities or masks per row, W words, S sequence length.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,21 +15,21 @@ import numpy as np
 
 Arrays = Mapping[str, np.ndarray]
 
-# Outputs that tell widths: how many places of a row are real, [B], and which
-# are, [B, S].
+# Outputs that give the width of rows: the number of real positions, [B], and
+# the mask of real positions, [B, S].
 _COUNT, _MASK = "count", "input_mask"
-# A string [B, W] for each word, "" behind the last.
+# A string [B, W] for each word, padded with "".
 _LABEL = "label"
 
 
 def rows_of(inputs: Arrays) -> int | None:
-    """Returns how many rows inputs have; None unless all have as many."""
+    """Returns the number of rows of inputs; None if they differ."""
     sizes = {x.shape[0] if x.ndim else None for x in inputs.values()}
     return sizes.pop() if len(sizes) == 1 else None
 
 
 def join(parts: Sequence[Arrays]) -> dict[str, np.ndarray]:
-    """Returns the rows of some requests in one; the names are the same."""
+    """Concatenates the rows of several requests."""
     if len(parts) == 1:
         return dict(parts[0])
     return {
@@ -47,17 +47,18 @@ def split(
     """Returns the outputs of each request.
 
     Args:
-        signature: What was run.
-        inputs: What went in, of all rows.
-        outputs: What came out.
-        sizes: The rows of each request.
+        signature: The signature that was run.
+        inputs: Inputs of all rows.
+        outputs: Outputs of all rows.
+        sizes: Number of rows of each request.
 
     Returns:
-        None where it can't be told what belongs to which.
+        The outputs, or None if they cannot be attributed to requests.
     """
     if any(len(x) != sum(sizes) for x in outputs.values()):
         return None
-    # What inputs have, all rows have: they are joined if they are of one shape.
+    # All rows have the inputs' widths, as only inputs of equal shape are
+    # joined.
     given = {size for x in inputs.values() for size in x.shape[1:]}
     ends = np.cumsum(sizes)[:-1]
     parts = [
@@ -99,7 +100,7 @@ def _cut(
 def _width(
     name: str, array: np.ndarray, part: Arrays, given: set[int]
 ) -> int | None:
-    """Returns how wide an output [B, ?, ...] is where it is real."""
+    """Returns the unpadded width of an output [B, ?, ...], or None."""
     if array.shape[1] in given:
         return array.shape[1]
     if name == _LABEL and _COUNT in part:

@@ -1,4 +1,4 @@
-"""Answers as JSON, as TensorFlow Serving's json_tensor.cc writes them.
+"""Formats answers as JSON, as TensorFlow Serving's json_tensor.cc does.
 
 Shapes: B rows, C classes.
 """
@@ -13,11 +13,11 @@ from bert_tf.server.refusals import Refusal
 import numpy as np
 
 Outputs = Mapping[str, np.ndarray]
-_BINARY = "_bytes"  # Ends the names of outputs that are no text.
+_BINARY = "_bytes"  # Suffix of the names of outputs that are not text.
 
 
 def of_predict(outputs: Outputs, in_rows: bool) -> str:
-    """Returns what answers `:predict`; the name of a single output is left out.
+    """Formats an answer to `:predict`; omits the name of a single output.
 
     NaN and infinite numbers are written as NaN, Infinity and -Infinity.
     """
@@ -47,7 +47,7 @@ def of_predict(outputs: Outputs, in_rows: bool) -> str:
 
 
 def of_classify(outputs: Outputs) -> str:
-    """Returns what answers `:classify`, of `classes` and `scores`, [B, C]."""
+    """Formats an answer to `:classify`: `classes` and `scores`, [B, C]."""
     known = {
         name: outputs[name] for name in ("classes", "scores") if name in outputs
     }
@@ -68,7 +68,7 @@ def of_classify(outputs: Outputs) -> str:
 
 
 def of_regress(outputs: Outputs) -> str:
-    """Returns what answers `:regress`, of `outputs`, [B] or [B, 1]."""
+    """Formats an answer to `:regress`: `outputs`, [B] or [B, 1]."""
     scores = outputs.get("outputs")
     if scores is None or scores.shape not in (
         (len(scores),),
@@ -79,12 +79,12 @@ def of_regress(outputs: Outputs) -> str:
 
 
 def is_binary(name: str) -> bool:
-    """Whether the strings of an output are bytes, written in base 64."""
+    """Whether strings of an output are bytes, to be encoded in base64."""
     return name.endswith(_BINARY)
 
 
 def _values(name: str, array: np.ndarray) -> Any:
-    """Returns an array as what JSON has."""
+    """Converts an array to JSON values."""
     if array.dtype == object:
         as_text = _in_base64 if is_binary(name) else _decoded
         flat = np.empty(array.size, object)
@@ -93,7 +93,7 @@ def _values(name: str, array: np.ndarray) -> Any:
     if array.dtype.kind in "biu":
         return array.tolist()
     if array.dtype != np.float64:
-        # The shortest decimals that are the same number: 0.2, not 0.2000000003.
+        # The shortest decimals with the same value: 0.2, not 0.2000000003.
         array = array.astype(np.float32).astype("U32").astype(np.float64)
     return array.tolist()
 

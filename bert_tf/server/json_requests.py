@@ -1,7 +1,7 @@
-"""Requests as JSON: TensorFlow Serving's rows, columns and examples.
+"""Parses requests in JSON: TensorFlow Serving's rows, columns and examples.
 
-It takes all that TensorFlow Serving's json_tensor.cc does, and inputs that are
-left out where the signature has a default for them.
+Accepts everything that TensorFlow Serving's json_tensor.cc does. Inputs with a
+default in the signature may also be omitted.
 """
 
 import base64
@@ -19,18 +19,19 @@ from bert_tf.server.signatures import Tensor as TensorInfo
 import numpy as np
 import tensorflow as tf
 
-# Of nested lists; no model has more.
+# Max nesting of lists; no model needs more.
 _DEEPEST = 16
-_EXAMPLES = "inputs"  # The input of signatures that classify or regress.
+_EXAMPLES = "inputs"  # The input of signatures for `:classify`, `:regress`.
 
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What a client asks.
+    """A parsed request.
 
     Attributes:
-        inputs: Those that are given.
-        in_rows: Whether it is asked, and to be answered, row by row.
+        signature: The signature to run.
+        inputs: The specified inputs.
+        in_rows: Whether the request has rows, and the answer must, too.
     """
 
     signature: Signature
@@ -39,7 +40,7 @@ class Request:
 
 
 def parse(body: bytes) -> dict[str, Any]:
-    """Returns the object that a body holds; Refusal if there is none."""
+    """Parses the JSON object in a body; raises Refusal if it is invalid."""
     if not body:
         raise Refusal("JSON Parse error: The document is empty")
     try:
@@ -55,7 +56,7 @@ def parse(body: bytes) -> dict[str, Any]:
         ) from None
     except RecursionError:
         raise Refusal("JSON Parse error: lists nested too deep") from None
-    except ValueError as error:  # A number of thousands of digits.
+    except ValueError as error:  # For example a number of 5,000 digits.
         raise Refusal(f"JSON Parse error: {error}") from None
     if not isinstance(found, dict):
         raise Refusal(f"JSON Value: {shown(found)} Is not object")
@@ -76,7 +77,7 @@ def _signature_name(asked: Mapping[str, Any]) -> str | None:
 
 
 def to_predict(body: bytes, signatures: Signatures) -> Request:
-    """Returns what a body of `:predict` asks; Refusal if it is no such."""
+    """Parses a body of `:predict`; raises Refusal if it is invalid."""
     asked = parse(body)
     signature = signatures.find(_signature_name(asked), PREDICT)
     if "instances" in asked and "inputs" in asked:
@@ -98,7 +99,7 @@ def to_predict(body: bytes, signatures: Signatures) -> Request:
 
 
 def _columns(asked: Any, signature: Signature) -> dict[str, Any]:
-    """Returns name -> value of `inputs`."""
+    """Returns the values of `inputs` by name."""
     if not _is_object(asked):
         return {_only_input(signature, "inputs", "an object"): asked}
     _check_names(asked, signature, "'inputs' object")
@@ -106,7 +107,7 @@ def _columns(asked: Any, signature: Signature) -> dict[str, Any]:
 
 
 def _columns_of_rows(rows: Any, signature: Signature) -> dict[str, list]:
-    """Returns name -> values of `instances`."""
+    """Returns the values of `instances` by name."""
     if not isinstance(rows, list):
         raise Refusal("Expecting 'instances' to be an list/array")
     if not rows:
@@ -137,7 +138,7 @@ def _columns_of_rows(rows: Any, signature: Signature) -> dict[str, list]:
 
 
 def _is_object(value: Any) -> bool:
-    """Whether a value is an object, and not bytes in base 64."""
+    """Whether a value is an object, but not bytes in base64."""
     return isinstance(value, dict) and not _is_base64(value)
 
 
@@ -146,7 +147,7 @@ def _is_base64(value: dict) -> bool:
 
 
 def only_input(signature: Signature) -> str | None:
-    """Returns the input that a value without a name is for, if there is one."""
+    """Returns the input that unnamed values are for, or None."""
     names = list(signature.inputs)
     if len(names) > 1:
         names = [x for x in names if x not in signature.defaults]
@@ -154,7 +155,7 @@ def only_input(signature: Signature) -> str | None:
 
 
 def _only_input(signature: Signature, key: str, expected: str) -> str:
-    """Returns the input that a value without a name is for, or raises."""
+    """Returns the input that unnamed values are for, or raises Refusal."""
     name = only_input(signature)
     if name is None:
         raise Refusal(
@@ -168,7 +169,7 @@ def _only_input(signature: Signature, key: str, expected: str) -> str:
 def _check_names(
     given: Mapping[str, Any], signature: Signature, where: str
 ) -> None:
-    """Raises Refusal unless all inputs are named that are needed."""
+    """Raises Refusal for unknown or missing names of inputs."""
     for name in signature.inputs:
         if name not in given and name not in signature.defaults:
             raise Refusal(f"Missing named input: {name} in {where}.")
@@ -187,9 +188,9 @@ def _check_names(
 
 
 def to_tensor(value: Any, info: TensorInfo, name: str) -> np.ndarray:
-    """Returns nested lists as an array of an input's type.
+    """Converts nested lists to an array of an input's type.
 
-    It raises Refusal where they are of another type, or no array's.
+    Raises Refusal if they have another type, or are not an array.
     """
     shape, leaves = _flat(value, name)
     if not info.fits(shape):
@@ -206,7 +207,7 @@ def to_tensor(value: Any, info: TensorInfo, name: str) -> np.ndarray:
 
 
 def _flat(value: Any, name: str) -> tuple[tuple[int, ...], list[Any]]:
-    """Returns the shape and the values of nested lists."""
+    """Returns the shape and the flattened values of nested lists."""
     shape: list[int] = []
     leaves = [value]
     while leaves and isinstance(leaves[0], list):
@@ -250,7 +251,7 @@ def _bytes(leaf: Any) -> bytes:
         raise Refusal("Unable to base64 decode") from None
 
 
-# The types of Python of a kind of value of JSON Schema.
+# Type in JSON Schema -> Python types of its values.
 _TYPES: dict[str, set[type]] = {
     "boolean": {bool},
     "number": {int, float},
@@ -259,7 +260,7 @@ _TYPES: dict[str, set[type]] = {
 
 
 def kind(dtype: tf.DType) -> str:
-    """Returns the type in JSON Schema of a tensor's values, or ""."""
+    """Returns the JSON Schema type of a tensor's values, or ""."""
     if dtype == tf.string:
         return "string"
     if dtype.is_bool:
@@ -283,7 +284,7 @@ def _numbers(leaves: list[Any], dtype: tf.DType) -> np.ndarray:
             if not dtype.min <= leaf <= dtype.max:
                 raise _type_error(leaf, dtype.name)
     try:
-        # Of floats what is too large becomes infinite, as in C.
+        # Floats that are too large become infinite, as in C.
         with np.errstate(over="ignore"):
             return np.array(leaves, dtype.as_numpy_dtype)
     except OverflowError:
@@ -311,12 +312,12 @@ def _type_error(leaf: Any, expected: str) -> Refusal:
 
 
 def takes_examples(signature: Signature) -> bool:
-    """Whether a signature's only input is that of `:classify`, `:regress`."""
+    """Whether a signature has the input of `:classify` and `:regress`."""
     return list(signature.inputs) == [_EXAMPLES]
 
 
 def to_examples(body: bytes, signatures: Signatures, method: str) -> Request:
-    """Returns what a body of `:classify` or `:regress` asks."""
+    """Parses a body of `:classify` or `:regress`."""
     asked = parse(body)
     signature = signatures.find(_signature_name(asked), method)
     if not takes_examples(signature):

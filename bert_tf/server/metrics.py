@@ -1,4 +1,4 @@
-"""What Prometheus reads of the server."""
+"""The server's Prometheus metrics."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class Metrics:
-    """Counts requests and batches, in a registry of their own."""
+    """Counts requests and batches, in a separate registry."""
 
     content_type = prometheus.CONTENT_TYPE_LATEST
 
@@ -52,13 +52,13 @@ class Metrics:
         )
 
     def on_batch(self, model: str, rows: int) -> None:
-        """Notes a batch."""
+        """Counts a batch."""
         self._rows.labels(model).observe(rows)
 
     def watch(self, model: str, waiting: Callable[[], int]) -> None:
-        """Has a model's queue among what is read."""
+        """Adds the length of a model's queue to the metrics."""
         self._waiting.labels(model).set_function(waiting)
 
     def as_text(self) -> bytes:
-        """Returns what Prometheus reads."""
+        """Returns the metrics in the text format of Prometheus."""
         return prometheus.generate_latest(self._registry)

@@ -1,9 +1,9 @@
-"""The models that are served: where they lie, and which versions answer.
+"""The served models: their folders, and the versions that answer.
 
-A model is a folder of numbered versions, as TensorFlow Serving has them, of
-which the newest answers, or those that a models.config lists; or a SavedModel.
-The folder is looked at again and again: a new version is loaded and warm before
-it takes over.
+A model is a SavedModel, or a folder of numbered versions as for TensorFlow
+Serving. The newest version answers, or the versions that a models.config lists.
+The folder is polled: a new version is loaded and warmed up before it takes
+over.
 """
 
 import asyncio
@@ -25,28 +25,28 @@ from bert_tf.server.refusals import Refusal
 import tensorflow as tf
 
 _LOG = logging.getLogger("bert_tf.server")
-_OLD_STATES = 10  # Versions that are gone and still told of.
-# As TensorFlow Serving's status has them.
+_OLD_STATES = 10  # Unloaded versions that are still reported.
+# States in TensorFlow Serving's status.
 _LOADING, _AVAILABLE = "LOADING", "AVAILABLE"
 _UNLOADING, _END = "UNLOADING", "END"
 STATES = (_LOADING, _AVAILABLE, _UNLOADING, _END)
 
-# What has a meaning of its own in a path of a URL.
+# Characters with a special meaning in the path of a URL.
 _NOT_IN_NAMES = frozenset("/:?#%")
 
-# Model, rows.
+# Called with the model's name and the number of rows.
 OnBatch = Callable[[str, int], None]
 
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where a model lies, and what clients call it.
+    """The folder of a model, and its names for clients.
 
     Attributes:
-        name: In paths of URLs.
-        path: Of the folder.
-        versions: Those that answer; None for the newest alone.
-        labels: What else they are called: label -> version.
+        name: Its name in URLs.
+        path: Path of the folder.
+        versions: The versions that answer; None for only the newest.
+        labels: Labels of versions: label -> version.
     """
 
     name: str
@@ -56,10 +56,11 @@ class Place:
 
 
 def parse_places(given: Sequence[str]) -> list[Place]:
-    """Returns where models lie, of `PATH` or `NAME=PATH` each.
+    """Parses `PATH` or `NAME=PATH` for each model.
 
-    Without a name it is that of the folder, or of the one above a version.
-    It raises InputError for a name twice, or one that no path of a URL has.
+    The default name is that of the folder, or of its parent if the folder is a
+    version. Raises InputError for a duplicate name, or a name that is not valid
+    in a URL.
     """
     places = []
     for text in given:
@@ -88,9 +89,9 @@ def parse_places(given: Sequence[str]) -> list[Place]:
 
 
 def read_places(folder: str) -> list[Place]:
-    """Returns where the models of a folder's models.config lie.
+    """Returns the models in the models.config of a folder.
 
-    It raises InputError if there is none, or it says what is not known here.
+    Raises InputError if there is none, or it has unsupported fields.
     """
     served = version_labels.read(folder)
     for each in served:
@@ -103,7 +104,7 @@ def read_places(folder: str) -> list[Place]:
 
 
 def find_versions(path: str) -> dict[int, str]:
-    """Returns number -> folder of the SavedModels of a model, newest first."""
+    """Returns the folders of a model's versions by number, newest first."""
     if tf.io.gfile.exists(os.path.join(path, signature_defs.SAVED_MODEL)):
         last = os.path.basename(os.path.abspath(path))
         return {int(last) if last.isdigit() else 1: path}
@@ -120,7 +121,7 @@ def find_versions(path: str) -> dict[int, str]:
 
 
 def _contents(path: str) -> tuple:
-    """Returns what tells whether the files of a folder have changed."""
+    """Returns a key that changes when files of a folder change."""
     found = []
     for folder, _, names in tf.io.gfile.walk(path):
         for name in names:
@@ -132,10 +133,10 @@ def _contents(path: str) -> tuple:
 
 
 class Model:
-    """A model: its versions, of which one or several answer.
+    """A model and its versions, of which at least one answers requests.
 
     Attributes:
-        place: What is to answer: see `update`.
+        place: The model's current place; see `update`.
     """
 
     def __init__(
@@ -144,29 +145,29 @@ class Model:
         limits: batching.Limits,
         on_batch: OnBatch = lambda name, rows: None,
     ):
-        """Loads nothing yet: see `update`."""
+        """Creates a model without loading it; see `update`."""
         self.name = place.name
         self.path = place.path
         self.place = place
         self._limits = limits
         self._on_batch = on_batch
         self._loaded: dict[int, servables.Servable] = {}
-        self._labels: dict[str, int] = {}  # Of those that are loaded.
+        self._labels: dict[str, int] = {}  # Labels of loaded versions.
         self._unloading: set[asyncio.Task] = set()
-        self._failed: dict[int, tuple] = {}  # Version -> its files then.
-        # Version -> state, and what is wrong with it.
+        self._failed: dict[int, tuple] = {}  # Version -> files that failed.
+        # Version -> state and error message.
         self._states: dict[int, tuple[str, str]] = {}
 
     @property
     def waiting(self) -> int:
-        """Requests that wait or are under way."""
+        """Number of waiting and running requests."""
         return sum(servable.waiting for servable in self._loaded.values())
 
     @property
     def addresses(self) -> dict[str, servables.Servable]:
-        """The loaded versions by the end of the path that selects them.
+        """The loaded versions by the suffix of their URLs.
 
-        The newest comes first, by "" and by `/versions/N`, then the labels.
+        The newest comes first, as "" and as `/versions/N`, then the labels.
         """
         numbers = sorted(self._loaded, reverse=True)
         ends = dict(zip([""], numbers, strict=False))
@@ -187,11 +188,11 @@ class Model:
     # ---- Versions -----------------------------------------------------------
 
     async def update(self) -> None:
-        """Loads what is to answer, then lets go of what is not.
+        """Loads the versions that should answer, then unloads others.
 
-        That is what `place` lists, or the newest version that can be loaded.
-        While a version that is listed can't be, those stay that its labels had
-        before, and all of them where no other one answers.
+        They are those in `place`, or the newest that can be loaded. If a listed
+        version cannot be loaded, the previous versions of its labels remain; if
+        no version can be, all previous ones do.
         """
         place = self.place
         found = await asyncio.to_thread(find_versions, self.path)
@@ -220,7 +221,7 @@ class Model:
             self._refuse(wanted)
 
     def _refuse(self, wanted: Sequence[int]) -> None:
-        """Raises InputError: nothing can answer."""
+        """Raises InputError because no version can answer."""
         if not wanted:
             raise InputError(
                 "A model must be a SavedModel, or a folder of SavedModels in "
@@ -231,9 +232,9 @@ class Model:
         raise InputError(f"No version of {self.name} can be loaded: {why}")
 
     def _log(self, problems: Mapping[int, Exception]) -> None:
-        """Tells which versions can't be loaded, if that is no error by itself.
+        """Logs the versions that can't be loaded.
 
-        It is where no other one answers.
+        If no other version answers, `update` raises an error instead.
         """
         for version, error in problems.items():
             is_foreseen = isinstance(error, (InputError, tf.errors.OpError))
@@ -250,10 +251,10 @@ class Model:
     async def _load(
         self, version: int, path: str | None, problems: dict[int, Exception]
     ) -> None:
-        """Loads a version, or adds what is wrong with it to the problems."""
+        """Loads a version; if that fails, adds the error to `problems`."""
         contents = await asyncio.to_thread(_contents, path) if path else ()
         if self._failed.get(version) == contents:
-            return  # Nobody has mended it.
+            return  # The files that failed before have not changed.
         self._states[version] = (_LOADING, "")
         try:
             if not path:
@@ -281,7 +282,7 @@ class Model:
         _LOG.info("Serving version %d of %s.", version, self.name)
 
     def _let_go(self, version: int, seconds: float | None = None) -> None:
-        """Gives a version no more requests, and starts to unload it."""
+        """Stops requests to a version, and starts to unload it."""
         old = self._loaded.pop(version)
         task = asyncio.create_task(self._unload(old, seconds))
         self._unloading.add(task)
@@ -290,7 +291,7 @@ class Model:
     async def _unload(
         self, old: servables.Servable, seconds: float | None = None
     ) -> None:
-        """Releases a version once nobody uses it, or after some seconds."""
+        """Releases a version once nobody uses it, or after a timeout."""
         self._states[old.version] = (_UNLOADING, "")
         until = None if seconds is None else time.monotonic() + seconds
         while old.users and (until is None or time.monotonic() < until):
@@ -303,10 +304,10 @@ class Model:
             del self._states[version]
 
     async def close(self, seconds: float | None = None) -> None:
-        """Answers what waits, for some seconds at most; releases all versions.
+        """Answers waiting requests, and releases all versions.
 
         Args:
-            seconds: None: no limit.
+            seconds: Timeout for requests; None for no timeout.
         """
         for version in list(self._loaded):
             self._let_go(version, seconds)
@@ -316,9 +317,9 @@ class Model:
 
     @contextlib.contextmanager
     def using(self, version: int | None) -> Iterator[servables.Servable]:
-        """Holds a version while it is used, by default the newest of them.
+        """Holds a version, by default the newest, while it is used.
 
-        It raises Refusal if that is not there.
+        Raises Refusal if it is not loaded.
         """
         newest = max(self._loaded, default=0)
         current = self._loaded.get(newest if version is None else version)
@@ -334,13 +335,13 @@ class Model:
             current.users -= 1
 
     def labelled(self, label: str) -> int:
-        """Returns the version that a label is of; raises Refusal if none is."""
+        """Returns the version of a label; Refusal for an unknown one."""
         if label not in self._labels:
             raise Refusal(f"Unrecognized servable version label: {label}")
         return self._labels[label]
 
     def status(self, version: int | None) -> dict:
-        """Returns what TensorFlow Serving's status says of versions."""
+        """Returns the status of versions in TensorFlow Serving's format."""
         states = dict(sorted(self._states.items(), reverse=True))
         if version is not None:
             states = {k: x for k, x in states.items() if k == version}

@@ -1,8 +1,7 @@
 """The OpenAPI description of the server: `/openapi.json`.
 
 It is built for each request, from the routes of the application and from the
-signatures of the models that are loaded, so it always describes the server as
-it is.
+signatures of the loaded models, so it is always up to date.
 """
 
 import re
@@ -31,7 +30,10 @@ class Route(NamedTuple):
     """A page or a resource of the server itself.
 
     Attributes:
-        statuses: Others than 200, by what they mean.
+        path: Path in the URL.
+        summary: One-sentence description.
+        media_type: Media type of the response.
+        statuses: Statuses other than 200, and their meanings.
     """
 
     path: str
@@ -40,7 +42,7 @@ class Route(NamedTuple):
     statuses: Mapping[int, str] = {}
 
 
-# The second is TensorFlow Serving's, as its monitoring guide configures it.
+# The second path is the one in TensorFlow Serving's monitoring guide.
 METRICS = ("/metrics", "/monitoring/prometheus/metrics")
 ROUTES = (
     Route("/", "A page to try the models.", "text/html"),
@@ -114,7 +116,7 @@ def _own(route: Route) -> Json:
 
 
 def _tag(model: models.Model, is_ready: bool) -> Json:
-    """Returns the tag of a model, with what the page shows of it."""
+    """Returns the tag of a model, with the texts that the page displays."""
     newest = model.addresses.get("")
     facts: Json = {
         "state": "ready" if is_ready and newest else "loading",
@@ -206,7 +208,7 @@ def _call(
 
 
 def _examples(servable: servables.Servable, method: str) -> Json:
-    """Returns examples of bodies by name, those of the default first."""
+    """Returns example bodies by name, the default signature's first."""
     about, kind = servable.description, METHODS[method]
     default = schemas.default(servable.signatures, kind)
     found: Json = {}
@@ -227,7 +229,7 @@ def _examples(servable: servables.Servable, method: str) -> Json:
     return {name: {"value": body} for name, body in found.items()}
 
 
-# ---- Parts ------------------------------------------------------------------
+# ---- Components -------------------------------------------------------------
 
 _SIGNATURES = {"type": "object", "additionalProperties": {"type": "object"}}
 _SCHEMAS: dict[str, Json] = {
@@ -265,7 +267,7 @@ def _body(schema: str) -> Json:
 
 
 def _errors() -> dict[str, Json]:
-    """Returns the responses of errors by status."""
+    """Returns the error responses by status."""
     error = {_JSON: {"schema": _ref("Error")}}
     return {
         str(status): {"description": meaning, "content": error}

@@ -1,9 +1,9 @@
-"""The pages of the server: files of this package, without other resources."""
+"""The web pages of the server, which need no other resources."""
 
 import functools
 import importlib.resources
 
-# Nothing is loaded from other hosts.
+# Forbids loading anything from other hosts.
 POLICY = (
     "default-src 'none'; connect-src 'self'; script-src 'unsafe-inline'; "
     "style-src 'unsafe-inline'"
@@ -11,7 +11,7 @@ POLICY = (
 _SHARED = ("shared.css", "shared.js")
 
 
-# By path.
+# Path -> file.
 FILES = {"/": "page.html", "/docs": "docs.html"}
 
 

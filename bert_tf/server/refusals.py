@@ -1,4 +1,4 @@
-"""Why a request is not answered, and the HTTP status that says so."""
+"""Errors of requests, and their HTTP statuses."""
 
 import json
 import re
@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-# TensorFlow Serving's: http_server.cc in tensorflow_serving/model_servers.
+# As in http_server.cc of TensorFlow Serving's model_servers.
 _STATUSES: dict[int, int] = {
     tf.errors.CANCELLED: 499,
     tf.errors.INVALID_ARGUMENT: 400,
@@ -18,7 +18,7 @@ _STATUSES: dict[int, int] = {
     tf.errors.UNIMPLEMENTED: 501,
     tf.errors.UNAVAILABLE: 503,
 }
-# The error statuses of requests to a model.
+# The error statuses of requests to a model, with their meanings.
 MEANINGS = {
     400: "The request is invalid.",
     403: "The Host or the Origin of the request is not allowed.",
@@ -29,7 +29,7 @@ MEANINGS = {
     500: "The server has failed.",
     503: "The queue is full, or the model is being loaded.",
 }
-# What TensorFlow puts around a message: where in the graph, who called.
+# Lines that TensorFlow adds to a message: the location in the graph.
 _HEAD_LINES = re.compile(
     r"Graph execution error|Detected at node|<stack traces|\s*$"
     r"|\d+ root error"
@@ -38,14 +38,14 @@ _OF_NO_USE = re.compile(
     r"\[\[\{\{.*?\}\}\]\]|\[Op:\w+\](?: name: \S*)?|^\s*\(\d+\) [A-Z_ ]+: "
 )
 _ASSERTION = re.compile(r"^assertion failed: \[(.*)\]$")
-_LONGEST = 600  # characters of a message
+_LONGEST = 600  # characters per message
 
 
-class Refusal(Exception):  # noqa: N818 (it is an answer, too)
-    """A request that is not answered.
+class Refusal(Exception):  # noqa: N818 (it is also an answer)
+    """An error that is sent as the response to a request.
 
     Attributes:
-        status: Of HTTP.
+        status: HTTP status.
     """
 
     def __init__(self, message: str, status: int = 400):
@@ -54,7 +54,7 @@ class Refusal(Exception):  # noqa: N818 (it is an answer, too)
 
 
 def of(error: BaseException) -> Refusal:
-    """Returns what a client is told of an error: of TensorFlow's or a bug."""
+    """Converts an error of TensorFlow, or a bug, to an answer for clients."""
     if isinstance(error, Refusal):
         return error
     if not isinstance(error, tf.errors.OpError):
@@ -63,7 +63,7 @@ def of(error: BaseException) -> Refusal:
 
 
 def line(error: BaseException) -> str:
-    """Returns an error's message in one line, without names of a graph."""
+    """Returns an error's message in one line, without names of nodes."""
     lines = (getattr(error, "message", None) or str(error)).split("\n")
     told = next((x for x in lines if not _HEAD_LINES.match(x)), "")
     text = _ASSERTION.sub(r"\1", _OF_NO_USE.sub("", told).strip())
@@ -71,7 +71,7 @@ def line(error: BaseException) -> str:
 
 
 def shown(value: Any) -> str:
-    """Returns a value of a request for a message, cut where it is long."""
+    """Formats a value of a request for a message, truncated if long."""
     if isinstance(value, (list, dict)) and len(value) > 20:
         return f"{type(value).__name__} of {len(value)}"
     text = json.dumps(value)

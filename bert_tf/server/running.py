@@ -1,4 +1,4 @@
-"""Starts the server, and stops it when it is told to."""
+"""Starts the server, and stops it on a signal."""
 
 import asyncio
 import dataclasses
@@ -16,25 +16,25 @@ from aiohttp import web
 from aiohttp.abc import AbstractAccessLogger
 
 _LOG = logging.getLogger("bert_tf.server")
-# What aiohttp tells of connections: each client that goes, or sends what is no
-# HTTP, would be a traceback. Errors of ours are logged where they are met.
+# aiohttp logs a traceback for each client that disconnects or does not speak
+# HTTP. Our own errors are logged where they are caught.
 _OF_CONNECTIONS = logging.getLogger("bert_tf.server.connections")
 _OF_CONNECTIONS.setLevel(logging.CRITICAL)
-_GRACE_SECONDS = 1.0  # to end threads once nobody waits for their answers
+_GRACE_SECONDS = 1.0  # to end threads when nobody waits for answers
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """How to serve.
+    """Settings of the server.
 
     Attributes:
-        port: 0 for any that is free.
-        max_request_bytes: Of a body.
-        poll_seconds: Between two looks for new versions; 0 for none.
-        stop_seconds: Longest time to answer what is under way at the stop.
-        access_log: Whether each request is logged.
+        port: The port; 0 for any free one.
+        max_request_bytes: Max size of a body.
+        poll_seconds: Interval between checks for new versions; 0 for none.
+        stop_seconds: Timeout for requests in progress when stopping.
+        access_log: Whether to log each request.
         cors_origins: Origins whose pages may read answers; "*" for all.
-        allowed_hosts: Names of a server at a loopback address besides its own.
+        allowed_hosts: Other host names of a server at a loopback address.
     """
 
     host: str = "127.0.0.1"
@@ -54,17 +54,17 @@ def run(
     started: Callable[[str], None],
     reread: Callable[[], Sequence[models.Place]] | None = None,
 ) -> None:
-    """Serves models until SIGTERM or SIGINT; then answers what is under way.
+    """Serves models until SIGTERM or SIGINT, then answers pending requests.
 
     Args:
         places: The models.
-        settings: How.
-        started: Gets the server's address when it answers.
-        reread: Returns the places as they are said to be now, if that may
-            change: other versions and labels are served then.
+        settings: Settings of the server.
+        started: Called with the server's address once it accepts requests.
+        reread: Returns the current places if they can change, so that other
+            versions and labels are served.
 
     Raises:
-        InputError: a model can't be loaded, or the port is taken.
+        InputError: A model can't be loaded, or the port is taken.
     """
     asyncio.run(_run(places, settings, started, reread))
 
@@ -98,14 +98,14 @@ async def _run(
         access_log=_LOG if settings.access_log else None,
         logger=_OF_CONNECTIONS,
         shutdown_timeout=settings.stop_seconds,
-        auto_decompress=False,  # By the application, up to a limit.
+        auto_decompress=False,  # The application does it, up to a limit.
     )
     await runner.setup()
     tasks = []
     try:
         await _listen(runner, settings)
         tasks = [asyncio.create_task(_close_idle(runner, app))]
-        # Clients see that models are being loaded, and what fails.
+        # Clients can already see that models are loading, and errors.
         loading = asyncio.gather(*(x.update() for x in served.values()))
         if await _comes_first(stop, loading):
             return
@@ -134,7 +134,7 @@ async def _run(
 async def _stop(
     runner: web.AppRunner, served: Mapping[str, models.Model], seconds: float
 ) -> None:
-    """Answers what is under way, and ends the process if that takes longer."""
+    """Answers pending requests; ends the process after a timeout."""
     until = time.monotonic() + seconds
     await runner.cleanup()
     left = max(0, until - time.monotonic()) + _GRACE_SECONDS
@@ -144,7 +144,7 @@ async def _stop(
         closing.result()
         return
     # A batch that runs in TensorFlow can't be interrupted, and would keep the
-    # process from ending.
+    # process alive.
     _LOG.warning("Stopping without the answer of a batch that still runs.")
     logging.shutdown()
     os._exit(0)
@@ -160,7 +160,7 @@ async def _close_idle(
 
 
 async def _comes_first(stop: asyncio.Event, work: asyncio.Future) -> bool:
-    """Waits for work or the signal to stop; returns whether that was first."""
+    """Waits for work or the stop signal; returns whether work was first."""
     stopped = asyncio.ensure_future(stop.wait())
     await asyncio.wait([stopped, work], return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()
@@ -182,13 +182,13 @@ async def _listen(runner: web.AppRunner, settings: Settings) -> None:
 
 
 async def _poll(model: models.Model, seconds: float) -> None:
-    """Looks for new versions again and again."""
+    """Checks for new versions periodically."""
     while True:
         await asyncio.sleep(seconds)
         try:
             await model.update()
         except Exception:
-            # Such as a bucket that can't be reached now.
+            # For example a bucket that is unreachable at the moment.
             _LOG.exception("Looking for versions of %s failed", model.name)
 
 
@@ -197,7 +197,7 @@ async def _follow(
     served: Mapping[str, models.Model],
     seconds: float,
 ) -> None:
-    """Lets models serve what is said now; which models there are stays."""
+    """Updates the places of models; the set of models cannot change."""
     told = ""
     while True:
         await asyncio.sleep(seconds)

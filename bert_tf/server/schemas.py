@@ -1,8 +1,9 @@
 """JSON Schemas of requests to a signature, and of its responses.
 
-They say what `json_requests` accepts and `json_answers` writes, from the same
-signatures. JSON Schema cannot say that lists must be as long as others, that
-rows must have the same keys as the first one, or which IDs a model has.
+They describe what `json_requests` accepts and `json_answers` writes, from the
+same signatures. JSON Schema cannot express that lists must have equal lengths,
+that rows must have the same keys as the first one, or the range of a model's
+ids.
 """
 
 from typing import Any
@@ -24,7 +25,7 @@ Schema = dict[str, Any]
 _BYTES = {"$ref": "#/components/schemas/Bytes"}
 _FEATURES = {"$ref": "#/components/schemas/Features"}
 _TEXT: Schema = {"anyOf": [{"type": "string"}, _BYTES]}
-# What the schemas of signatures refer to.
+# Shared schemas, which the schemas of signatures refer to.
 COMPONENTS: dict[str, Schema] = {
     "Bytes": {
         "type": "object",
@@ -54,8 +55,8 @@ def object_of(
     """Returns the schema of an object.
 
     Args:
-        required: The properties that must be there; by default all.
-        **properties: Their schemas by name.
+        required: Names of required properties; by default all.
+        **properties: Schemas of the properties by name.
     """
     return {
         "type": "object",
@@ -70,13 +71,13 @@ def _list(items: Schema, size: int | None = None) -> Schema:
 
 
 def _any(schemas: list[Schema]) -> Schema:
-    """Returns a schema of values that fit one of these, each named once."""
+    """Returns a schema for any of the given ones, without duplicates."""
     unique = [x for i, x in enumerate(schemas) if x not in schemas[:i]]
     return unique[0] if len(unique) == 1 else {"anyOf": unique}
 
 
 def _nested(value: Schema, tensor: Tensor, is_row: bool) -> Schema:
-    """Returns the schema of nested lists of values, or of one row of them."""
+    """Returns the schema of nested lists of values, or of one row."""
     if tensor.shape is None:
         return {}
     for size in reversed(tensor.shape[is_row:]):
@@ -103,7 +104,7 @@ def request(signatures: Signatures, method: str) -> Schema:
 
 
 def default(signatures: Signatures, method: str) -> str:
-    """Returns the signature of requests without a `signature_name`, or ""."""
+    """Returns the signature of requests that specify none, or ""."""
     try:
         return signatures.find(None, method).name
     except Refusal:
@@ -128,7 +129,7 @@ def _bodies(signature: Signature, method: str) -> list[Schema]:
         ]
     columns = object_of(inputs=_columns(signature))
     rows = object_of(instances=_any(_rows(signature)))
-    # One of both.
+    # Exactly one of the two is allowed.
     columns["not"] = {"required": ["instances"]}
     rows["not"] = {"required": ["inputs"]}
     has_rows = all(x.has_rows for x in signature.inputs.values())

@@ -1,4 +1,4 @@
-"""A version of a model in memory: loaded, warm, and answering in batches."""
+"""A version of a model in memory: loaded, warmed up, run in batches."""
 
 import asyncio
 import gc
@@ -10,17 +10,17 @@ from bert_tf.errors import InputError
 from bert_tf.server import batching, descriptions, refusals
 from bert_tf.server import signatures as signature_defs
 
-# For its effect: the tokenizer's op is registered.
+# Imported to register the tokenizer's op.
 from bert_tf.text import graph  # noqa: F401  (registers the tokenizer's op)
 
 import numpy as np
 import tensorflow as tf
 
 _LOG = logging.getLogger("bert_tf.server")
-# As TensorFlow Serving has it: a TFRecord of PredictionLog.
+# As in TensorFlow Serving: a TFRecord of PredictionLog.
 _WARM_UP_FILE = "assets.extra/tf_serving_warmup_requests"
 _WARM_UP_AT_MOST = 1000  # records
-# Of made-up requests, words of a text or ids of a row; and of a batch of them.
+# Lengths of warm-up requests, in words or ids; then the length in a batch.
 _LENGTHS = (8, 32, 128, 384)
 _LENGTH_OF_BATCH = 32
 
@@ -40,21 +40,21 @@ class Servable:
         """Loads a SavedModel and warms it up.
 
         Args:
-            path: Its folder.
-            version: Its number.
-            limits: Of batches and of the queue.
-            on_batch: Gets the rows of each batch.
+            path: Folder of the SavedModel.
+            version: Version number.
+            limits: Limits of batches and of the queue.
+            on_batch: Called with the number of rows of each batch.
 
         Raises:
-            InputError: it can't be loaded.
+            InputError: It can't be loaded.
         """
         self.path = path
         self.version = version
-        self.users = 0  # Requests that hold it.
+        self.users = 0  # Requests that are using it.
         self.signatures = signature_defs.read(path)
         self.description = descriptions.read(path)
         try:
-            # Held as a whole: it has the weights.
+            # The loaded object must be kept, as it owns the weights.
             self._loaded = tf.saved_model.load(path, tags=["serve"])
         except (OSError, ValueError, LookupError, tf.errors.OpError) as error:
             raise InputError(
@@ -67,13 +67,13 @@ class Servable:
 
     @property
     def waiting(self) -> int:
-        """Requests that wait or are under way."""
+        """Number of waiting and running requests."""
         return self._batcher.waiting
 
     def run(
         self, signature: signature_defs.Signature, inputs: Inputs
     ) -> dict[str, np.ndarray]:
-        """Returns the outputs of a signature; what has a default may lack."""
+        """Runs a signature; inputs with a default may be omitted."""
         inputs = {**signature.defaults, **inputs}
         outputs = self._loaded.signatures[signature.name](
             **{
@@ -86,7 +86,7 @@ class Servable:
     async def answer(
         self, signature: signature_defs.Signature, inputs: Inputs
     ) -> dict[str, np.ndarray]:
-        """Returns the outputs of a signature, computed with other requests'."""
+        """Runs a signature, batched with other requests."""
         futures = self._batcher.submit(signature, inputs)
         parts = await asyncio.gather(*map(asyncio.wrap_future, futures))
         if len(parts) == 1:
@@ -97,7 +97,7 @@ class Servable:
         }
 
     def close(self, seconds: float | None = None) -> None:
-        """Answers what waits, for some seconds at most; releases the model."""
+        """Answers waiting requests, up to a timeout; releases the model."""
         self._batcher.close(seconds)
         self._loaded = None
         gc.collect()
@@ -105,17 +105,17 @@ class Servable:
     # ---- Warm-up ------------------------------------------------------------
 
     def _warm_up(self, batch_size: int) -> None:
-        """Runs requests, so that the first one is not slower than others."""
+        """Runs requests, so that the first client does not wait longer."""
         requests = self._recorded() or self._made_up(batch_size)
         for signature, inputs in requests:
             try:
                 self.run(signature, inputs)
             except tf.errors.InvalidArgumentError as error:
-                # Such as made-up rows that are longer than the model reads.
+                # For example, rows may be longer than the model supports.
                 _LOG.debug("Warm-up: %s", refusals.line(error))
 
     def _recorded(self) -> list[tuple[signature_defs.Signature, Inputs]]:
-        """Returns the requests that lie in the SavedModel, if any do."""
+        """Returns the warm-up requests in the SavedModel, if any."""
         path = os.path.join(self.path, _WARM_UP_FILE)
         if not tf.io.gfile.exists(path):
             return []
@@ -147,7 +147,7 @@ class Servable:
         self, batch_size: int
     ) -> Iterator[tuple[signature_defs.Signature, Inputs]]:
         """Yields texts, or ids, of several lengths, alone and in a batch."""
-        # Models of other programs do not say it.
+        # Models of other programs do not specify the length.
         longest = self.description.max_seq_length or _LENGTHS[-1]
         for signature in self.signatures.by_name.values():
             if not signature.has_rows:
@@ -162,7 +162,7 @@ class Servable:
 
 
 def _some(info: signature_defs.Tensor, rows: int, length: int) -> np.ndarray:
-    """Returns a value for an input of so many rows."""
+    """Returns a dummy value for an input with `rows` rows."""
     sizes = [x or length for x in (info.shape or ())[1:]]
     if info.dtype != tf.string:
         return np.ones([rows, *sizes], info.dtype.as_numpy_dtype)

@@ -1,4 +1,4 @@
-"""What a SavedModel says of its signatures: names, types, shapes, defaults."""
+"""The signatures of a SavedModel: names, types, shapes and defaults."""
 
 import dataclasses
 import os
@@ -19,16 +19,17 @@ SERVING_DEFAULT = "serving_default"
 PREDICT = "tensorflow/serving/predict"
 CLASSIFY = "tensorflow/serving/classify"
 REGRESS = "tensorflow/serving/regress"
-# A signature that TensorFlow adds for itself, and TensorFlow Serving hides.
+# A signature that TensorFlow adds, and TensorFlow Serving hides.
 _INITIALIZER = "__saved_model_init_op"
 
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
-    """What is known of an input or output.
+    """An input or output.
 
     Attributes:
-        shape: None for sizes that vary; None for all if the rank does.
+        dtype: Type of its values.
+        shape: Its shape, with None for unknown sizes; None for unknown rank.
     """
 
     dtype: tf.DType
@@ -36,8 +37,8 @@ class Tensor:
 
     @property
     def has_rows(self) -> bool:
-        """Whether its first dimension is that of a batch of any size."""
-        # A shape that is not None, and not empty, has a first size.
+        """Whether its first dimension is the batch dimension."""
+        # A shape that is neither None nor empty has a first size.
         return bool(self.shape) and self.shape[0] is None  # type: ignore[index]
 
     def fits(self, shape: tuple[int, ...]) -> bool:
@@ -50,7 +51,7 @@ class Tensor:
         )
 
     def __str__(self):
-        """As errors have it: `string [?, 3]`."""
+        """Formats it for error messages: `string [?, 3]`."""
         if self.shape is None:
             return self.dtype.name
         sizes = ", ".join("?" if x is None else str(x) for x in self.shape)
@@ -59,11 +60,14 @@ class Tensor:
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-    """One function of a SavedModel.
+    """A function of a SavedModel.
 
     Attributes:
-        method: Such as PREDICT: by which calls TensorFlow Serving answers.
-        defaults: Of the inputs that may be left out.
+        name: Its name.
+        method: The API that TensorFlow Serving offers it by, such as PREDICT.
+        inputs: Inputs by name.
+        outputs: Outputs by name.
+        defaults: Values of the inputs that may be omitted.
     """
 
     name: str
@@ -74,13 +78,13 @@ class Signature:
 
     @property
     def has_rows(self) -> bool:
-        """Whether batches of any size go in, and come out, by rows."""
+        """Whether inputs and outputs have rows, for any batch size."""
         tensors = (*self.inputs.values(), *self.outputs.values())
         return all(x.has_rows for x in tensors)
 
     @property
     def has_fixed_widths(self) -> bool:
-        """Whether a row's result is of the same shape in any batch."""
+        """Whether the shape of a row's outputs does not depend on the batch."""
         return all(
             x.shape is not None and None not in x.shape[1:]
             for x in self.outputs.values()
@@ -102,15 +106,15 @@ class Signatures:
         }
 
     def find(self, name: str | None, method: str = PREDICT) -> Signature:
-        """Returns the signature that answers a call.
+        """Returns the signature for a call.
 
         Args:
-            name: As the request has it; by default `serving_default` or, for
-                another method than PREDICT, the only one that has it.
-            method: PREDICT is what all signatures do.
+            name: Name in the request; by default `serving_default` or, for
+                other methods than PREDICT, the only signature with the method.
+            method: The method; all signatures support PREDICT.
 
         Raises:
-            Refusal: there is none, or it is one of another method.
+            Refusal: There is no such signature, or it has another method.
         """
         if name is None and method != PREDICT:
             able = [x for x in self.by_name.values() if x.method == method]
@@ -132,7 +136,7 @@ class Signatures:
         return found
 
     def as_json(self) -> dict[str, Any]:
-        """Returns what TensorFlow Serving's metadata says of them."""
+        """Returns the signatures as in TensorFlow Serving's metadata."""
         return {
             name: json_format.MessageToDict(
                 definition,

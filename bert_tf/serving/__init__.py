@@ -1,1 +1,1 @@
-"""Any model as a function of lines of text."""
+"""Wraps any model as a function of lines of text."""

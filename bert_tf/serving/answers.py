@@ -1,4 +1,4 @@
-"""What the outputs of each head mean, as values of Python and of JSON."""
+"""Converts the outputs of each head to Python and JSON values."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,17 +11,17 @@ Row = Mapping[str, Any]
 
 
 def number(value: np.floating) -> float:
-    """As many digits as float32 has: 0.1, not 0.10000000149011612."""
+    """Rounds to the digits of float32: 0.1, not 0.10000000149011612."""
     return float(f"{value:.7g}")
 
 
 def numbers(values: np.ndarray) -> list[float]:
-    """As `number`, of several."""
+    """Rounds several values as `number` does."""
     return [number(value) for value in values]
 
 
 def classification(row: Row, labels: Sequence[str]) -> Answer:
-    """The label and the probability of each; or the score."""
+    """Returns the label and the probability of each class, or the score."""
     if "score" in row:
         return {"score": number(row["score"])}
     found: Answer
@@ -36,7 +36,7 @@ def classification(row: Row, labels: Sequence[str]) -> Answer:
 
 
 def masked_lm(row: Row, _: Sequence[str]) -> Answer:
-    """For each mask the likeliest pieces, and the text with each."""
+    """Returns the most likely tokens for each mask, and the filled texts."""
     columns = [row[name][: row["count"]] for name in ("piece", "score", "text")]
     return {
         "masks": [
@@ -54,7 +54,7 @@ def masked_lm(row: Row, _: Sequence[str]) -> Answer:
 
 
 def next_piece(row: Row, _: Sequence[str]) -> Answer:
-    """The likeliest next pieces, and the text with each behind it."""
+    """Returns the most likely next tokens, and the text followed by each."""
     columns = (row[name] for name in ("piece", "score", "text"))
     return {
         "pieces": [
@@ -69,7 +69,7 @@ def next_piece(row: Row, _: Sequence[str]) -> Answer:
 
 
 def tagging(row: Row, _: Sequence[str]) -> Answer:
-    """The entities, with their places in characters."""
+    """Returns the entities, with their positions in characters."""
     names = ("type", "start", "end", "text")
     columns = [row[name][: row["count"]] for name in names]
     return {
@@ -86,7 +86,7 @@ def tagging(row: Row, _: Sequence[str]) -> Answer:
 
 
 def span(row: Row, _: Sequence[str]) -> Answer:
-    """The answer, with its place in characters and both scores."""
+    """Returns the answer, its position in characters and both scores."""
     return {
         "answer": row["answer"].decode(),
         "start": int(row["start"]),
@@ -97,17 +97,17 @@ def span(row: Row, _: Sequence[str]) -> Answer:
 
 
 def encoder(row: Row, _: Sequence[str]) -> Answer:
-    """The vector."""
+    """Returns the vector."""
     return {"vector": numbers(row["vectors"].ravel())}
 
 
 def next_sentence(row: Row, _: Sequence[str]) -> Answer:
-    """How probable it is that the second text follows."""
+    """Returns the probability that the second text follows the first."""
     return {"is_next": number(row["is_next"])}
 
 
 def multiple_choice(row: Row, _: Sequence[str]) -> Answer:
-    """The number of the best choice, and the probability of each."""
+    """Returns the index of the best choice, and all probabilities."""
     return {
         "choice": int(row["choice"]),
         "probabilities": numbers(row["probabilities"]),

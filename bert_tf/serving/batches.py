@@ -1,6 +1,6 @@
-"""Answers many lines with one model: in batches, in order, in bounded memory.
+"""Answers many lines with one model, in order and in bounded memory.
 
-Shapes: B lines of a batch, C classes, K choices, or pieces for a mask.
+Shapes: B lines per batch, C classes, K choices, or tokens per mask.
 """
 
 import functools
@@ -14,14 +14,14 @@ from bert_tf.serving import model as serving_model
 
 import tensorflow as tf
 
-# Characters that are kept in memory, with those of the answers, and that are
-# tokenized, at a time; a line may have more by itself.
+# Max characters that are held in memory and tokenized at a time, including
+# those of the answers; a single line may have more.
 _MOST_IN_WINDOW = 1 << 24
 _MOST_IN_BATCH = 1 << 20
 
 
 class Predictor:
-    """Applies a model to lines, those of about one length together."""
+    """Applies a model to lines, batching lines of similar length."""
 
     def __init__(self, model: serving_model.Model, batch_size: int):
         if model.unit == "token":
@@ -37,9 +37,9 @@ class Predictor:
         asked: Sequence[serving_lines.Query],
         done: Callable[[int], None] = lambda _: None,
     ) -> list[answers.Answer]:
-        """Returns answers in order; `done` gets each batch's count of lines."""
-        # Lines of a batch have equally many choices; the longest come first,
-        # so that memory that is too little shows at once.
+        """Returns answers in order; calls `done` with each batch's size."""
+        # Lines of a batch have equally many choices. The longest come first, so
+        # that a lack of memory shows at once.
         order = sorted(
             range(len(asked)),
             key=lambda i: (asked[i].choices, -asked[i].length),
@@ -86,13 +86,13 @@ class Predictor:
         return [describe(row, self._model.labels) for row in rows]
 
 
-# ---- Lines that wait to be answered -----------------------------------------
+# ---- Queues of lines --------------------------------------------------------
 
 
 def windows(
     asked: Iterable[serving_lines.Query], rows: int
 ) -> Iterator[list[serving_lines.Query]]:
-    """Cuts a stream into lists of at most `rows`, which fit into memory."""
+    """Cuts a stream into lists of up to `rows` that fit into memory."""
     window: list[serving_lines.Query] = []
     size = 0
     for query in asked:
@@ -110,9 +110,10 @@ def windows(
 def as_they_come(
     asked: Iterable[serving_lines.Query], rows: int
 ) -> Iterator[list[serving_lines.Query]]:
-    """Yields what has come since the last list, without waiting for more.
+    """Yields lists of the lines that arrived since the last list.
 
-    A list has at most `rows`, and no more than that waits.
+    It never waits to fill a list. A list has up to `rows` lines, and reading
+    pauses while that many are queued.
     """
     waiting: list[serving_lines.Query] = []
     size = 0

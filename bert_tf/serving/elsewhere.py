@@ -1,7 +1,7 @@
-"""Models of other runtimes as functions of raw text.
+"""Wraps models of other runtimes as functions of raw text.
 
-Another runtime computes what a model makes of ids. All before and behind that
-is as in a SavedModel: tokenizer, windows, and what answers mean.
+The other runtime maps ids to outputs. The rest is as in a SavedModel: the
+tokenizer, windows, and the meaning of outputs.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ Tensors = Mapping[str, tf.Tensor]
 
 
 class _StandIn:
-    """Is called as a Keras model is, and has no weights."""
+    """A callable in place of a Keras model, without weights."""
 
     variables = ()
 
@@ -40,13 +40,13 @@ class _StandIn:
 
 @dataclasses.dataclass(frozen=True)
 class Elsewhere:
-    """A model that another runtime computes.
+    """A model that runs in another runtime.
 
     Attributes:
-        compute: Ids -> numbers, by the names of the signature `serve_ids`.
-        files: Its config and vocabulary.
-        labels: Of a classifier or a tagger; None of others.
-        description: What export.json says.
+        compute: Maps ids to outputs, by the names of the signature `serve_ids`.
+        files: Config and vocabulary.
+        labels: Labels of a classifier or tagger, else None.
+        description: Contents of export.json.
     """
 
     compute: Callable[[Tensors], dict[str, tf.Tensor]]
@@ -63,7 +63,7 @@ class Elsewhere:
         return self.description["max_seq_length"]
 
     def classification(self) -> saved_model.Export:
-        """Texts, or pairs -> labels, or a score."""
+        """Returns a model from texts, or pairs, to labels or a score."""
         said = self.description
         return saved_model.classifier(
             self._logits(),
@@ -78,13 +78,13 @@ class Elsewhere:
         )
 
     def next_sentence(self) -> saved_model.Export:
-        """Two texts -> whether the second follows."""
+        """Returns a model that predicts whether the second text follows."""
         return next_sentence_model.next_sentence(
             self._logits(), *self._common, self._length
         )
 
     def tagging(self) -> saved_model.Export:
-        """A text -> its entities."""
+        """Returns a model from a text to its entities."""
         return tagging_model.tagger(
             self._logits(),
             *self._common,
@@ -94,11 +94,11 @@ class Elsewhere:
         )
 
     def multiple_choice(self) -> saved_model.Export:
-        """A prompt and choices -> the best."""
+        """Returns a model from a prompt and choices to the best choice."""
         return choice_model.chooser(self._logits(), *self._common, self._length)
 
     def span(self) -> saved_model.Export:
-        """A question and a context -> the answer."""
+        """Returns a model from a question and a context to the answer."""
 
         def logits(inputs: Tensors) -> tuple[tf.Tensor, tf.Tensor]:
             found = self.compute(inputs)
@@ -114,13 +114,13 @@ class Elsewhere:
         )
 
     def encoder(self) -> saved_model.Export:
-        """Texts, or pairs -> vectors."""
+        """Returns a model from texts, or pairs, to vectors."""
         return features_model.around(
             self.compute, (), *self._common, self.description
         )
 
     def masked_lm(self) -> saved_model.Export:
-        """A text -> the words that are masked."""
+        """Returns a model that predicts the masked words of a text."""
 
         def best(inputs: Tensors) -> tuple[tf.Tensor, tf.Tensor]:
             found = self.compute(inputs)
@@ -135,6 +135,6 @@ class Elsewhere:
         return _StandIn(lambda inputs: self.compute(inputs)["logits"], size)
 
     def _of(self, kind: Any) -> Any:
-        """Returns the settings of a kind, a dataclass, from what is said."""
+        """Returns a dataclass with the settings that the description has."""
         names = [field.name for field in dataclasses.fields(kind)]
         return kind(**{name: self.description[name] for name in names})

@@ -1,6 +1,6 @@
-"""Texts to warm a model up with: of the shapes that matter, or the user's own.
+"""Requests to warm up a model: typical shapes, or the user's own texts.
 
-Each is what one request asks: rows by the names of a head's columns.
+Each request has rows, by the names of a head's columns.
 """
 
 import itertools
@@ -19,12 +19,12 @@ Texts = dict[str, list[Any]]
 def made(
     form: lines.Form, columns: Sequence[str], max_seq_length: int
 ) -> list[Texts]:
-    """Returns a short text, one as long as the model reads, and a batch.
+    """Returns a short text, one of max length, and a batch.
 
     Args:
-        form: What the head asks of a line.
-        columns: Those of its columns that the model takes.
-        max_seq_length: Pieces that it reads at a time.
+        form: The head's input form.
+        columns: The form's columns that the model takes.
+        max_seq_length: Max number of tokens that the model reads at a time.
     """
     step = max(1, (max_seq_length - _SHORT) // (_ROWS - 1))
     mixed = [_SHORT + step * i for i in range(_ROWS)]
@@ -37,7 +37,7 @@ def made(
 def _row(
     form: lines.Form, columns: Sequence[str], words: int
 ) -> dict[str, Any]:
-    """Returns a line of so many words in its last column, few in others."""
+    """Returns a line with `words` words in its last column, few in others."""
     row: dict[str, Any] = {
         name: _text(words if name == columns[-1] else _SHORT)
         for name in columns
@@ -54,7 +54,7 @@ def _text(words: int) -> str:
 
 
 def of_lines(asked: Iterable[lines.Query]) -> list[Texts]:
-    """Returns each line by itself, and the first few as a batch."""
+    """Returns a request for each line, and the first few as a batch."""
     queries = list(asked)
     alike = [x for x in queries if x.choices == queries[0].choices][:_ROWS]
     batches = [[query] for query in queries]

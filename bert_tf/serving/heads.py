@@ -1,7 +1,7 @@
-"""The table of heads: what each adds, asks, answers, and what trains it.
+"""Registry of heads: weights, inputs, outputs and training script of each.
 
-A head from elsewhere joins by one call, before flags are read; then scripts
-export it and answer with it:
+To add a custom head, register it before flags are parsed; scripts can then
+export it and predict with it:
 
     heads.register(
         heads.Head(
@@ -26,19 +26,19 @@ from bert_tf.serving import answers, elsewhere, lines, makers
 
 @dataclasses.dataclass(frozen=True)
 class Head:
-    """A head that answers raw text.
+    """A head that can be applied to raw text.
 
     Attributes:
-        weights: Its name, and what it adds to an encoder's variables.
-        asks: What a line gives, which the model takes by the same names.
-        make: Returns a checkpoint's model with this head, and its files, as a
-            function of raw text.
-        describe: Returns the answer to a line, for JSON, of the model's outputs
-            and the names of its classes.
-        trained_by: The script that trains it, for errors.
-        usual_length: Pieces that it reads at a time, unless it is said.
-        around: Returns what another runtime computes of ids as a function of
-            raw text; None of a head of which only SavedModels answer text.
+        weights: Its name, and the variables it adds to an encoder's.
+        asks: Form of the input lines; the model takes inputs by the same names.
+        make: Returns a model of raw text from a checkpoint with this head and
+            its files.
+        describe: Converts the model's outputs for a line and the names of its
+            classes to an answer in JSON.
+        trained_by: The script that trains it, for error messages.
+        usual_length: Default number of tokens that it reads at a time.
+        around: Wraps another runtime's model as one of raw text; None if the
+            head supports only SavedModels.
     """
 
     weights: names.Head
@@ -54,7 +54,7 @@ class Head:
 
     @property
     def name(self) -> str:
-        """What `--head` calls it."""
+        """The value of `--head`."""
         return self.weights.name
 
 
@@ -63,7 +63,7 @@ HEADS: dict[str, Head] = {}
 
 
 def register(head: Head) -> None:
-    """Adds a head; InputError if its name or its variables are taken."""
+    """Adds a head; InputError if its name or variables are taken."""
     if HEADS.get(head.name, head) != head:
         raise InputError(
             "There is a head of this name already: choose another. "

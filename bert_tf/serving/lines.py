@@ -1,6 +1,6 @@
-"""What a line asks of a model, and how the answer is written.
+"""Parses input lines for a model, and formats its answers.
 
-A line is text, with a tab between two, or JSON. Every error names it.
+A line is text, with a tab between two texts, or JSON. Every error names it.
 """
 
 import dataclasses
@@ -19,12 +19,12 @@ OUTPUT_FORMATS = ("jsonl", "tsv", "plain")
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """What a head asks of a line.
+    """The form of the input lines of a head.
 
     Attributes:
-        columns: The names of its texts.
-        second_may_lack: Whether the second may be left out, `text_b`.
-        has_masks: Whether its text is to hold [MASK].
+        columns: Names of its texts.
+        second_may_lack: Whether the second text, `text_b`, is optional.
+        has_masks: Whether its text must contain [MASK].
         has_choices: Whether the last column is a list, `choices`.
     """
 
@@ -34,7 +34,7 @@ class Form:
     has_choices: bool = False
 
 
-# Those of our heads; here, as it needs no TensorFlow to read lines.
+# The forms of our heads. They are here as parsing needs no TensorFlow.
 ENCODER = Form(("text_a", "text_b"), second_may_lack=True)
 MASKED_LM = Form(("text",), has_masks=True)
 NEXT_PIECE = Form(("text",))
@@ -43,18 +43,18 @@ CLASSIFICATION = Form(("text_a", "text_b"), second_may_lack=True)
 TAGGING = Form(("text",))
 SPAN = Form(("question", "context"))
 MULTIPLE_CHOICE = Form(("prompt", "choices"), has_choices=True)
-# Of the filled texts that one line gives: each holds the whole line.
+# Max characters of the filled texts of one line; each repeats the line.
 _MOST_CHARACTERS = 1 << 28
 
 
 @dataclasses.dataclass(frozen=True)
 class Query:
-    """What one line asks.
+    """The inputs on one line.
 
     Attributes:
-        columns: Name -> text; the choices are a tuple of texts.
-        key: The "id" of its JSON object, if there is one.
-        filled: How many filled texts, as long as the line, the answer holds.
+        columns: Name -> text; choices are a tuple of texts.
+        key: The "id" of its JSON object, if any.
+        filled: Number of filled texts in the answer, each as long as the line.
     """
 
     columns: Mapping[str, Any]
@@ -63,7 +63,7 @@ class Query:
 
     @property
     def length(self) -> int:
-        """Characters of all texts."""
+        """Number of characters of all texts."""
         return sum(
             sum(map(len, x)) if isinstance(x, tuple) else len(x)
             for x in self.columns.values()
@@ -71,20 +71,20 @@ class Query:
 
     @property
     def size(self) -> int:
-        """Characters of all texts, and of those that the answer holds."""
+        """Number of characters of all texts, and of those in the answer."""
         return self.length * (1 + self.filled)
 
     @property
     def choices(self) -> int:
-        """How many there are; 0 where the model does not choose."""
+        """Number of choices; 0 if the model takes none."""
         return len(self.columns.get("choices", ()))
 
 
 class Parser:
-    """Reads the lines for one model.
+    """Parses the lines for one model.
 
-    It allows a second text where that is optional, if the model `takes_pairs`.
-    `top_k` pieces are listed for a masked word.
+    If the second text is optional, it is allowed only if the model
+    `takes_pairs`. `top_k` tokens are listed for a masked word.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Parser:
 
     @property
     def expected(self) -> str:
-        """Says what a line must be."""
+        """Describes the expected format of a line, for error messages."""
         if self._is_json:
             names = ", ".join(f'"{name}"' for name in self._columns)
             end = " (text_b may be left out)" * self._may_lack
@@ -128,7 +128,7 @@ class Parser:
         return self._form.second_may_lack and len(self._columns) > 1
 
     def parse(self, text: str, where: str) -> Query:
-        """Reads one line; an InputError names `where`, its file and number."""
+        """Parses a line; InputErrors begin with `where` (file and number)."""
         text = text.rstrip("\r\n")
         if not text.strip():
             raise InputError(
@@ -146,10 +146,10 @@ class Parser:
             prompt, *choices = text.split("\t")
             return Query({"prompt": prompt, "choices": tuple(choices)})
         if self._columns == ("text",):
-            return Query({"text": text})  # A tab is a character of it.
+            return Query({"text": text})  # Tabs are part of the text.
         count = len(self._columns)
         parts = text.split("\t")
-        # Of a table with more columns the wrong ones would be read.
+        # In a table with more columns, the wrong ones would be read.
         if any(part.strip() for part in parts[count:]):
             pairs = " If it was trained on two, give --pairs." * (
                 self._form.second_may_lack and count == 1
@@ -166,7 +166,7 @@ class Parser:
     def _object(self, text: str, where: str) -> Query:
         try:
             row = json.loads(text)
-        # Also a number of 5,000 digits, or lists in lists without end.
+        # Also raised for a number of 5,000 digits, or deeply nested lists.
         except (ValueError, RecursionError) as error:
             problem = getattr(error, "msg", error)
             raise InputError(
@@ -180,7 +180,7 @@ class Parser:
         self._refuse_second_text(row, where)
         self._refuse_misspelled(row, where)
         keys = {name: name for name in self._columns}
-        # One text goes by either name.
+        # A single text may have either name.
         if "text_a" in keys and "text_a" not in row and "text" in row:
             keys["text_a"] = "text"
         columns: dict[str, Any]
@@ -217,7 +217,7 @@ class Parser:
             )
 
     def _refuse_misspelled(self, row: Mapping[str, Any], where: str) -> None:
-        """Raises InputError if a key is nearly that of what may be left out."""
+        """Raises InputError for a key that resembles an optional column."""
         if not self._may_lack or "text_b" in row:
             return
         others = [key for key in row if key not in ("text", "text_a")]
@@ -230,7 +230,7 @@ class Parser:
             )
 
     def _check(self, query: Query, where: str) -> None:
-        """Raises InputError if there is nothing to answer."""
+        """Raises InputError if a text is missing or empty."""
         columns = query.columns
         missing = [
             name
@@ -245,7 +245,7 @@ class Parser:
             )
 
     def _masked(self, query: Query, where: str) -> Query:
-        """Notes how many texts fill the masks: some, and not too many."""
+        """Sets the number of filled texts; InputError if 0 or too many."""
         text = query.columns["text"]
         masks = masked_words.count(text)
         if not masks:
@@ -273,10 +273,10 @@ def _is_filled(value: str | tuple[str, ...]) -> bool:
 
 
 def write(query: Query, answer: Mapping[str, Any], output_format: str) -> str:
-    """Returns the line of an answer.
+    """Formats an answer as a line.
 
-    Of OUTPUT_FORMATS, jsonl has all that is known; tsv a row of values; plain
-    what a person wants to see first.
+    Of OUTPUT_FORMATS, "jsonl" has all outputs, "tsv" a row of values, and
+    "plain" the most important output for a reader.
     """
     if output_format == "jsonl":
         key = {} if query.key is None else {"id": query.key}
@@ -326,13 +326,13 @@ def _plain(query: Query, answer: Mapping[str, Any]) -> list[Any]:
 
 
 def _labels(answer: Mapping[str, Any]) -> list[str]:
-    """The label, or in one cell all that a text has."""
+    """Returns the label, or a text's several labels in one cell."""
     if "labels" in answer:
         return ["; ".join(answer["labels"])]
     return [answer["label"]]
 
 
 def _all_filled(query: Query, answer: Mapping[str, Any]) -> str:
-    """The text with the likeliest piece in the place of each mask."""
+    """Returns the text with each mask filled with its best token."""
     best = [mask[0]["text"] for mask in answer["masks"]]
     return masked_words.fill_all(query.columns["text"], best)

@@ -1,4 +1,4 @@
-"""Makes a function of raw text of a checkpoint, for each head."""
+"""Builds a function of raw text from a checkpoint, for each head."""
 
 import dataclasses
 from typing import Any
@@ -23,7 +23,7 @@ from bert_tf.text import long_documents
 
 import keras
 
-# As the flags have it by default.
+# The default values of the flags.
 _LAYOUT = squad_windows.Layout(384, 128, 64)
 _SEARCH = squad_answers.Search(20, 30, False)
 _CHOICE = feature_layers.Choice("last")
@@ -31,21 +31,21 @@ _CHOICE = feature_layers.Choice("last")
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What was said in training, or is to be said now; each head needs some.
+    """Settings from training or from the user; each head needs some of them.
 
     Attributes:
-        max_seq_length: Pieces that it reads at a time.
-        labels: Of a classifier (None for a regression) or a tagger.
+        max_seq_length: Max number of tokens that it reads at a time.
+        labels: Labels of a tagger or classifier (None for a regression).
         takes_pairs: Whether a classifier may have a second text.
-        documents: How it reads single texts that are too long.
-        scheme: How a tagger's labels spell entities.
-        layout: How contexts are cut to look for an answer.
-        threshold: By how much no answer must be better to be the answer.
-        top_k: Pieces to list for a masked word, or behind a text.
-        choice: Which layers make a vector.
-        unit: What has a vector, of features.UNITS.
-        labels_from: What said what the labels are, for errors.
-        weights: How they are kept, of options.EXPORT_WEIGHTS.
+        documents: How a classifier reads single texts that are too long.
+        scheme: The scheme of a tagger's labels.
+        layout: How contexts are cut into windows to find an answer.
+        threshold: How much better "no answer" must score to be predicted.
+        top_k: Number of tokens to list for a masked word, or after a text.
+        choice: The layers that make up a vector.
+        unit: What a vector represents, from features.UNITS.
+        labels_from: Source of the labels, for error messages.
+        weights: Storage format of weights, from options.EXPORT_WEIGHTS.
     """
 
     do_lower_case: bool
@@ -72,7 +72,7 @@ def _restored(
     source: opened.Checkpoint,
     settings: Settings,
 ) -> Any:
-    """Returns the model for inference, with the weights of a checkpoint."""
+    """Returns the model for inference, with a checkpoint's weights."""
     trained_models.restore(model, source, head)
     is_int8 = settings.weights == "int8"
     return inference.of(
@@ -93,7 +93,7 @@ def encoder(
     files: trained_models.ModelFiles,
     settings: Settings,
 ) -> saved_model.Export:
-    """Texts, or pairs -> vectors."""
+    """Returns a model from texts, or pairs, to vectors."""
     return features_model.extractor(
         _restored("encoder", families.make(files.config), source, settings),
         files.vocabulary,
@@ -109,7 +109,7 @@ def masked_lm(
     files: trained_models.ModelFiles,
     settings: Settings,
 ) -> saved_model.Export:
-    """A text -> the words that are masked."""
+    """Returns a model that predicts the masked words of a text."""
     model = _restored(
         "masked_lm",
         heads.BertMaskedLM(families.make(files.config)),
@@ -126,7 +126,7 @@ def next_piece(
     files: trained_models.ModelFiles,
     settings: Settings,
 ) -> saved_model.Export:
-    """A text -> the pieces that may follow it."""
+    """Returns a model that predicts the tokens after a text."""
     model = heads.BertNextPiece(families.make(files.config))
     return next_piece_model.next_piece(
         _restored("next_piece", model, source, settings),
@@ -141,7 +141,7 @@ def next_sentence(
     files: trained_models.ModelFiles,
     settings: Settings,
 ) -> saved_model.Export:
-    """Two texts -> whether the second follows."""
+    """Returns a model that predicts whether the second text follows."""
     model = heads.BertNextSentence(families.make(files.config))
     return next_sentence_model.next_sentence(
         _restored("next_sentence", model, source, settings),
@@ -155,7 +155,7 @@ def classification(
     files: trained_models.ModelFiles,
     settings: Settings,
 ) -> saved_model.Export:
-    """Texts, or pairs -> labels, or a score."""
+    """Returns a model from texts, or pairs, to labels or a score."""
     labels = settings.labels
     _check_classes(source, "classification", settings)
     model = heads.BertClassifier(
@@ -177,7 +177,7 @@ def tagging(
     files: trained_models.ModelFiles,
     settings: Settings,
 ) -> saved_model.Export:
-    """A text -> its entities."""
+    """Returns a model from a text to its entities."""
     labels = settings.labels or ()
     _check_classes(source, "tagging", settings)
     model = heads.BertTagger(families.make(files.config), len(labels))
@@ -195,7 +195,7 @@ def span(
     files: trained_models.ModelFiles,
     settings: Settings,
 ) -> saved_model.Export:
-    """A question and a context -> the answer."""
+    """Returns a model from a question and a context to the answer."""
     return squad_model.span_finder(
         _restored(
             "span",
@@ -215,7 +215,7 @@ def multiple_choice(
     files: trained_models.ModelFiles,
     settings: Settings,
 ) -> saved_model.Export:
-    """A prompt and choices -> the best."""
+    """Returns a model from a prompt and choices to the best choice."""
     model = heads.BertMultipleChoice(families.make(files.config))
     return choice_model.chooser(
         _restored("multiple_choice", model, source, settings),
@@ -227,7 +227,7 @@ def multiple_choice(
 def _check_classes(
     source: opened.Checkpoint, head: str, settings: Settings
 ) -> None:
-    """Raises InputError unless the classes of the checkpoint are the labels."""
+    """Raises InputError unless the labels match the checkpoint's classes."""
     (count,) = source.shapes[names.HEADS[head].bias]
     labels = settings.labels
     if count != len(labels or ("",)):
@@ -244,7 +244,7 @@ def _check_classes(
             f"{source.path} {known}, and {settings.labels_from} {named_by}. "
             f"{way_out}. Received: labels={listed}"
         )
-    # The order is that of the classes: another one would name them all wrongly.
+    # The order of labels is that of the classes; another would misname them.
     named = source.labels
     if named is not None and labels is not None and named != tuple(labels):
         raise InputError(

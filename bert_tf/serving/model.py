@@ -1,4 +1,4 @@
-"""Every head as a function of raw text: of a checkpoint, or of a SavedModel."""
+"""Any head as a function of raw text, from a checkpoint or a SavedModel."""
 
 import dataclasses
 import inspect
@@ -22,7 +22,7 @@ from bert_tf.serving import elsewhere, heads, makers
 import tensorflow as tf
 from absl import logging
 
-# Of a SavedModel.
+# Required files of a SavedModel.
 _PARTS = (
     "saved_model.pb",
     "variables/variables.index",
@@ -30,10 +30,10 @@ _PARTS = (
 )
 
 
-# ---- Which head -------------------------------------------------------------
+# ---- Selecting the head -----------------------------------------------------
 
 _DISCRIMINATOR = names.HEADS["replaced_tokens"].variables.keys()
-# A head of pre-training -> what is meant where no head is named.
+# A pre-training head -> its use if no head is specified.
 _MEANT = {
     "pretraining": "filling masked words.",
     **dict.fromkeys(
@@ -44,9 +44,9 @@ _MEANT = {
 
 
 def find_head(source: opened.Checkpoint, wanted: str | None) -> str:
-    """Returns the head to serve: the one that is wanted, or that there is.
+    """Returns the head to serve: the requested one, or the only one.
 
-    It raises InputError if that is missing or untrained, or one of several.
+    Raises InputError if it is missing or untrained, or if there are several.
     """
     if wanted is None:
         found = _find_only_head(source)
@@ -76,7 +76,7 @@ def find_head(source: opened.Checkpoint, wanted: str | None) -> str:
 
 
 def _find_only_head(source: opened.Checkpoint) -> str:
-    """Returns the head that a checkpoint has, or what is meant of several."""
+    """Returns a checkpoint's head, or the default one of several."""
     found = names.find_head(source.shapes, source.path)
     if found in heads.HEADS:
         return found
@@ -92,7 +92,7 @@ def _find_only_head(source: opened.Checkpoint) -> str:
 def _check_is_trained(
     source: opened.Checkpoint, head: str, received: str
 ) -> None:
-    """Raises InputError if a run left a head at its random values."""
+    """Raises InputError if a run left the head at its random values."""
     if not trained_models.is_trained(source, head):
         raise InputError(
             f"{source.path} has a {head} head that its run did not train (as "
@@ -111,9 +111,9 @@ def make(
     files: trained_models.ModelFiles,
     settings: makers.Settings,
 ) -> saved_model.Export:
-    """Returns a checkpoint's model, with this head, as one of raw text.
+    """Returns a checkpoint's model with this head as a model of raw text.
 
-    It raises InputError if the settings do not fit the model.
+    Raises InputError if the settings do not fit the model.
     """
 
     def of_weights(weights: str) -> saved_model.Export:
@@ -125,7 +125,7 @@ def make(
     )
 
 
-# ---- What answers -----------------------------------------------------------
+# ---- Models -----------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,10 +133,10 @@ class Model:
     """A function of raw text.
 
     Attributes:
-        serve: Takes the columns of some rows by name, returns its outputs.
-        labels: Of a classifier; none of others.
-        unit: Of an encoder, what has a vector.
-        top_k: Of a masked language model, pieces for each mask.
+        serve: Maps the columns of some rows, by name, to outputs.
+        labels: Labels of a classifier; empty for other heads.
+        unit: What a vector of an encoder represents.
+        top_k: Number of tokens per mask of a masked language model.
     """
 
     head: str
@@ -153,7 +153,7 @@ def of_export(made: saved_model.Export) -> Model:
     parameters = inspect.signature(function.python_function).parameters
 
     def serve(**columns):
-        # Holds the module, which holds the weights.
+        # Keeps a reference to the module, which owns the weights.
         return made.signatures["serving_default"](**columns)
 
     description = json.loads(made.files["export.json"])
@@ -162,9 +162,10 @@ def of_export(made: saved_model.Export) -> Model:
 
 
 def load(path: str) -> Model:
-    """Returns the function of an exported model, for whichever runtime.
+    """Loads an exported model, for any of the runtimes.
 
-    It raises InputError if there is none, or not of export_saved_model.py.
+    Raises InputError if there is no model, or export_saved_model.py did not
+    write it.
     """
     if runtimes.find(path):
         return of_export(_elsewhere(path))
@@ -197,7 +198,7 @@ def load(path: str) -> Model:
             )
 
     def serve(**columns):
-        # Holds the loaded model, which holds the weights.
+        # Keeps a reference to the loaded model, which owns the weights.
         return loaded.signatures["serving_default"](**columns)
 
     inputs = frozenset(signature.structured_input_signature[1])
@@ -205,7 +206,7 @@ def load(path: str) -> Model:
 
 
 def _description(path: str, folder: str) -> dict[str, Any]:
-    """Returns what the export at `path` says of itself, in a folder of it."""
+    """Returns the description of the export at `path`, from a folder of it."""
     description = opened.read_json(folder, runtimes.DESCRIPTION)
     if description.get("head") not in heads.HEADS:
         what = "model" if runtimes.find(path) else "SavedModel"
@@ -220,7 +221,7 @@ def _description(path: str, folder: str) -> dict[str, Any]:
 
 
 def _elsewhere(path: str) -> saved_model.Export:
-    """Opens a model of another runtime as one of raw text."""
+    """Loads a model of another runtime as a model of raw text."""
     description = _description(path, path)
     around = heads.HEADS[description["head"]].around
     if around is None:

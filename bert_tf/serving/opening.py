@@ -1,8 +1,8 @@
-"""Makes a model of raw text from a checkpoint and from what is said of it.
+"""Builds a model of raw text from a checkpoint and the user's settings.
 
-The user says some of it; what a run's folder or the checkpoint tells need not
-be said again. The scripts and `bert_tf.load` share this: the first call what
-is said flags, the second keywords, and the names are the same.
+Settings that the user omits are taken from the run's folder or the checkpoint.
+The scripts and `bert_tf.load` share this code: scripts pass flags, `load`
+passes keyword arguments of the same names.
 """
 
 import dataclasses
@@ -39,15 +39,15 @@ from absl import logging
 
 @dataclasses.dataclass(frozen=True)
 class Said:
-    """What is said of a model: by the user, and by the flags of its run.
+    """Settings of a model: the user's, and the flags of its run.
 
     Attributes:
-        given: Name -> value of all that a user may say; None where they leave
-            it to the run or to a default.
-        read: Takes a flag's name and text, and returns its value, or raises
-            ValueError if it is none.
-        folder: Of the run; "" where no run is given.
-        path: Of the checkpoint as the user gives it; None of a run.
+        given: Name -> value of all user settings; None if omitted.
+        read: Parses a flag from its name and text; raises ValueError if it is
+            invalid.
+        folder: Folder of the run; "" without a run.
+        texts: Flags of the run, as text.
+        path: Path of the checkpoint as passed by the user; None for a run.
     """
 
     given: Mapping[str, Any]
@@ -57,18 +57,18 @@ class Said:
     path: str | None = None
 
     def user(self, name: str, default: Any = None) -> Any:
-        """Returns what the user says, or else the default."""
+        """Returns the user's value, or else the default."""
         value = self.given[name]
         return default if value is None else value
 
     def any(self, name: str, default: Any) -> Any:
-        """Returns what the user says, or else the run, or else the default."""
+        """Returns the user's value, or else the run's, or else the default."""
         if self.given[name] is not None:
             return self.given[name]
         return self.run(name, lambda text: self.read(name, text), default)
 
     def run(self, name: str, read: Callable[[str], Any], default: Any) -> Any:
-        """Returns what `read` makes of the run's flag; the default of none."""
+        """Returns the run's flag parsed by `read`, or else the default."""
         if name not in self.texts:
             return default
         try:
@@ -82,12 +82,12 @@ class Said:
             ) from error
 
     def file(self, name: str) -> str | None:
-        """Returns a file that the run left; None if there is none."""
+        """Returns the path of a file in the run's folder, or None."""
         path = os.path.join(self.folder, name)
         return path if self.folder and tf.io.gfile.exists(path) else None
 
     def vocab(self) -> str | None:
-        """Returns the vocabulary that the run left; None if there is none."""
+        """Returns the path of the run's vocabulary, or None."""
         return vocabularies.path_in(self.folder) if self.folder else None
 
 
@@ -96,11 +96,11 @@ def make(
     said: Said,
     check: Callable[[str], None] = lambda _: None,
 ) -> saved_model.Export:
-    """Returns the model of a checkpoint as one that takes raw text.
+    """Returns a checkpoint's model as a model of raw text.
 
-    The check is called with the head before anything is made; it raises
-    InputError if something is given that belongs to another. So does what does
-    not fit the checkpoint, or is needed and not known.
+    Calls `check` with the head before the model is built; it raises InputError
+    for settings of another head. Also raises InputError for settings that do
+    not fit the checkpoint, or that are required and unknown.
     """
     head = serving_model.find_head(source, said.user("head"))
     check(head)
@@ -127,10 +127,10 @@ def make(
     )
 
 
-# ---- What each head needs ---------------------------------------------------
+# ---- Settings of each head --------------------------------------------------
 
-# Each: what is said, the checkpoint, and the length -> what makers.Settings
-# has besides.
+# Functions from settings, checkpoint and length to the head's other fields of
+# makers.Settings.
 
 
 def _encoder(
@@ -191,7 +191,7 @@ def _classification(
 def _classes(
     said: Said, source: opened.Checkpoint, task: classification.Task | None
 ) -> tuple[tuple[str, ...] | None, str]:
-    """Returns the labels, None for a score, and what says which they are."""
+    """Returns the labels, None for a score, and the source of the labels."""
     given, is_score = said.user("labels"), said.user("regression", False)
     if given and is_score:
         raise InputError(
@@ -229,7 +229,7 @@ def _classes(
 
 
 def _check_task(said: Said, task: classification.Task | None) -> None:
-    """Raises InputError if the task named has others than the labels given."""
+    """Raises InputError if the named task has other labels than given."""
     name, given = said.user("task_name"), said.user("labels")
     is_score = not given
     if name is None or (is_score and not said.user("regression", False)):

@@ -1,4 +1,4 @@
-"""Writes a model's next version for TensorFlow Serving, warmed up."""
+"""Writes the next version of a model for TensorFlow Serving, with warmup."""
 
 import json
 
@@ -11,7 +11,7 @@ from bert_tf.tasks import table_formats, tables
 
 
 def check(path: str) -> None:
-    """Raises InputError if no version can be written to a model's folder."""
+    """Raises InputError if a model's folder cannot take a new version."""
     server_configs.check_package()
     versions.numbers(path)
 
@@ -19,19 +19,19 @@ def check(path: str) -> None:
 def publish(
     path: str, made: saved_model.Export, warmup_file: str | None = None
 ) -> int:
-    """Writes a SavedModel as the next version, whole or not at all.
+    """Writes a SavedModel as the next version, atomically.
 
     Args:
-        path: The folder of the model's versions.
+        path: Folder of the model's versions.
         made: The model.
-        warmup_file: Lines that it is asked before it is served, as
-            run_prediction.py reads them; by default texts of our own.
+        warmup_file: Lines to warm up the model with before it is served, in the
+            format of run_prediction.py; by default, built-in texts.
 
     Returns:
-        The number of the version.
+        The version number.
 
     Raises:
-        InputError: The path or the lines are not what they are to be.
+        InputError: The path or the lines are invalid.
     """
     model = serving_model.of_export(made)
     form = heads.HEADS[model.head].asks
@@ -50,7 +50,7 @@ def publish(
 def _read(
     path: str, form: lines.Form, model: serving_model.Model
 ) -> list[lines.Query]:
-    """Returns what the lines of a file ask; InputError if it is nothing."""
+    """Parses the lines of a file; InputError if it has none."""
     input_files.check(path, "warmup_file")
     is_json = table_formats.of_name(path) == "jsonl"
     parser = lines.Parser(

@@ -1,1 +1,1 @@
-"""What scripts do with their flags: models, plans and data made of them."""
+"""Turns the flags of scripts into models, training plans and data."""

@@ -1,4 +1,4 @@
-"""Puts the loss of next pieces beside that of a task, as GPT's fine-tuning.
+"""Adds an auxiliary language-modelling loss to a task, as in GPT.
 
 Called from the `main` of training scripts only.
 """
@@ -21,9 +21,9 @@ _HEAD = names.HEADS["next_piece"]
 
 
 def check(weight: float | None, config: modeling.BertConfig) -> None:
-    """Raises InputError where the encoder sees the pieces to be predicted.
+    """Raises InputError if the encoder can see the tokens to predict.
 
-    Likewise beside a distillation of layers, which trains no head.
+    Also if combined with a distillation of layers, which trains no head.
     """
     if weight and config.pretraining_head != _HEAD.name:
         raise InputError(
@@ -46,10 +46,11 @@ def check(weight: float | None, config: modeling.BertConfig) -> None:
 def of_run(
     own: loop.Objective, weight: float | None, run: fine_tuning.Run
 ) -> loop.Objective:
-    """Returns a task's objective with the loss of next pieces in it.
+    """Returns a task's objective plus the language-modelling loss.
 
-    Its head starts as pre-training left it; of weights without one, from random
-    values. It stays with the run's checkpoints, and is not exported.
+    Its head starts with the pre-trained weights, or random ones if the
+    checkpoint has no such head. It is saved in the run's checkpoints, but not
+    exported.
     """
     if not weight:
         return own
@@ -63,10 +64,10 @@ def of_run(
 
 
 def select(weight: float | None, own: run_setup.Select) -> run_setup.Select:
-    """Returns what a task takes of weights to start from, `own`, but a head.
+    """Wraps `own` to drop the language-modelling head from the checkpoint.
 
-    The head of next pieces is taken by `of_run`; the task would tell of it as
-    of weights that nothing uses.
+    `of_run` restores that head; without this, the task would report its weights
+    as unused.
     """
 
     def without_head(source: opened.Checkpoint) -> opened.Checkpoint:
@@ -82,10 +83,10 @@ def select(weight: float | None, own: run_setup.Select) -> run_setup.Select:
 
 
 def as_pre_trained(source: opened.Checkpoint) -> opened.Checkpoint:
-    """Returns the checkpoint of such a run as one of pre-training.
+    """Converts a checkpoint of such a run to one of pre-training.
 
-    There the head of next pieces is the model's own, here an objective's.
-    Others are returned as they are.
+    In pre-training the language-modelling head belongs to the model, here to
+    the objective. Other checkpoints are returned unchanged.
     """
     kept = {
         name: name.replace("cls/", tf1_files.OF_OBJECTIVES, 1)
@@ -105,9 +106,9 @@ def as_pre_trained(source: opened.Checkpoint) -> opened.Checkpoint:
 
 
 def _restore(head: keras.layers.Layer) -> None:
-    """Sets the head to that of --init_checkpoint, if it has one."""
+    """Restores the head from --init_checkpoint, if it has one."""
     source = run_setup.open_init_checkpoint()
-    if source is None:  # A run that goes on has its own.
+    if source is None:  # A resumed run restores it from its own checkpoint.
         return
     source = as_pre_trained(source)
     variables = {

@@ -1,4 +1,4 @@
-"""Makes a task of the flags of `flags.classification`.
+"""Builds a classification task from the flags of `flags.classification`.
 
 Called from the `main` of run_classifier.py and shrink_model.py only.
 """
@@ -22,9 +22,9 @@ def find_task(
     """Returns the task that the flags describe, published or the user's.
 
     Args:
-        known_labels: Labels of the user's files where neither --labels nor a
-            training file tells them.
-        seed: Draws the rows that --dev_fraction holds out.
+        known_labels: Labels of the user's files if neither --labels nor a
+            training file defines them.
+        seed: Seed for drawing the rows that --dev_fraction holds out.
     """
     files = {
         split: flag.value
@@ -64,7 +64,7 @@ def _own_task(
     known_labels: Sequence[str] | None,
     seed: int,
 ) -> classification.Task:
-    """Returns the task of the user's files, those of each split."""
+    """Returns the task of the user's files, given by split."""
     columns = own_files.Columns(
         classification_flags.TEXT_A_COLUMN.value,
         classification_flags.TEXT_B_COLUMN.value,
@@ -97,7 +97,7 @@ def _own_task(
 def find_long_documents(
     task: classification.Task,
 ) -> long_documents.LongDocuments:
-    """Returns how texts are cut that are too long."""
+    """Returns the settings for texts that are too long."""
     documents = long_documents.LongDocuments(
         classification_flags.LONG_DOCUMENTS.value,
         classification_flags.WINDOW_STRIDE.value,
@@ -115,11 +115,11 @@ def find_long_documents(
 def find_class_weights(
     task: classification.Task, examples: Iterable[tables.Example]
 ) -> tuple[float, ...] | None:
-    """Returns how much each class counts; None if all count the same.
+    """Returns the class weights, or None for equal weights.
 
     Args:
-        task: What is learned.
-        examples: To train on; read if the weights hang on them.
+        task: The task.
+        examples: Training examples; read only if the weights depend on them.
     """
     given = classification_flags.CLASS_WEIGHTS.value
     if not given:

@@ -1,4 +1,4 @@
-"""Puts the teacher that `setup.teachers` found into the objective of a task.
+"""Adds the teacher from `setup.teachers` to the objective of a task.
 
 Called from the `main` of the training scripts only.
 """
@@ -17,7 +17,7 @@ import keras
 import tensorflow as tf
 from absl import logging
 
-# Head of a teacher -> its model, of an encoder and a number of labels.
+# Head of a teacher -> builder of its model from encoder and label count.
 _MODELS: Mapping[str, Callable[[keras.Model, int], keras.Model]] = {
     "encoder": lambda bert, _: bert,
     "classification": heads.BertClassifier,
@@ -31,7 +31,7 @@ _MODELS: Mapping[str, Callable[[keras.Model, int], keras.Model]] = {
 def _make(
     teacher: teachers.Teacher, strategy: tf.distribute.Strategy
 ) -> keras.Model:
-    """Returns the model, with its weights, which nothing trains."""
+    """Returns the teacher's model with its weights, not trainable."""
     bias = names.HEADS[teacher.head].bias
     number = teacher.source.shapes[bias][0] if bias else 0
     with strategy.scope():
@@ -53,12 +53,12 @@ def objective(
     """Returns a task's objective with the teacher in it, if there is one.
 
     Args:
-        own: Of the task.
+        own: The task's own objective.
         comparison: How the task compares logits.
-        teacher: What `teachers.find` found.
-        strategy: In whose scope the teacher is made.
+        teacher: The result of `teachers.find`.
+        strategy: The teacher is created in its scope.
         student: The task's model.
-        skips_padding: Whether the teacher computes tokens only.
+        skips_padding: Whether the teacher skips padding.
     """
     if teacher is None:
         return own
@@ -80,7 +80,7 @@ def of_run(
     teacher: teachers.Teacher | None,
     run: fine_tuning.Run,
 ) -> loop.Objective:
-    """As `objective`, of a run that fine-tunes."""
+    """Returns `objective` for a fine-tuning run."""
     return objective(
         own, comparison, teacher, run.strategy, run.model, run.has_free_shapes
     )
@@ -93,14 +93,14 @@ def with_kept_logits(
     run: fine_tuning.Run,
     batch_size: int,
 ) -> tuple[loop.Objective, fine_tuning.Run]:
-    """As `of_run`, of a teacher that says what it thinks before the first step.
+    """Returns `of_run` with the teacher's logits computed before training.
 
     Args:
-        own: Of the task.
+        own: The task's own objective.
         comparison: How the task compares logits [B, C].
-        teacher: By logits.
-        run: The student's.
-        batch_size: Of what the teacher is asked at once.
+        teacher: The teacher, which must be compared by logits.
+        run: The student's run.
+        batch_size: Batch size of the teacher.
 
     Returns:
         The objective, and the run with the teacher's logits in its records.
@@ -121,7 +121,7 @@ def _by_logits(own, comparison, teacher, model, _):
 def _outputs(
     teacher: teachers.Teacher, model: keras.Model
 ) -> Callable[[loop.Batch], Any]:
-    """Returns what a teacher says of a batch, in the student's order."""
+    """Returns the teacher as a function, with labels in the student's order."""
 
     def outputs(batch: loop.Batch) -> Any:
         found = model(batch)

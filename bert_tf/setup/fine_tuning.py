@@ -1,4 +1,4 @@
-"""What the flags of `flags.fine_tuning` ask for: files, folder, weights, plan.
+"""Fine-tuning setup from `flags.fine_tuning`: files, folder, weights, plan.
 
 Called from the `main` of the fine-tuning scripts only.
 """
@@ -30,12 +30,12 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-# ---- The work ---------------------------------------------------------------
+# ---- Actions ----------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """What is asked for; the flags of the same names."""
+    """The requested actions, with the same names as the flags."""
 
     train: bool
     evaluate: bool
@@ -44,11 +44,11 @@ class Work:
 
 
 def work() -> Work:
-    """Returns what is asked for.
+    """Returns the requested actions.
 
     Raises:
-        InputError: Nothing is; or there is no trained model, and none is to be
-            trained.
+        InputError: No action is requested, or an action needs a trained model
+            and there is none.
     """
     asked = Work(
         fine_tuning_flags.DO_TRAIN.value,
@@ -70,7 +70,7 @@ def load_files(always_trains: bool = False) -> trained_models.ModelFiles:
     """Reads config and vocabulary, and checks them against each other.
 
     Args:
-        always_trains: Whether the script has no --do_train to ask.
+        always_trains: Whether the script trains without having --do_train.
 
     Raises:
         InputError: They can't be read, or contradict each other.
@@ -84,7 +84,7 @@ def load_files(always_trains: bool = False) -> trained_models.ModelFiles:
 
 
 def set_up_distribution() -> tf.distribute.Strategy:
-    """Returns the strategy; the batch sizes that the run takes fit it."""
+    """Returns the strategy, after checking batch sizes against it."""
     strategy = run_setup.set_up_distribution()
     if fine_tuning_flags.DO_TRAIN.value:
         kept_kernels.check_that_they_change()
@@ -104,7 +104,7 @@ def set_up_distribution() -> tf.distribute.Strategy:
 
 
 def plan(strategy: tf.distribute.Strategy) -> fine_tuning.Plan:
-    """Returns how to train."""
+    """Returns the training plan."""
     own = fine_tuning_flags
     if own.GROUP_BY_LENGTH.value and distribution.is_tpu(strategy):
         raise InputError(
@@ -122,7 +122,7 @@ def plan(strategy: tf.distribute.Strategy) -> fine_tuning.Plan:
     )
 
 
-# Flags that say on what data the best is found, where the script has them.
+# Flags of the data that the best checkpoint is selected on.
 _CHOSEN_ON = ("dev_file", "predict_file")
 
 # ---- The folder -------------------------------------------------------------
@@ -131,21 +131,21 @@ _CHOSEN_ON = ("dev_file", "predict_file")
 def make_folder(
     strategy: tf.distribute.Strategy, identity: tuple[str, ...]
 ) -> str:
-    """Makes output_dir, unless it holds another run to train.
+    """Creates output_dir, unless it holds another run to train.
 
     Args:
-        strategy: The run's.
+        strategy: The run's strategy.
         identity: Flags that a run in progress can't change.
 
     Returns:
-        Where this process writes its records: output_dir for a run that
-        begins, else a folder that goes at the end. Those in output_dir may be
-        of a training that is under way, and each worker reads its own.
+        The folder for this process's records: output_dir for a new run, else a
+        temporary folder. Records in output_dir may belong to a training in
+        progress, and each worker reads its own records.
     """
     trains = fine_tuning_flags.DO_TRAIN.value
     folder = run_flags.OUTPUT_DIR.value
     if fine_tuning_flags.DO_EXPORT.value:
-        # Else it would be found when all is learned.
+        # Checked now, not after hours of training.
         export = os.path.join(folder, fine_tuning.EXPORT)
         saved_model.check_target(export, overwrite=True)
     if trains and fine_tuning_flags.DO_EVAL.value:
@@ -166,7 +166,7 @@ def make_folder(
 
 
 def _removed_at_end(folder: str) -> str:
-    """Returns the folder, which goes when the script ends."""
+    """Returns the folder, to be removed when the script ends."""
 
     def remove():
         try:
@@ -187,9 +187,9 @@ def restore(
     state: training_state.TrainState,
     select: run_setup.Select | None = None,
 ) -> None:
-    """Sets the state of a training run, as `setup.run.restore`.
+    """Restores the state of a training run, as `setup.run.restore`.
 
-    One that starts from random weights may have vectors for its words.
+    If it starts from random weights, --word_vectors can initialize embeddings.
     """
     begin = functools.partial(_set_words, files)
     if select is None:
@@ -199,7 +199,7 @@ def restore(
 
 
 def _set_words(files: trained_models.ModelFiles, model: keras.Model) -> None:
-    """Sets the words that --word_vectors has vectors for."""
+    """Sets the embeddings of words that --word_vectors covers."""
     path = fine_tuning_flags.WORD_VECTORS.value
     if not path:
         return
@@ -229,14 +229,14 @@ def report_check(
     rows: int = 1,
     predictions: int = 0,
 ) -> None:
-    """Says what --check_only found, at its end.
+    """Logs the result of --check_only, at its end.
 
     Args:
-        run: What would be trained; else its weights are read.
-        head: As of `trained.find`.
-        max_seq_length: Of its sequences.
-        rows: Sequences of an example.
-        predictions: Words of a sequence that are predicted beside the task.
+        run: The run that would be trained; else its weights are read.
+        head: As for `trained.find`.
+        max_seq_length: Sequence length.
+        rows: Sequences per example.
+        predictions: Words predicted per sequence besides the task.
     """
     if fine_tuning_flags.DO_TRAIN.value:
         run_setup.report_model(

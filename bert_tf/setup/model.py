@@ -1,4 +1,4 @@
-"""Makes the model that the flags of `flags.model` describe.
+"""Builds the model that the flags of `flags.model` describe.
 
 Called from the `main` of the scripts that export and predict only.
 """
@@ -16,7 +16,7 @@ from bert_tf.storage import kept_flags
 import tensorflow as tf
 from absl import flags
 
-# What the user may say of the model, besides which one it is.
+# Flags with settings of the model, besides those that locate it.
 _OF_MODEL = (
     model_flags.HEAD,
     model_flags.BERT_CONFIG_FILE,
@@ -42,7 +42,7 @@ _OF_MODEL = (
 
 
 def load() -> saved_model.Export:
-    """Returns the model that the flags describe, as one of raw text."""
+    """Returns the model that the flags describe, as a model of raw text."""
     ways = (model_flags.MODEL_DIR, model_flags.INIT_CHECKPOINT)
     given = [f"{flag.name}={flag.value}" for flag in ways if flag.value]
     if len(given) != 1:
@@ -56,7 +56,7 @@ def load() -> saved_model.Export:
     source = formats.open_checkpoint(
         _find_trained(model_dir) if model_dir else path
     )
-    # What trained it says how it reads texts, by whichever way it is given.
+    # Text settings come from the run's folder, however it is specified.
     folder = model_dir or runs.folder_of(path)
     said = opening.Said(
         {flag.name: _given(flag) for flag in _OF_MODEL},
@@ -69,18 +69,18 @@ def load() -> saved_model.Export:
 
 
 def _check_head(head: str) -> None:
-    """Raises InputError if a flag is given that belongs to another head."""
+    """Raises InputError if a flag of another head is passed."""
     unused.check(flags.FLAGS, found={"head": head})
 
 
 def _given(flag: flags.FlagHolder) -> Any:
-    """Returns what the user says; None where they leave the default."""
+    """Returns the user's value, or None if they leave the default."""
     is_said = flag.present or flag.value != flag.default
     return flag.value if is_said else None
 
 
 def _find_trained(model_dir: str) -> str:
-    """Returns the checkpoint of a run; InputError if there is none."""
+    """Returns the checkpoint of a run; InputError if it is missing."""
     use_best = model_flags.USE_CHECKPOINT.value == "best"
     found = trained_models.own_checkpoint(model_dir, use_best)
     if found:
@@ -103,5 +103,5 @@ def _find_trained(model_dir: str) -> str:
 
 
 def _or_saved_model() -> str:
-    """Names the flag that only run_prediction.py has."""
+    """Returns the name of the flag that only run_prediction.py has."""
     return " or --saved_model" * ("saved_model" in flags.FLAGS)

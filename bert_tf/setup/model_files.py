@@ -1,4 +1,4 @@
-"""Config, vocabulary and casing of a model, as the flags of a script say.
+"""Loads config, vocabulary and casing of a model from a script's flags.
 
 Called from the `main` of the scripts that read texts with a checkpoint.
 """
@@ -12,13 +12,13 @@ from absl import flags
 def load(
     source: model_files.Source | None, trains: bool = False
 ) -> trained_models.ModelFiles:
-    """Reads what --bert_config_file, --vocab_file and --do_lower_case say.
+    """Loads --bert_config_file and --vocab_file with --do_lower_case.
 
-    What is left out is what the source brings. --do_lower_case then has the
-    casing that was found, for what reads it later and for flags.txt.
+    Omitted flags are taken from the source. --do_lower_case is then set to the
+    resolved casing, for later readers and for flags.txt.
 
     Args:
-        source: What the run starts from, or goes on with.
+        source: What the run starts from, or resumes.
         trains: Whether it may start from another family.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a family is pre-trained as: its model, its objective, its memory.
+"""Pre-training by model family: model, objective, memory estimate.
 
 Called from the `main` of run_pretraining.py only.
 """
@@ -17,8 +17,7 @@ from bert_tf.training import replaced_tokens as replaced_tokens_objective
 
 from absl import logging
 
-# What a config says that pre-training trains -> its model, where no generator
-# makes the inputs.
+# A config's pre-training head -> its model, for families without a generator.
 _MODELS: Mapping[str | None, Callable[[modeling.Bert], heads.Model]] = {
     "pretraining": heads.BertPretrainer,
     "next_piece": heads.BertNextPiece,
@@ -39,7 +38,7 @@ def make_model(config: modeling.BertConfig) -> heads.Model:
 def make_objective(
     model: heads.Model, data: pretraining.Data
 ) -> loop.Objective:
-    """Returns what is minimized of that model."""
+    """Returns the training objective of the model."""
     if model.generator is None:
         return pretraining.objective(data.objective)
     return replaced_tokens_objective.objective(model)
@@ -50,10 +49,10 @@ def memory(
     sizes: tuple[int, int, int],
     how: tuple[Any, ...],
 ) -> memory_use.Memory:
-    """Estimates what a replica needs, as `memory_use.training_memory`.
+    """Estimates the memory of a replica, as `memory_use.training_memory`.
 
-    The sizes are rows, their length and their predictions; `how` is dtype,
-    remat and accumulate.
+    `sizes` are batch size, sequence length and predictions per sequence; `how`
+    is dtype, remat and accumulate.
     """
     generator = families.of(config).generator
     others = generator.config(config) if generator else None
@@ -61,9 +60,9 @@ def memory(
 
 
 def _check_no_generator(source: opened.Checkpoint | None) -> None:
-    """Raises InputError for a generator that was taken out, to start from.
+    """Raises InputError if the initial checkpoint is an extracted generator.
 
-    It predicts masked words: what it starts here would know the difference.
+    A generator predicts masked words, but would initialize a discriminator.
     """
     words = names.HEADS["masked_lm"].variables.keys()
     if source is not None and words <= source.shapes.keys():
@@ -76,7 +75,7 @@ def _check_no_generator(source: opened.Checkpoint | None) -> None:
 
 
 def check(config: modeling.BertConfig) -> None:
-    """Raises InputError if a family can't be pre-trained as the flags say."""
+    """Raises InputError if a family can't be pre-trained with the flags."""
     family = families.of(config)
     if config.pretraining_head is None:
         raise InputError(
@@ -97,7 +96,7 @@ def check(config: modeling.BertConfig) -> None:
         )
 
 
-# Of language models.
+# Context of language models, for the log.
 _PREDICTED_FROM = {
     "next_piece": "before it",
     both_directions.HEAD: "before it, and from those behind it",
@@ -105,7 +104,7 @@ _PREDICTED_FROM = {
 
 
 def report_what_is_learned(model: heads.Model, data: pretraining.Data) -> None:
-    """Says what is not plain from the flags, and what is not trained."""
+    """Logs objectives that flags do not show, and untrained parts."""
     if data.objective in _PREDICTED_FROM:
         logging.info(
             "Each piece is predicted from those %s. Of the encoder, the pooler "

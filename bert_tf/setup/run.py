@@ -1,4 +1,4 @@
-"""What the flags of `flags.run` ask for: devices, folder, weights, checks.
+"""Training setup from `flags.run`: devices, folder, weights, checks.
 
 Called from the `main` of the training scripts only.
 """
@@ -38,14 +38,14 @@ import keras
 import tensorflow as tf
 from absl import flags, logging
 
-# ---- On what ----------------------------------------------------------------
+# ---- Devices ----------------------------------------------------------------
 
 
 def set_up_distribution(*inputs: flags.FlagHolder) -> tf.distribute.Strategy:
-    """Returns the strategy that the flags ask for.
+    """Returns the strategy that the flags request.
 
     Args:
-        inputs: paths of records, if they are not made in --output_dir.
+        inputs: Flags with paths of records, if not created in --output_dir.
     """
     if run_flags.MASTER.value:
         raise InputError(
@@ -59,8 +59,8 @@ def set_up_distribution(*inputs: flags.FlagHolder) -> tf.distribute.Strategy:
     if is_remote():
         _check_remote(run_flags.OUTPUT_DIR, run_flags.INIT_CHECKPOINT, *inputs)
     if run_flags.DETERMINISTIC_OPS.value:
-        # On GPUs deterministic scatters go through the host. Ours write to no
-        # place twice, so they are deterministic as they are.
+        # On GPUs, deterministic scatters are computed on the host. Ours never
+        # write to a position twice, so they are deterministic anyway.
         os.environ.setdefault("TF_DISABLE_SCATTER_OP_DETERMINISM", "1")
         tf.config.experimental.enable_op_determinism()
     strategy = distribution.set_up(
@@ -74,24 +74,24 @@ def set_up_distribution(*inputs: flags.FlagHolder) -> tf.distribute.Strategy:
     )
     output_paths.check_remote(flags.FLAGS, of_runs=True)
     distribution.check_cores(strategy, run_flags.NUM_TPU_CORES.value)
-    # Refused before anything is written.
+    # Checked before anything is written.
     distribution.compiles(strategy, run_flags.USE_XLA.value)
     return strategy
 
 
 def on_tpu() -> bool:
-    """Whether a TPU is asked for."""
+    """Whether a TPU is requested."""
     name = run_flags.DISTRIBUTION_STRATEGY.value
     return run_flags.USE_TPU.value or name == "tpu"
 
 
 def is_remote() -> bool:
-    """Whether other hosts read the records than this one."""
+    """Whether other hosts than this one read the records."""
     return on_tpu() and run_flags.TPU_NAME.value not in (None, "local")
 
 
 def _check_remote(*paths: flags.FlagHolder) -> None:
-    """Raises InputError unless the hosts of a remote TPU can read the paths."""
+    """Raises InputError unless remote TPU hosts can read the paths."""
     for flag in paths:
         given = [flag.value] if isinstance(flag.value, str) else flag.value
         for path in given or ():
@@ -104,11 +104,11 @@ def _check_remote(*paths: flags.FlagHolder) -> None:
                 )
 
 
-# ---- How --------------------------------------------------------------------
+# ---- The plan ---------------------------------------------------------------
 
 
 def recipe() -> recipes.Recipe:
-    """Returns what the flags of the optimizer say, checked."""
+    """Returns the optimizer's flags as a recipe, validated."""
     return recipes.Recipe(
         optimizer=optimization_flags.OPTIMIZER.value,
         lr_schedule=optimization_flags.LR_SCHEDULE.value,
@@ -132,7 +132,7 @@ def recipe() -> recipes.Recipe:
 
 
 def plan_fields() -> dict[str, Any]:
-    """Returns what of a session's plan the flags of all scripts say."""
+    """Returns the fields of a session's plan that all scripts have."""
     return {
         "learning_rate": optimization_flags.LEARNING_RATE.value,
         "seed": run_flags.SEED.value,
@@ -159,7 +159,7 @@ def report_to() -> tuple[str, ...]:
 
 
 def profile_steps() -> tuple[int, int] | None:
-    """The steps after which a trace begins and ends."""
+    """Returns the steps after which a trace begins and ends."""
     text = run_flags.PROFILE_STEPS.value
     if text is None:
         return None
@@ -173,7 +173,7 @@ def profile_steps() -> tuple[int, int] | None:
 
 
 def log_steps() -> int:
-    """Steps between log lines."""
+    """Returns the number of steps between log lines."""
     return run_flags.LOG_STEPS.value or (100 if on_tpu() else 10)
 
 
@@ -181,7 +181,7 @@ def log_steps() -> int:
 
 
 def open_init_checkpoint() -> opened.Checkpoint | None:
-    """Opens what the run starts from, unless it goes on or has nothing."""
+    """Opens the initial checkpoint; None if resuming, or without one."""
     path = run_flags.INIT_CHECKPOINT.value
     if not path or tf1_files.latest(run_flags.OUTPUT_DIR.value):
         return None
@@ -189,9 +189,9 @@ def open_init_checkpoint() -> opened.Checkpoint | None:
 
 
 def find_source() -> model_files.Source | None:
-    """Returns what config and vocabulary must agree with.
+    """Returns the source that config and vocabulary must match.
 
-    That is the run in output_dir if there is one, or what a run starts from.
+    It is the run in output_dir, if any, or else the initial checkpoint.
     """
     folder = run_flags.OUTPUT_DIR.value
     if tf1_files.latest(folder):
@@ -200,14 +200,14 @@ def find_source() -> model_files.Source | None:
 
 
 def find_config(trains: bool) -> modeling.BertConfig:
-    """Returns the config of the model of a run, which trains it or not."""
+    """Returns the config of a run's model; `trains` if it is trained."""
     path = run_flags.BERT_CONFIG_FILE.value
     config = model_files.find_config(path, find_source(), trains)
     memory_use.check_room_for_weights(config)
     return config
 
 
-# What of a checkpoint to start from: all of it, or without some.
+# Selects the weights of an initial checkpoint to restore.
 Select = Callable[[opened.Checkpoint], opened.Checkpoint]
 
 
@@ -216,7 +216,7 @@ def _all(source: opened.Checkpoint) -> opened.Checkpoint:
 
 
 def _as_it_is(_: keras.Model) -> None:
-    """Leaves random weights."""
+    """Keeps random weights."""
 
 
 def restore(
@@ -224,11 +224,11 @@ def restore(
     select: Select = _all,
     begin: Callable[[keras.Model], None] = _as_it_is,
 ) -> None:
-    """Sets the state of a training run, then writes its flags and config.
+    """Restores the state of a training run, then writes its flags and config.
 
-    1. Goes on in output_dir, 2. starts from init_checkpoint, 3. from random
-    weights, some of which `begin` may set. The flags come last: a run that
-    can't start must not replace those of the run that output_dir holds.
+    It resumes from output_dir, or else starts from init_checkpoint, or else
+    from random weights, some of which `begin` may set. Flags are written last:
+    a run that fails to start must not replace those of the run in output_dir.
     """
     folder = run_flags.OUTPUT_DIR.value
     init_checkpoint = run_flags.INIT_CHECKPOINT.value
@@ -253,14 +253,15 @@ def restore(
 
 
 def own_weights(own: str | None) -> str:
-    """Returns which weights to use where nothing is trained.
+    """Returns the weights to use if nothing is trained.
 
     Args:
-        own: Those of the run in output_dir, if there are any.
+        own: Weights of the run in output_dir, if any.
 
     Raises:
-        InputError: There are none; or there are some, and --init_checkpoint
-            names others, whose results would be taken for the run's.
+        InputError: There are none, or --init_checkpoint specifies others than
+            those of output_dir, so results would be attributed to the wrong
+            run.
     """
     folder = run_flags.OUTPUT_DIR.value
     given = run_flags.INIT_CHECKPOINT.value
@@ -275,7 +276,7 @@ def own_weights(own: str | None) -> str:
     if _is_same_path(given, folder):
         return own
     if any(_is_same_path(place, folder) for place in runs.places(given)):
-        return given  # certain weights of the run
+        return given  # a specific checkpoint of the run
     started_from = kept_flags.of_folder(folder).get("init_checkpoint")
     if started_from and _is_same_path(given, started_from):
         return own
@@ -293,15 +294,15 @@ def _is_same_path(left: str, right: str) -> bool:
 
 
 def restore_trained(model: keras.Model, read: Sequence[keras.Variable]) -> int:
-    """Sets the weights of a model that is not trained any more.
+    """Restores the weights of a model that is no longer trained.
 
     Args:
-        model: To set.
-        read: Its variables that are used, which all must be there.
+        model: The model to restore.
+        read: The variables that are used; all of them must be present.
 
     Returns:
-        The step of output_dir's newest checkpoint; 0 where output_dir has
-        none and the weights come from init_checkpoint.
+        The step of output_dir's newest checkpoint; 0 if output_dir has none and
+        the weights come from init_checkpoint.
     """
     newest = tf1_files.latest(run_flags.OUTPUT_DIR.value)
     source = formats.open_checkpoint(own_weights(newest))
@@ -324,14 +325,15 @@ def report_model(
     accumulate: int | None,
     lengths: Mapping[str, int],
 ) -> None:
-    """Says how large the model is that --check_only would train.
+    """Logs the size of the model that --check_only would train.
 
     Args:
-        strategy: the run's.
-        model: the one to train.
-        batch_size: sequences per step, over all replicas.
-        accumulate: micro-batches per step; None if it is to be found.
-        lengths: of sequences, "S", and of their predictions, "P", if any.
+        strategy: The run's strategy.
+        model: The model to train.
+        batch_size: Sequences per step, over all replicas.
+        accumulate: Micro-batches per step; None to determine it.
+        lengths: Length of sequences, "S", and number of predictions, "P", if
+            any.
     """
     rows = batch_size // strategy.num_replicas_in_sync // (accumulate or 1)
     run_report.log_model(strategy, model, rows)
@@ -366,7 +368,7 @@ def report_model(
 
 
 def report_no_problem() -> None:
-    """Ends --check_only."""
+    """Logs the success of --check_only."""
     logging.info(
         "Found nothing that would stop this run. Nothing was written to %s.",
         run_flags.OUTPUT_DIR.value,

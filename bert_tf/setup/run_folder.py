@@ -1,4 +1,4 @@
-"""The folder of a run: made, locked, and not another run's.
+"""The folder of a run: creation, locks, and protection of other runs.
 
 Called from the `main` of the training scripts only.
 """
@@ -17,7 +17,7 @@ from bert_tf.training import distribution, progress
 
 import tensorflow as tf
 
-# The folder's locks: a training may be looked at by one evaluation.
+# The folder's locks: an evaluation may run during a training.
 _TRAINING_LOCK, _EVALUATION_LOCK = "lock", "evaluation.lock"
 
 
@@ -25,19 +25,19 @@ def claim_output_dir(
     strategy: tf.distribute.Strategy,
     identity: tuple[str, ...] | None,
 ) -> None:
-    """Makes output_dir this run's own, unless it is another's.
+    """Claims output_dir for this run, unless it holds another run.
 
-    The chief locks it until the script ends, and removes what a killed run
-    left there half-written.
+    The chief locks it until the script ends, and removes half-written files of
+    a killed run.
 
     Args:
         strategy: Its chief writes.
-        identity: Flags that a run in progress can't change; None where
-            nothing is trained.
+        identity: Flags that a run in progress can't change; None if nothing is
+            trained.
     """
     is_chief = distribution.is_chief(strategy)
     if identity is not None:
-        # The chief asks again below, and tells what is new.
+        # The chief checks again below, and logs the changes then.
         check_same_run(identity, tells=not is_chief)
     if not is_chief:
         return
@@ -48,25 +48,25 @@ def claim_output_dir(
     else:
         hold_output_dir(_EVALUATION_LOCK, "evaluates or predicts")
     if identity is not None:
-        check_same_run(identity)  # which another may just have begun
+        check_same_run(identity)  # Another process may just have started one.
     names = written_files.RUN_FILES if trains else written_files.RESULT_FILES
     files.remove_leftovers(folder, names)
     leftovers = os.path.join(folder, records_folder(trains))
     if tf.io.gfile.exists(leftovers):
         tf.io.gfile.rmtree(leftovers)
     if not tf.io.gfile.exists(flags_file()):
-        # By which the next command knows the folder for a run's.
+        # Marks the folder as a run's for later commands.
         flagfiles.write_flagfile(flags_file())
 
 
 def hold_output_dir(
     name: str = _TRAINING_LOCK, what: str = "trains"
 ) -> run_lock.Lock:
-    """Makes output_dir and locks it until the script ends.
+    """Creates output_dir and locks it until the script ends.
 
     Args:
-        name: Of the lock.
-        what: This process does there.
+        name: Name of the lock.
+        what: What this process does there.
     """
     folder = run_flags.OUTPUT_DIR.value
     before = None
@@ -81,12 +81,12 @@ def hold_output_dir(
     command_line.at_end(lambda: _remove_if_useless(folder, before))
     lock = run_lock.hold(folder, name, what)
     command_line.at_end(lock.release)
-    # Training has handlers of its own while it makes steps.
+    # Training has its own signal handlers during steps.
     command_line.unwind_at_signals()
     return lock
 
 
-# What a run has written when it has not made a step yet.
+# Files that a run writes before its first step.
 _BEFORE_STEPS = (
     kept_flags.FILE,
     "*.tf_record",
@@ -97,11 +97,11 @@ _BEFORE_STEPS = (
 
 
 def _remove_if_useless(folder: str, before: set[str] | None) -> None:
-    """Removes what a run left that failed before it had made anything.
+    """Removes the files of a run that failed before its first step.
 
     Args:
-        folder: Of the run.
-        before: What was there before; None if there was no folder.
+        folder: Folder of the run.
+        before: Earlier contents of the folder; None if it did not exist.
     """
     new = set(tf.io.gfile.listdir(folder)) - (before or set())
     for name in new:
@@ -130,7 +130,7 @@ def check_holds_runs() -> None:
 
 
 def check_output_dir(identity: tuple[str, ...] | None) -> None:
-    """Raises what `claim_output_dir` would, and changes nothing."""
+    """Raises the errors of `claim_output_dir`, and changes nothing."""
     trains = identity is not None
     if identity is not None:
         check_same_run(identity)
@@ -141,14 +141,14 @@ def check_output_dir(identity: tuple[str, ...] | None) -> None:
 
 
 def records_folder(trains: bool) -> str:
-    """The name, in output_dir, of a folder for records that are not kept."""
+    """Returns the name of the folder for temporary records in output_dir."""
     return "records.tmp" if trains else "evaluation.tmp"
 
 
 def check_same_run(identity: tuple[str, ...], tells: bool = True) -> None:
     """Raises InputError if output_dir holds another run, or a damaged one.
 
-    It `tells` of other flags that may change.
+    If `tells`, logs changes of flags that are allowed to change.
     """
     folder = run_flags.OUTPUT_DIR.value
     if tf1_files.latest(folder):
@@ -160,14 +160,14 @@ def check_same_run(identity: tuple[str, ...], tells: bool = True) -> None:
 
 
 def check_same_evaluation(names: Collection[str], way_out: str = "") -> None:
-    """Raises InputError if a run goes on to choose its best on other data.
+    """Raises InputError if a resumed run would select its best on other data.
 
     Args:
-        names: Of flags that say on what.
-        way_out: What else the user may do, " or ..." for the error.
+        names: Flags that specify the evaluation data.
+        way_out: An alternative for the error message, " or ...".
     """
     folder = run_flags.OUTPUT_DIR.value
-    # The best of a run without checkpoints is of no run that goes on.
+    # Without checkpoints there is no run to resume, so best/ is not checked.
     if not (tf1_files.latest(folder) and best.checkpoint(folder)):
         return
     before = best.chosen_on(folder)
@@ -182,9 +182,9 @@ def check_same_evaluation(names: Collection[str], way_out: str = "") -> None:
 
 
 def _check_start_is_kept(folder: str) -> None:
-    """Raises InputError if a run that begins would remove what it starts from.
+    """Raises InputError if a new run would delete its initial weights.
 
-    That is the best of a run whose own checkpoints are gone.
+    They may be the best weights of a run whose checkpoints are gone.
     """
     given = run_flags.INIT_CHECKPOINT.value
     kept = os.path.join(os.path.realpath(folder), best.FOLDER, "")
@@ -197,5 +197,5 @@ def _check_start_is_kept(folder: str) -> None:
 
 
 def flags_file() -> str:
-    """The file that keeps the flags of output_dir's run."""
+    """Returns the path of the file with the flags of output_dir's run."""
     return os.path.join(run_flags.OUTPUT_DIR.value, kept_flags.FILE)

@@ -1,4 +1,4 @@
-"""Runs the hyperparameter search that the flags of `flags.search` describe.
+"""Runs the hyperparameter search of the flags in `flags.search`.
 
 Called from the `main` of run_classifier.py only.
 """
@@ -20,20 +20,20 @@ from bert_tf.tasks import search, trials
 import tensorflow as tf
 from absl import flags, logging
 
-# Flags that do not belong to the trials.
+# Flags that are not passed to the trials.
 _OWN = ("search", "search_space", "search_pruner")
 # Flags that may change when a search is resumed.
 _MAY_CHANGE = {
     *trials.INDIFFERENT,
     *("search", "search_pruner", "output_dir", "overwrite", "check_only"),
 }
-# Flags that can be searched: those of these sections, and more.
+# Groups of flags that can be searched, in addition to single flags.
 _SECTIONS = ("Training", "Optimizer", "Distillation")
 _MORE = ("max_seq_length",)
 
 
 def is_requested() -> bool:
-    """Whether to search; a check of the run is made without a search."""
+    """Whether to search; --check_only runs without a search."""
     if not search_flags.SEARCH.value:
         return False
     _check_flags()
@@ -66,7 +66,7 @@ def _check_flags() -> None:
 
 
 def find_space(text: str) -> dict[str, list[str]]:
-    """Returns flag -> values, as text; the values are checked as the flags are.
+    """Parses the search space: flag -> values, validated as text.
 
     Args:
         text: As in --search_space.
@@ -91,7 +91,7 @@ def find_space(text: str) -> dict[str, list[str]]:
 
 
 def _parse(name: str, value: str) -> Any:
-    """Returns the value of a flag that can be searched."""
+    """Parses a value of a searchable flag."""
     if name not in flags.FLAGS or not _is_searchable(flags.FLAGS[name]):
         raise InputError(
             "--search_space must be values of flags of training or of the "
@@ -124,9 +124,9 @@ def run(script: str, metric: str) -> None:
 
     Args:
         script: Path of the script that runs a trial.
-        metric: The dev result that chooses the best.
+        metric: The dev result that selects the best trial.
     """
-    # The processes of the trials need the devices.
+    # Leaves the devices to the processes of the trials.
     tf.config.set_visible_devices([], "GPU")
     space = find_space(search_flags.SEARCH_SPACE.value)
     _log_replaced(space)
@@ -159,7 +159,7 @@ def run(script: str, metric: str) -> None:
 
 
 def _log_replaced(space: Mapping[str, Sequence[str]]) -> None:
-    """Logs the flags whose values the space replaces."""
+    """Logs the flags whose values the search space replaces."""
     given = [f"--{x}" for x in space if unused.given(flags.FLAGS[x])]
     if given:
         logging.info(

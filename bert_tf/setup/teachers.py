@@ -1,4 +1,4 @@
-"""A teacher that the flags of `flags.distillation` name: found and checked.
+"""Finds and checks the teacher that the flags of `flags.distillation` name.
 
 Called from the `main` of the training scripts only.
 """
@@ -17,21 +17,23 @@ from bert_tf.flags import run as run_flags
 
 from absl import flags, logging
 
-# Of MiniLMv2, whose students and teachers are 384, 768 or 1,024 wide.
+# From MiniLMv2, with students and teachers of width 384, 768 or 1,024.
 _MOST_RELATION_HEADS = 48
 
 
 @dataclasses.dataclass(frozen=True)
 class Student:
-    """What a teacher has to fit.
+    """The properties of a student that a teacher must match.
 
     Attributes:
-        head: Of the teacher whose logits are compared: a key of names.HEADS.
-        vocab: None where it is not known.
-        do_lower_case: Whether it reads lower-cased text; None: not said.
-        length: The most pieces of a row.
-        labels: Of its classes, if it has any.
-        is_multi_label: Whether a text may have several of them.
+        head: Head whose logits are compared with the teacher's: a key of
+            names.HEADS.
+        config: The student's config.
+        vocab: Vocabulary files, or None if unknown.
+        do_lower_case: Whether it lower-cases text; None if unknown.
+        length: Max number of tokens per sequence.
+        labels: Labels of its classes, if any.
+        is_multi_label: Whether a text may have several labels.
     """
 
     head: str
@@ -45,13 +47,18 @@ class Student:
 
 @dataclasses.dataclass(frozen=True)
 class Teacher:
-    """A teacher that fits, to be made.
+    """A teacher that fits the student, not built yet.
 
     Attributes:
-        head: That it is to have: a key of names.HEADS.
-        order: Which of its outputs is the student's first label, second ...;
-            None where they are in the same order.
+        source: The teacher's checkpoint.
+        config: The teacher's config.
+        head: The head to build: a key of names.HEADS.
+        order: Indices of the teacher's outputs in the order of the student's
+            labels; None if the order is the same.
         kind: One of options.DISTILLATIONS.
+        temperature: Divisor of both models' logits.
+        hard_label_weight: Weight of the task's own loss.
+        relation_heads: Number of relation heads of MiniLMv2.
     """
 
     source: opened.Checkpoint
@@ -74,7 +81,7 @@ def find(
     labels: tuple[str, ...] | None = None,
     is_multi_label: bool = False,
 ) -> Teacher | None:
-    """As `find_for`, for a student of these files; see Student."""
+    """Calls `find_for` with a student of these files; see Student."""
     has_casing = "do_lower_case" in files.vocabulary.settings
     return find_for(
         Student(
@@ -90,9 +97,9 @@ def find(
 
 
 def find_for(student: Student) -> Teacher | None:
-    """Returns the teacher that the flags name, if they do.
+    """Returns the teacher that the flags specify, or None.
 
-    It raises InputError unless the student can learn from it.
+    Raises InputError unless the student can learn from it.
     """
     path = distillation_flags.TEACHER.value
     if not path:
@@ -105,7 +112,7 @@ def find_for(student: Student) -> Teacher | None:
             f"--distillation={kind} is for run_pretraining.py: it learns "
             "words. Here use --distillation=logits."
         )
-    # Of a run its best or newest weights.
+    # For a run, its best or newest weights.
     own = trained_models.own_checkpoint(path, True)
     source = formats.open_checkpoint(own or path)
     config = _config(source)
@@ -136,7 +143,7 @@ def _hard_label_weight() -> float:
 
 
 def _check_elsewhere(path: str) -> None:
-    """Raises InputError if the teacher is what the run itself writes."""
+    """Raises InputError if the run would overwrite the teacher."""
     folder = run_flags.OUTPUT_DIR.value
     own, place = (os.path.join(os.path.realpath(x), "") for x in (folder, path))
     if "://" not in path and place.startswith(own):
@@ -194,7 +201,7 @@ def _check_texts(source: opened.Checkpoint, student: Student) -> None:
 
 
 def _check_no_head(kind: str) -> None:
-    """Raises InputError where a head is asked for that nothing trains."""
+    """Raises InputError for flags that need a head, which is not trained."""
     asked = [
         name
         for name in ("do_eval", "do_predict", "do_export", "eval_steps")
@@ -217,7 +224,7 @@ def _check_no_head(kind: str) -> None:
 
 
 def _check_head(source: opened.Checkpoint, student: Student) -> None:
-    """Raises InputError unless the teacher has the head to learn from."""
+    """Raises InputError unless the teacher has the required head."""
     head = names.HEADS[student.head]
     missing = sorted(head.variables.keys() - source.shapes.keys())
     problem = ""
@@ -251,11 +258,11 @@ def _check_head(source: opened.Checkpoint, student: Student) -> None:
 def _order(
     source: opened.Checkpoint, student: Student
 ) -> tuple[int, ...] | None:
-    """Returns where the student's labels are among the teacher's, by name."""
+    """Returns the indices of the student's labels in the teacher's."""
     head = names.HEADS[student.head]
     if not head.has_labels:
         return None
-    ours = student.labels or ("",)  # a score
+    ours = student.labels or ("",)  # a regression has one output
     theirs = source.labels
     number = source.shapes[head.bias][0]
     if theirs is None and number == len(ours):
@@ -288,7 +295,7 @@ def _listed(labels: Sequence[str]) -> str:
 def _check_layers(
     kind: str, ours: modeling.BertConfig, theirs: modeling.BertConfig
 ) -> None:
-    """Raises InputError where a way to distil does not fit two models."""
+    """Raises InputError if a distillation of layers does not fit."""
     if (
         kind == options.DISTILLATION_OF_WORDS
         and ours.hidden_size != theirs.hidden_size
@@ -331,7 +338,7 @@ def _check_layers(
 def _relation_heads(
     kind: str, ours: modeling.BertConfig, theirs: modeling.BertConfig
 ) -> int:
-    """Returns how many relation heads there are, which divide both widths."""
+    """Returns the number of relation heads, a divisor of both widths."""
     shared = math.gcd(ours.hidden_size, theirs.hidden_size)
     most = max(n for n in range(1, _MOST_RELATION_HEADS + 1) if shared % n == 0)
     given = distillation_flags.RELATION_HEADS.value

@@ -1,4 +1,4 @@
-"""The training that a run follows: its weights, and what its flags said.
+"""The earlier training that a run builds on: its weights and flags.
 
 Called from the `main` of the fine-tuning scripts only.
 """
@@ -18,11 +18,11 @@ from bert_tf.training import fine_tuning
 
 from absl import flags, logging
 
-# ---- Its weights -------------------------------------------------------------
+# ---- Weights -----------------------------------------------------------------
 
 
 def own_weights() -> str | None:
-    """Returns the weights that the run in output_dir ended with, if any."""
+    """Returns the final weights of the run in output_dir, if any."""
     return trained_models.own_checkpoint(
         run_flags.OUTPUT_DIR.value,
         fine_tuning_flags.USE_CHECKPOINT.value == "best",
@@ -33,7 +33,7 @@ def find(head: str) -> opened.Checkpoint:
     """Opens the fine-tuned weights to evaluate, predict and export with.
 
     Args:
-        head: What they must have: a key of names.HEADS.
+        head: The head they must have: a key of names.HEADS.
     """
     own = own_weights()
     if not own or not fine_tuning_flags.DO_TRAIN.value:
@@ -42,7 +42,7 @@ def find(head: str) -> opened.Checkpoint:
 
 
 def restore(run: fine_tuning.Run, head: str) -> int:
-    """Sets the model to fine-tuned weights, and returns their step."""
+    """Restores fine-tuned weights into the model, and returns their step."""
     source = find(head)
     with run.strategy.scope():
         return trained_models.restore(run.model, source, head)
@@ -57,41 +57,41 @@ def labels() -> tuple[str, ...] | None:
     return source.labels if source else None
 
 
-# ---- Its flags ---------------------------------------------------------------
+# ---- Flags -------------------------------------------------------------------
 
 
 def folder() -> str:
-    """Returns the folder of the run that trained the weights that are used.
+    """Returns the folder of the run that trained the weights in use.
 
-    It is "" while the run itself trains, and of weights that are of no run.
+    It is "" while the run itself trains, and for weights without a run.
     """
     path = _weights()
     return runs.folder_of(path) if runs.flags_of(path) else ""
 
 
 def said() -> dict[str, str]:
-    """Returns the flags, as text, of `folder`; none if it is none."""
+    """Returns the flags of the run in `folder`, as text; {} without a run."""
     return runs.flags_of(_weights())
 
 
 def _weights() -> str:
-    """Returns the weights that are used; "" while the run itself trains."""
+    """Returns the weights in use; "" while the run itself trains."""
     if fine_tuning_flags.DO_TRAIN.value:
         return ""
     return run_setup.own_weights(own_weights())
 
 
 def take_flags(names: Collection[str]) -> None:
-    """Gives flags that are left out the values that the training had.
+    """Sets omitted flags to the values from training.
 
-    So its weights read texts as they learned to. It changes nothing while the
-    run itself trains.
+    This ensures that texts are read as in training. It changes nothing while
+    the run itself trains.
 
     Args:
-        names: Of flags that say how texts are read, or what answers are.
+        names: Flags that determine how texts are read, or what outputs mean.
 
     Raises:
-        InputError: A flag is given that goes with others than there are now.
+        InputError: A specified flag does not apply with the new values.
     """
     before = said()
     for name in sorted(before.keys() & set(names)):
@@ -112,11 +112,10 @@ def take_flags(names: Collection[str]) -> None:
     unused.check(flags.FLAGS)
 
 
-# ---- Other flags than it had -------------------------------------------------
+# ---- Changed flags -----------------------------------------------------------
 
-# What of a run's identity does not change how a text is read: which data it
-# has and how its files look, how it trains, and labels, which are checked by
-# themselves.
+# Flags of a run's identity that do not affect how a text is read: the data and
+# its file format, training, and labels, which are checked separately.
 _NOT_OF_READING = frozenset(
     {
         "task_name",
@@ -145,21 +144,21 @@ _NOT_OF_READING = frozenset(
 )
 
 
-# That there is one changes the reading, and which one it is does not.
+# Only the presence of these flags affects reading, not their values.
 _WHETHER = frozenset({"text_b_column"})
 
 
 def check(
     head: str, identity: tuple[str, ...], of_hold_out: tuple[str, ...] = ()
 ) -> opened.Checkpoint:
-    """Looks at the weights and flags of a training that this run follows.
+    """Checks the weights and flags of the earlier training.
 
     Args:
-        head: What the weights must have: a key of names.HEADS.
-        identity: Flags that a run in progress can't change. Of those that say
-            how texts are read a change is logged.
-        of_hold_out: Flags that must not change, as they say which rows were
-            not trained on.
+        head: The head that the weights must have: a key of names.HEADS.
+        identity: Flags that a run in progress can't change. Changes of those
+            that affect how texts are read are logged.
+        of_hold_out: Flags that must not change, because they determine which
+            rows were held out from training.
 
     Returns:
         The weights.
@@ -189,10 +188,10 @@ def check(
 
 
 def warn_of_hold_out(of_hold_out: tuple[str, ...]) -> None:
-    """Warns if a run trained on rows that are held out of what starts from it.
+    """Warns if the initial weights were trained on rows held out here.
 
     Args:
-        of_hold_out: As of `check`.
+        of_hold_out: As for `check`.
     """
     start = run_flags.INIT_CHECKPOINT.value
     if not start or not fine_tuning_flags.DO_TRAIN.value or own_weights():
@@ -213,13 +212,13 @@ def warn_of_hold_out(of_hold_out: tuple[str, ...]) -> None:
 def _other_rows(
     changed: Mapping[str, str], of_hold_out: tuple[str, ...], is_own: bool
 ) -> str:
-    """Says why rows that are held out are not those held out before, or "".
+    """Explains why the held-out rows differ from earlier ones, or returns "".
 
     Args:
-        changed: What `flagfiles.changes` says of the flags before.
-        of_hold_out: Flags that say which rows are held out.
-        is_own: Whether the run before is that of output_dir, whose flags must
-            be the same. Of another run that had other data nothing is known.
+        changed: Result of `flagfiles.changes` for the earlier flags.
+        of_hold_out: Flags that determine which rows are held out.
+        is_own: Whether the earlier run is that of output_dir, whose flags must
+            be the same. Nothing is known about a different run with other data.
     """
     if not is_own and "train_file" in changed:
         return ""

@@ -1,1 +1,1 @@
-"""Files and their systems: finding, checking, locking."""
+"""Files and file systems: finding, checking, locking."""

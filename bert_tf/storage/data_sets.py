@@ -1,4 +1,4 @@
-"""Data sets of TensorFlow Datasets, prepared where they are not yet."""
+"""Prepares data sets of TensorFlow Datasets if needed."""
 
 import contextlib
 import io
@@ -8,13 +8,13 @@ from typing import Any
 
 from absl import logging
 
-# Of each file. TensorFlow Datasets has ten, in three minutes.
+# Per file. TensorFlow Datasets retries ten times, for three minutes.
 _RETRIES = 2
 
 
 def prepare(builder: Any, way_out: str) -> None:
-    """Downloads a `tfds` data set if need be; an OSError tells the way out."""
-    # Slow to import, and needed by who has a builder alone.
+    """Downloads a `tfds` data set if needed; errors include `way_out`."""
+    # Slow to import, and only needed by callers that have a builder.
     import tensorflow_datasets as tfds
     from tensorflow_datasets.core.download import downloader
 
@@ -42,8 +42,8 @@ def prepare(builder: Any, way_out: str) -> None:
 
 @contextlib.contextmanager
 def quietly() -> Iterator[None]:
-    """Keeps back what TensorFlow Datasets logs and prints."""
-    # For good: other downloads fail when the first has.
+    """Suppresses the logs and prints of TensorFlow Datasets."""
+    # Permanently, because other downloads fail after the first failure.
     python_logging.getLogger("urllib3").setLevel(python_logging.ERROR)
     before = logging.get_verbosity()
     logging.set_verbosity(logging.ERROR)
@@ -55,6 +55,6 @@ def quietly() -> Iterator[None]:
 
 
 def _reason(error: OSError) -> str:
-    """Returns the cause without who was called on the way, and how often."""
+    """Returns the cause without the list of callers and retries."""
     inner = error.args[0] if error.args else error
     return " ".join(str(getattr(inner, "reason", error)).split())[:300]

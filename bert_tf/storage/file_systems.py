@@ -1,7 +1,7 @@
-"""The operations of file systems, and locks of files.
+"""Operations on file systems, and locks of files.
 
 A lock (flock) ends with the last process that has the file open, however that
-process ends. Buckets have none.
+process ends. Buckets have no locks.
 """
 
 import contextlib
@@ -15,25 +15,25 @@ _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
 
 
 class NoLocksError(OSError):
-    """The file system has no locks."""
+    """The file system does not support locks."""
 
 
 def is_remote(path: str) -> bool:
-    """Whether a path is an address, such as gs://bucket/folder."""
+    """Returns whether a path is an address, such as gs://bucket/folder."""
     return "://" in path
 
 
 def of(path: str) -> backend.Backend:
-    """Returns what opens, lists, renames and removes files at a path.
+    """Returns the backend for opening, listing, renaming and removing files.
 
-    At addresses that is TensorFlow, imported then: it knows hdfs:// as well.
+    Addresses use TensorFlow's, which imports it: it supports hdfs:// as well.
     """
     return backend.tf_backend if is_remote(path) else backend.os_backend
 
 
 def with_text(error: OSError, text: str) -> OSError:
-    """Returns an error of the same kind that says something else."""
-    # OSError itself chooses the kind by the number.
+    """Returns an error of the same class with another message."""
+    # OSError itself chooses the class by the errno.
     said = type(OSError(error.errno, text))(text)
     said.errno = error.errno
     return said
@@ -43,11 +43,11 @@ def with_text(error: OSError, text: str) -> OSError:
 
 
 def lock(path: str) -> int | None:
-    """Locks a local file, made if need be; None where another has the lock.
+    """Locks a local file, creating it if needed; None if it is already locked.
 
-    Returns a descriptor for `unlock`, of the file that stands under this name.
-    It raises NoLocksError where the file system has no locks, and OSError if
-    the file can't be opened for writing.
+    Returns a descriptor for `unlock`, of the file that has this name now.
+    Raises NoLocksError if the file system does not support locks, and OSError
+    if the file can't be opened for writing.
     """
     while True:
         descriptor, is_new = _open(path)
@@ -63,14 +63,14 @@ def lock(path: str) -> int | None:
                     os.remove(path)
                 raise NoLocksError(error.errno, error.strerror, path) from error
             raise
-        # Who had the lock may have renamed or removed the file in between.
+        # The previous holder may have renamed or removed the file in between.
         if is_at(descriptor, path):
             return descriptor
         os.close(descriptor)
 
 
 def is_locked(path: str) -> bool:
-    """Whether a process has the lock of a local file now, if that is known."""
+    """Returns whether a process holds the lock of a local file, if known."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -87,7 +87,7 @@ def is_locked(path: str) -> bool:
 
 
 def _open(path: str) -> tuple[int, bool]:
-    """Returns a descriptor of a file, and whether it was made for that."""
+    """Returns a descriptor of a file, and whether this call created it."""
     flags = os.O_RDWR | os.O_CLOEXEC
     while True:
         with contextlib.suppress(FileNotFoundError):
@@ -97,7 +97,7 @@ def _open(path: str) -> tuple[int, bool]:
 
 
 def is_at(descriptor: int, path: str) -> bool:
-    """Whether an open file is the one that stands under a name."""
+    """Returns whether an open file is the one that a path names."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:
@@ -105,25 +105,25 @@ def is_at(descriptor: int, path: str) -> bool:
 
 
 def unlock(descriptor: int) -> None:
-    """Gives the lock back, also where a child has the file open still."""
+    """Releases the lock, even if a child process still has the file open."""
     fcntl.flock(descriptor, fcntl.LOCK_UN)
     os.close(descriptor)
 
 
 def locked_by(path: str) -> int | None:
-    """Returns the number of the process that locked a file, if it is known."""
+    """Returns the id of the process that locked a file, if known."""
     try:
         inode = os.stat(path).st_ino
         with open("/proc/locks", encoding="ascii") as file:
             rows = [line.split() for line in file]
     except OSError:
         return None
-    # 1: FLOCK ADVISORY WRITE 1234 fe:00:5678 0 EOF. Devices are left out: file
-    # systems of several disks name another here than `stat` does.
+    # 1: FLOCK ADVISORY WRITE 1234 fe:00:5678 0 EOF. Devices are not compared:
+    # file systems on several disks report another one here than `stat` does.
     found = {
         int(row[4])
         for row in rows
         if row[1] == "FLOCK" and row[5].rpartition(":")[2] == str(inode)
     }
-    # Of a process in another container the number is 0.
+    # The id is 0 for a process in another container.
     return found.pop() if len(found) == 1 and min(found) > 0 else None

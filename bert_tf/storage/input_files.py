@@ -1,6 +1,6 @@
-"""Says what is wrong with a file before its content counts.
+"""Explains what is wrong with a file before its content is parsed.
 
-It may be a pointer of git-lfs, a web page, compressed, or not be there.
+It may be a git-lfs pointer, a web page, compressed, or missing.
 """
 
 import os
@@ -17,7 +17,7 @@ _COMPRESSED = {
     b"\x28\xb5\x2f\xfd": "zstd",
     b"PK\x03\x04": "zip",
 }
-# Of .xls; names of the first file in .xlsx and .ods, which are zip files.
+# Magic of .xls; first names in .xlsx and .ods, which are zip files.
 _WORKBOOK = b"\xd0\xcf\x11\xe0"
 _FIRST_IN_WORKBOOK = (
     b"[Content_Types].xml",
@@ -35,9 +35,9 @@ _WIDE = {
 
 
 def check(path: str | os.PathLike[str], flag: str = "") -> None:
-    """Raises unless there is a file at a path; the error names the flag.
+    """Raises unless there is a file at a path; errors name the `flag`.
 
-    FileNotFoundError is raised for a broken link too, InputError for a folder.
+    FileNotFoundError is raised for a broken link, too, InputError for a folder.
     """
     path = os.fspath(path)
     system = file_systems.of(path)
@@ -53,7 +53,7 @@ def check(path: str | os.PathLike[str], flag: str = "") -> None:
 
 
 def check_can_be_read_again(path: str | os.PathLike[str]) -> None:
-    """Raises InputError for a pipe, which gives what it holds but once."""
+    """Raises InputError for a pipe, whose content can only be read once."""
     path = os.fspath(path)
     if file_systems.is_remote(path) or not os.path.exists(path):
         return
@@ -66,9 +66,9 @@ def check_can_be_read_again(path: str | os.PathLike[str]) -> None:
 
 
 def explain_text(start: bytes) -> str:
-    """Says what a file is that is no text, such as "it is empty".
+    """Explains why a file is not text, for example "it is empty".
 
-    It needs the first 64 bytes, and returns "" where they say nothing.
+    `start` is its first 64 bytes. Returns "" if they explain nothing.
     """
     if start.startswith(_WORKBOOK) or (
         start.startswith(b"PK\x03\x04")
@@ -85,7 +85,7 @@ def explain_text(start: bytes) -> str:
 
 
 def explain(start: bytes) -> str:
-    """Says the same of a file of any format."""
+    """Like `explain_text`, for files of any format."""
     if not start.strip():
         return "it is empty"
     if start.startswith(_LFS):

@@ -1,4 +1,4 @@
-"""What the flags of a run were: its flags.txt, read without knowing flags."""
+"""Reads flags.txt, the saved flags of a run, without knowing the flags."""
 
 import os
 
@@ -6,12 +6,12 @@ from bert_tf.errors import InputError
 
 from etils import epath
 
-# Of a run, in its folder.
+# In the folder of a run.
 FILE = "flags.txt"
 
 
 def read(path: str) -> dict[str, str]:
-    """Returns the flags that a run wrote, as text by name."""
+    """Returns the saved flags of a run, as text by name."""
     try:
         lines = epath.Path(path).read_bytes().decode().split("\n")
     except UnicodeDecodeError as error:
@@ -29,6 +29,6 @@ def read(path: str) -> dict[str, str]:
 
 
 def of_folder(folder: str) -> dict[str, str]:
-    """Returns the flags of the run in a folder; none if it keeps none."""
+    """Returns the flags of the run in a folder, empty if none are saved."""
     path = os.path.join(folder, FILE)
     return read(path) if epath.Path(path).exists() else {}

@@ -1,4 +1,4 @@
-"""The file of a lock: whom it names, and how long it has named it."""
+"""The content of a lock file: its holder and the time of the lock."""
 
 import contextlib
 import dataclasses
@@ -13,22 +13,22 @@ from bert_tf.storage import file_systems
 
 from absl import logging
 
-# Of one size, always: who reads what is being written sees a whole name.
+# Constant, so that readers see a whole name during a write.
 _SIZE = 1024
 
 
 @dataclasses.dataclass(frozen=True)
 class Holder:
-    """A process that holds a lock. What the system does not tell is "" or None.
+    """A process that holds a lock. Unknown values are "" or None.
 
     Attributes:
-        process: Its number. Numbers of processes come again.
-        started: When, in clock ticks after the machine's start.
-        boot: Which start of the machine that was.
-        numbers: Whose numbers these are, as containers have their own.
-        what: What it does, such as "trains".
-        since: When it took the lock: ISO 8601, with the zone.
-        token: Of this lock and no other.
+        process: Its process id. Ids are reused.
+        started: Its start time, in clock ticks after boot.
+        boot: The id of that boot.
+        numbers: The namespace of process ids: containers have their own.
+        what: The action of the process, such as "trains".
+        since: The time when it took the lock: ISO 8601, with the time zone.
+        token: Unique for this lock.
     """
 
     host: str
@@ -57,18 +57,18 @@ class Holder:
         )
 
     def encode(self, renewals: int) -> bytes:
-        """Returns the bytes of the file; each renewal changes them."""
+        """Returns the content of the file; each renewal changes it."""
         values = dataclasses.asdict(self) | {"renewals": renewals}
         return json.dumps(values).encode().ljust(_SIZE - 1) + b"\n"
 
     @classmethod
     def decode(cls, data: bytes | None) -> Self | None:
-        """Returns whom a file names; None where it names nobody."""
+        """Returns the holder that a file names, None if it names none."""
         try:
             values = json.loads(data or b"")
             names = [field.name for field in dataclasses.fields(cls)]
             holder = cls(**{name: values[name] for name in names})
-            # Raises if it is none.
+            # Raises if it is not a time.
             datetime.datetime.fromisoformat(holder.since)
         except (ValueError, KeyError, TypeError):
             return None
@@ -77,19 +77,19 @@ class Holder:
 
     @property
     def is_of_this_machine(self) -> bool:
-        """Whether it began on this machine since its start."""
+        """Whether the process began on this machine since its last boot."""
         if self.boot and _boot():
             return self.boot == _boot()
         return self.host == socket.gethostname()
 
     @property
     def runs(self) -> bool | None:
-        """Whether it runs; None where that is not to be known from here."""
+        """Whether the process runs; None if this can't be known from here."""
         if not self.is_of_this_machine or self.numbers != _numbers():
             return None
         stat = _stat(self.process)
         if stat:
-            # One that nobody has asked for its end is listed still.
+            # A zombie, whose parent has not waited for it, is still listed.
             is_same = self.started in (None, int(stat[19]))
             return is_same and stat[0] not in ("Z", "X")
         try:
@@ -102,12 +102,12 @@ class Holder:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name of the process in messages."""
         return f"process {self.process} on host {self.host}"
 
     @property
     def time(self) -> str:
-        """Since when it holds the lock, in the zone of who asks."""
+        """The start of the lock, in the local time zone."""
         since = datetime.datetime.fromisoformat(self.since).astimezone()
         return since.strftime("%Y-%m-%d %H:%M:%S")
 
@@ -128,10 +128,10 @@ def _numbers() -> str:
 
 
 def _stat(process: int) -> list[str] | None:
-    """Returns what /proc says of a process, from its state on."""
+    """Returns the fields of /proc/PID/stat, starting at the state."""
     try:
         with open(f"/proc/{process}/stat", encoding="utf-8") as file:
-            # Its name stands in brackets, and may hold brackets and blanks.
+            # Its name is in brackets, and may contain brackets and spaces.
             return file.read().rpartition(")")[2].split()
     except (OSError, ValueError):
         return None
@@ -142,11 +142,11 @@ def _started(process: int) -> int | None:
     return int(stat[19]) if stat else None
 
 
-# ---- Its file ---------------------------------------------------------------
+# ---- The file ---------------------------------------------------------------
 
 
 def read(path: str) -> bytes | None:
-    """Returns what the file holds, opened anew for network file systems."""
+    """Reads the file, opening it each time for network file systems."""
     try:
         with file_systems.of(path).open(path, "rb") as file:
             return file.read()
@@ -155,7 +155,7 @@ def read(path: str) -> bytes | None:
 
 
 def holder(path: str) -> Holder | None:
-    """Returns whom the file names; None where it names nobody."""
+    """Returns the holder that the file names, None if it names none."""
     return Holder.decode(read(path))
 
 
@@ -165,7 +165,7 @@ def write(path: str, data: bytes) -> None:
         with file_systems.of(path).open(path, "wb") as file:
             file.write(data)
         return
-    # In place: it is this very file that is locked.
+    # In place, because this very file is locked.
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         os.write(descriptor, data)
@@ -175,16 +175,16 @@ def write(path: str, data: bytes) -> None:
 
 
 def remove(path: str) -> None:
-    """Removes the file, if there is one."""
+    """Removes the file, if it exists."""
     with contextlib.suppress(FileNotFoundError):
         file_systems.of(path).remove(path)
 
 
 def stamp(path: str) -> tuple[bytes | None, float]:
-    """Returns what a renewal changes."""
+    """Returns the values that a renewal changes."""
     data = read(path)
     try:
-        # In a bucket the bytes change.
+        # In a bucket, renewals change the bytes.
         time = 0.0 if file_systems.is_remote(path) else os.stat(path).st_mtime
     except FileNotFoundError:
         return None, 0.0
@@ -192,13 +192,13 @@ def stamp(path: str) -> tuple[bytes | None, float]:
 
 
 def age(path: str) -> float:
-    """Seconds since a renewal, by the file system's clock; 0 if unknown."""
+    """Returns seconds since a renewal, by the file system; 0 if unknown."""
     probe = f"{path}.probe"
     try:
         write(probe, b"now")
         renewed = _modified(path)
         return _modified(probe) - renewed if renewed else 0.0
-    # TensorFlow's errors of buckets are none of Python's.
+    # TensorFlow's errors for buckets are not OSErrors.
     except Exception as error:
         logging.info("The age of %s is not known: %s", path, error)
         return 0.0

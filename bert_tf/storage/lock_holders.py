@@ -1,4 +1,4 @@
-"""Who else holds a lock: waiting for them, outliving them, telling of them."""
+"""Handles other holders of a lock: wait for them, outlast them, name them."""
 
 import os
 import time
@@ -10,17 +10,17 @@ from bert_tf.storage.lock_file import Holder
 
 from absl import logging
 
-# A process that has locked the file writes its name at once.
+# A process that has locked the file writes its name within this time.
 _WRITING = 1.0
 _BETWEEN_LOOKS = 0.1
 
 
 class HeldError(InputError):
-    """Another process works in the folder."""
+    """Another process uses the folder."""
 
 
 class Times(NamedTuple):
-    """Seconds, as `hold` takes them."""
+    """Durations in seconds, for `hold`."""
 
     renew: float
     lease: float
@@ -28,9 +28,9 @@ class Times(NamedTuple):
 
 
 def lock(path: str, of: str) -> int:
-    """Locks the file, after a killed holder's children at the latest.
+    """Locks the file. Waits for the children of a killed holder if needed.
 
-    It raises HeldError if a process that runs has locked it.
+    Raises HeldError if a running process has locked it.
     """
     seen, since, is_told = None, time.monotonic(), False
     while True:
@@ -56,7 +56,7 @@ def lock(path: str, of: str) -> int:
 
 
 def outlive(path: str, of: str, holder: Holder, times: Times) -> None:
-    """Waits for the end of a lease elsewhere; HeldError if it is renewed."""
+    """Waits until another machine's lease ends; HeldError if it is renewed."""
     if lock_file.age(path) < times.lease:
         logging.info(
             "%s, which holds %s since %s, may have ended: waiting for at most "
@@ -85,8 +85,8 @@ def outlive(path: str, of: str, holder: Holder, times: Times) -> None:
 
 
 def say_gone(of: str, holder: Holder) -> None:
-    """Logs that this process goes on in the place of another."""
-    # A folder that was copied names the process of the other.
+    """Logs that this process takes over from another."""
+    # A copied folder names the process that used the original.
     end = "has let go of it" if holder.runs else "is gone"
     logging.info(
         "%s, which held %s since %s, %s: going on in its place.",
@@ -98,7 +98,7 @@ def say_gone(of: str, holder: Holder) -> None:
 
 
 def in_use(of: str, holder: Holder | None) -> str:
-    """Returns what to say to who may not work there now."""
+    """Returns the error message for a folder that is in use."""
     if holder is None:
         return (
             f"{of} is in use by another process. Wait for its end, end it, or "

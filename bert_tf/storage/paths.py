@@ -1,4 +1,4 @@
-"""Finds the files that the user names, local or on gs://."""
+"""Finds the files that users name, local or on gs://."""
 
 import concurrent.futures
 import os
@@ -12,7 +12,7 @@ from etils import epath
 from etils.epath import stat_utils
 
 _MAGIC = frozenset("*?[")
-# Of a bucket each question takes a tenth of a second.
+# In a bucket, each request takes a tenth of a second.
 _AT_A_TIME = 32
 Item = TypeVar("Item")
 
@@ -20,11 +20,11 @@ Item = TypeVar("Item")
 def expand(patterns: Sequence[str]) -> list[str]:
     """Lists the files that match globs, in the order of the globs.
 
-    A glob without a match, and an empty file or a folder, is an InputError.
+    Raises InputError for a glob without a match, an empty file, or a folder.
     """
     files: list[str] = []
     for pattern in patterns:
-        # A name may itself hold brackets or stars.
+        # File names may contain brackets or stars.
         exists = bool(pattern) and file_systems.of(pattern).exists(pattern)
         matches = [pattern] if exists else _glob(pattern)
         if not matches and _is_link(pattern):
@@ -52,7 +52,7 @@ def expand(patterns: Sequence[str]) -> list[str]:
 
 
 def spread(items: Sequence[Item], most: int) -> list[Item]:
-    """Returns so many at most, evenly, with the first and the last."""
+    """Returns up to `most` items, evenly spaced, with the first and last."""
     if len(items) <= most:
         return list(items)
     return [items[i * (len(items) - 1) // (most - 1)] for i in range(most)]

@@ -1,14 +1,15 @@
-"""One process at a time in a run's folder.
+"""Ensures that only one process at a time uses a run's folder.
 
-The lock is a file in the folder, which says who holds it and is removed at the
-end. On disks, and on network file systems that share their locks, the file is
-locked as well: who has that lock is alone, and a process of this machine that
-the file names is gone.
+The lock is a file in the folder that names its holder and is removed at the
+end. On disks, and on network file systems with shared locks, the file is locked
+(flock) as well. The process with that lock is alone: if the file names another
+process of this machine, that one has ended.
 
-In a bucket, and between machines that do not share locks, it is a lease. The
-holder renews the file every RENEW seconds; who sees no renewal for LEASE
-seconds may take it over. No clocks of two machines are compared. A holder that
-has lost its lock ends at once, to write nothing into another's run.
+In a bucket, and between machines without shared locks, the lock is a lease. The
+holder renews the file every RENEW seconds; a process that sees no renewal for
+LEASE seconds may take it over. The clocks of two machines are never compared. A
+holder that has lost its lock exits at once, so that it writes nothing into
+another process's run.
 """
 
 import atexit
@@ -29,27 +30,27 @@ from absl import logging
 # Seconds.
 RENEW = 10.0
 LEASE = 45.0
-# From writing one's name where there are no locks to looking who has won. More
-# than between a newcomer's look and its own name.
+# Delay after writing one's name until looking who has won, without flock. It
+# must be longer than a newcomer takes from its look to writing its name.
 SETTLE = 2.0
 
-# Where there are no locks others may come and go meanwhile.
+# Without flock, others may come and go meanwhile.
 _ATTEMPTS = 10
 
 
 class _LostError(Exception):
-    """The lock is another's now."""
+    """Another process has the lock now."""
 
 
 _HELD: list["Lock"] = []  # by this process
 
 
 def check_held() -> None:
-    """Ends the process if a folder that it has locked is no longer there.
+    """Ends the process if a folder that it has locked no longer exists.
 
-    Call it before anything is written into the folder of a run. A run whose
-    folder was removed or moved would make it anew, and mix its weights with
-    those of the run that was started in its place.
+    Call it before you write anything into the folder of a run. A run whose
+    folder was removed or moved would create it again, and mix its weights with
+    those of the run that replaced it.
     """
     for lock in list(_HELD):
         lock.check()
@@ -65,18 +66,18 @@ def hold(
     lease: float = LEASE,
     settle: float = SETTLE,
 ) -> "Lock":
-    """Takes the lock of a folder, which is made if need be.
+    """Takes the lock of a folder, which is created if needed.
 
-    That of a killed process is taken over: on this machine at once, or when the
-    children have ended that it gave its lock to; from another machine when the
-    lease is over. The lock ends by `release`, with its context, or with the
-    process, unless by a signal.
+    The lock of a killed process is taken over: on this machine at once, or
+    after the children that inherited the lock have ended; from another machine
+    when the lease ends. The lock ends by `release`, with its context, or with
+    the process, except when a signal kills it.
 
-    Messages say what this process does, such as "trains", and what the lock is
-    `of`. `renew`, `lease` and `settle` are seconds: between two renewals,
-    without one until others take over, and until it is clear who has won, where
-    there are no locks. It raises HeldError if another process holds the lock,
-    and OSError if its file can't be written.
+    Messages contain `what`, the action of this process, such as "trains", and
+    `of`, the object of the lock. `renew`, `lease` and `settle` are seconds:
+    between two renewals, without a renewal until others take over, and until it
+    is clear who has won, without flock. Raises HeldError if another process
+    holds the lock, and OSError if its file can't be written.
     """
     folder = os.fspath(folder)
     lock = Lock(
@@ -99,10 +100,10 @@ def hold(
 
 
 def check_free(folder: str | os.PathLike[str], name: str = "lock") -> None:
-    """Raises HeldError if `hold` would be refused now; changes nothing.
+    """Raises HeldError if `hold` would fail now; changes nothing.
 
-    In a bucket, and between machines that do not share locks, that is not known
-    before some time has passed.
+    In a bucket, and between machines without shared locks, this is only known
+    after some time, and nothing is raised.
     """
     folder = os.fspath(folder)
     path = os.path.join(folder, name)
@@ -111,25 +112,25 @@ def check_free(folder: str | os.PathLike[str], name: str = "lock") -> None:
 
 
 class Lock:
-    """The lock of a folder, from `hold`; a context manager."""
+    """The lock of a folder, returned by `hold`; a context manager."""
 
     def __init__(
         self, path: str, of: str, me: Holder, times: lock_holders.Times
     ):
         self._path, self._of, self._me, self._times = path, of, me, times
-        self._descriptor: int | None = None  # of a file that is locked
+        self._descriptor: int | None = None  # of a locked file
         self._folder: os.stat_result | None = None  # on a disk
         self._renewals = 0
         self._released = threading.Event()
-        # Between the thread that renews and the one that releases.
+        # Separates the threads that renew and release.
         self._mutex = threading.Lock()
         self._end_mutex = threading.Lock()
 
     @property
     def pass_fds(self) -> tuple[int, ...]:
-        """What `subprocess.Popen` gives a child that is to hold it as well.
+        """The `pass_fds` of `subprocess.Popen` for a child that keeps the lock.
 
-        The next holder waits for the child's end. Buckets have nothing to give.
+        The next holder waits for the child's end. Empty in buckets.
         """
         return () if self._descriptor is None else (self._descriptor,)
 
@@ -142,7 +143,7 @@ class Lock:
     # ---- Taking it ----------------------------------------------------------
 
     def take(self) -> None:
-        """Takes the lock, or raises what `hold` does."""
+        """Takes the lock, or raises the errors of `hold`."""
         try:
             if file_systems.is_remote(self._path):
                 self._take_by_lease()
@@ -179,7 +180,7 @@ class Lock:
         lock_file.write(self._path, self._me.encode(0))
 
     def _take_by_lease(self) -> None:
-        """Writes this process into the file, and looks whether it stays."""
+        """Writes this process into the file, and checks that it stays there."""
         for _ in range(_ATTEMPTS):
             data = lock_file.read(self._path)
             before = Holder.decode(data)
@@ -189,7 +190,7 @@ class Lock:
                 lock_holders.say_gone(self._of, before)
             elif before:
                 lock_holders.outlive(self._path, self._of, before, self._times)
-            elif data is not None:  # It may be about to be written.
+            elif data is not None:  # A name may follow.
                 time.sleep(self._times.settle)
             now = lock_file.holder(self._path)
             if now and now != before:
@@ -199,7 +200,8 @@ class Lock:
             winner = lock_file.holder(self._path)
             if winner == self._me:
                 return
-            # Nobody: who had the lock has removed what it took for its own.
+            # No holder: the previous one removed the file, taking it for its
+            # own.
             if winner:
                 raise HeldError(lock_holders.in_use(self._of, winner))
         raise OSError("it does not stay as it was written")
@@ -207,8 +209,8 @@ class Lock:
     # ---- Keeping it ---------------------------------------------------------
 
     def _keep(self) -> None:
-        """Renews the lock until it is released; in a thread of its own."""
-        # Of two that have taken it at one moment, one is to end soon.
+        """Renews the lock until it is released; runs in a thread."""
+        # If two took it at the same moment, one must end soon.
         wait = min(self._times.settle, self._times.renew)
         failing: float | None = None
         while not self._released.wait(wait):
@@ -220,7 +222,7 @@ class Lock:
                 failing = None
             except _LostError as error:
                 self._end(str(error))
-            # TensorFlow's errors of buckets are none of Python's.
+            # TensorFlow's errors for buckets are not OSErrors.
             except Exception as error:
                 failing = began
                 text = f"{self._path} can't be renewed: {error}"
@@ -230,18 +232,18 @@ class Lock:
 
     @property
     def _patience_seconds(self) -> float:
-        """How long renewals may fail: less than others wait for one."""
+        """The time for failing renewals: less than others wait for one."""
         return self._times.lease - self._times.renew
 
     @contextlib.contextmanager
     def _patience(self, began: float) -> Iterator[None]:
-        """Ends the process if a bucket hangs; a disk's file stays locked."""
+        """Ends the process if a bucket hangs; files on disks stay locked."""
         if self._descriptor is not None:
             yield
             return
         left = began + self._patience_seconds - time.monotonic()
         text = f"{self._path} can't be renewed: there is no answer"
-        # One that answers, if with an error, is told by that.
+        # An answer, even an error, reports more than this timeout does.
         left = max(left, self._times.renew / 2)
         timer = threading.Timer(left, self._end, [text])
         timer.daemon = True
@@ -270,7 +272,7 @@ class Lock:
             raise _LostError("the folder was removed, moved or replaced")
 
     def _renew(self) -> None:
-        """Shows that this process is there; _LostError if it lost the lock."""
+        """Shows that this process is alive; _LostError if it lost the lock."""
         if self._released.is_set():
             return
         self._check_folder()
@@ -286,11 +288,11 @@ class Lock:
         elif holder is None:
             lock_file.write(self._path, self._me.encode(0))
         else:
-            # Network file systems send it at once; a full disk takes it.
+            # Network file systems send it at once, and it works on full disks.
             os.utime(self._path)
 
     def _lock_again(self) -> None:
-        """Makes the file again, which somebody has removed."""
+        """Creates the file again after someone has removed it."""
         fresh = file_systems.lock(self._path)
         if fresh is None:
             raise _LostError("another process has taken it over")
@@ -300,8 +302,8 @@ class Lock:
         lock_file.write(self._path, self._me.encode(0))
 
     def _end(self, reason: str) -> None:
-        """Ends the process, before it writes anything more."""
-        self._end_mutex.acquire()  # For good: it is said once.
+        """Ends the process before it writes anything else."""
+        self._end_mutex.acquire()  # Kept: this is logged once.
         if self._released.is_set():
             return
         sys.stderr.write(
@@ -314,8 +316,8 @@ class Lock:
     # ---- Releasing it -------------------------------------------------------
 
     def release(self) -> None:
-        """Gives the lock back; once is enough."""
-        # A fork has this object too, but the lock is its parent's.
+        """Releases the lock; more calls do nothing."""
+        # A fork has this object, too, but the lock belongs to its parent.
         if os.getpid() != self._me.process:
             return
         with self._mutex:
@@ -327,7 +329,7 @@ class Lock:
         atexit.unregister(self.release)
         try:
             self._remove_own()
-        # The work is done. The next process finds that this one is gone.
+        # The work is done. The next process detects that this one has ended.
         except Exception as error:
             logging.warning("%s could not be removed: %s", self._path, error)
         finally:
@@ -335,7 +337,7 @@ class Lock:
 
     def _remove_own(self) -> None:
         data = lock_file.read(self._path)
-        # A full disk had room for the file's name, but for nothing in it.
+        # A full disk had room for the file's name, but not for its content.
         is_empty = self._descriptor is not None and not data
         if is_empty or Holder.decode(data) == self._me:
             lock_file.remove(self._path)

@@ -3,7 +3,7 @@
 import fnmatch
 from collections.abc import Sequence
 
-# A vocabulary of any kind, which is kept beside weights.
+# Vocabularies of any kind, which are saved next to weights.
 VOCABULARIES = (
     "vocab.txt",
     "vocab.json",
@@ -11,7 +11,7 @@ VOCABULARIES = (
     "spiece.model",
     "symbols.txt",
 )
-# What runs write into their folder where they evaluate and predict.
+# Files that runs write into their folder in evaluation and prediction.
 RESULT_FILES = (
     "eval_results*.txt",
     "eval_report*.txt",
@@ -28,7 +28,7 @@ RESULT_FILES = (
     "null_score_diff_threshold.txt",
     "flags.txt",
 )
-# What they write where they train, beside checkpoints.
+# Files that they write in training, next to checkpoints.
 STATE_FILES = (
     "metrics.jsonl",
     "trackers.json",
@@ -39,8 +39,8 @@ STATE_FILES = (
     "labels.txt",
     "train_examples.json",
 )
-# All that they write: nothing of these names may be there unless a run of
-# ours, or of the original, is.
+# All files of runs, ours or the original's. Files with these names in a folder
+# show that it has a run.
 RUN_FILES = (
     *RESULT_FILES,
     *STATE_FILES,
@@ -60,7 +60,7 @@ RUN_FILES = (
     "lock",
     "evaluation.lock",
 )
-# Weights of a model that was brought here: two models in a folder mislead.
+# Weights of a downloaded model: two models in one folder would be confusing.
 MODELS = (
     "bert_model.ckpt.*",
     "model.safetensors*",
@@ -68,7 +68,7 @@ MODELS = (
     "model.weights.h5",
     "saved_model.pb",
 )
-# What is written into the folders of a SavedModel and of a checkpoint.
+# Files in the folders of a SavedModel and of a checkpoint.
 SAVED_MODEL = (
     "saved_model.pb",
     "fingerprint.pb",
@@ -77,8 +77,8 @@ SAVED_MODEL = (
     "assets.extra",
     "keras_metadata.pb",
 )
-# And into that of a model for another runtime: the model, and what is a file of
-# ours beside it only, as users have such files of their own.
+# Files in the folder of a model for another runtime: the model, and files that
+# only count as ours next to it, because users have files with the same names.
 _RUNTIME_MODELS = ("model.tflite", "model.onnx")
 _BESIDE_THEM = (
     *VOCABULARIES,
@@ -87,7 +87,7 @@ _BESIDE_THEM = (
     "export.json",
 )
 EXPORT = (*SAVED_MODEL, *_RUNTIME_MODELS)
-# What tells TensorFlow Serving what to serve.
+# Configuration of TensorFlow Serving.
 SERVER_CONFIGS = ("models.config", "batching.config")
 CHECKPOINT = (
     *MODELS[:-1],
@@ -106,7 +106,7 @@ CHECKPOINT = (
 
 
 def foreign(names: Sequence[str], own: Sequence[str]) -> list[str]:
-    """Returns the names in a folder that a script did not write into it."""
+    """Returns the names in a folder that are not among a script's own files."""
     if matching(names, _RUNTIME_MODELS):
         own = (*own, *_BESIDE_THEM)
     return [name for name in names if not matching([name], own)]

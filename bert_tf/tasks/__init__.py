@@ -1,1 +1,1 @@
-"""A folder a task: its data, records, results and SavedModel."""
+"""One folder per task: its data, records, results and SavedModel."""

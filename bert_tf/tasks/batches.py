@@ -1,11 +1,11 @@
-"""Takes of a stream of texts what fits into memory: batches, or a sample."""
+"""Splits a stream of texts into batches, or draws a sample from it."""
 
 import itertools
 import random
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-# Whole books are tokenized a few at a time: a character takes 100 bytes.
+# Limits memory for streams of whole books: a character takes 100 bytes.
 _BATCH_CHARACTERS = 4_000_000
 Item = TypeVar("Item")
 
@@ -13,7 +13,7 @@ Item = TypeVar("Item")
 def of_texts(
     items: Iterable[Item], characters: Callable[[Item], int], most: int
 ) -> Iterator[list[Item]]:
-    """Cuts a stream into lists of at most `most` items, fewer of long texts."""
+    """Cuts a stream into lists of up to `most` items, fewer for long texts."""
     batch: list[Item] = []
     total = 0
     for item in items:
@@ -27,10 +27,10 @@ def of_texts(
 
 
 def drawn(items: Iterable[Item], most: int, seed: int) -> list[Item]:
-    """Returns all items, or so many, each as likely as any other.
+    """Returns a uniform random sample of `most` items, or all if fewer.
 
-    A reservoir (Vitter, 1985, https://doi.org/10.1145/3147.3165): of a stream
-    no more is kept.
+    Uses reservoir sampling (Vitter, 1985, https://doi.org/10.1145/3147.3165),
+    so only the sample is held in memory.
     """
     items = iter(items)
     kept = list(itertools.islice(items, most))

@@ -1,4 +1,4 @@
-"""What stands in a label column: a class, several classes, or a score."""
+"""Labels of a column: one class, several classes, or a score."""
 
 import json
 import math
@@ -10,20 +10,20 @@ from bert_tf.errors import InputError
 from absl import logging
 
 _MOST_LISTED = 20
-# The loss is its square, in float32, and that of a batch their sum.
+# The loss is its square, in float32, summed over a batch.
 _MOST_OF_A_SCORE = 1e15
 
-# A class, a score, several classes, or None where the task hides it (test).
+# A class, a score, several classes, or None if hidden (test set).
 Label = str | float | tuple[str, ...] | None
 
 
 def shortened(text: str, length: int = 80) -> str:
-    """Returns a text for an error: its end is left out where it is longer."""
+    """Returns a text for an error message, truncated to `length`."""
     return text if len(text) <= length else text[:length] + "…"
 
 
 def listed(labels: Sequence[str], separator: str = ", ") -> str:
-    """Returns labels for an error: the first, and how many there are."""
+    """Returns labels for an error message: the first ones and the count."""
     text = separator.join(map(shortened, labels[:_MOST_LISTED]))
     if len(labels) > _MOST_LISTED:
         text += f" and others, {len(labels)} in all"
@@ -31,7 +31,7 @@ def listed(labels: Sequence[str], separator: str = ", ") -> str:
 
 
 def split(text: str, separator: str) -> tuple[str, ...]:
-    """Returns a cell's labels, each once; in JSON lines it may hold a list."""
+    """Returns a cell's distinct labels; in JSON lines it may be a list."""
     if text.startswith("["):
         try:
             parts = [str(part) for part in json.loads(text)]
@@ -46,14 +46,14 @@ def split(text: str, separator: str) -> tuple[str, ...]:
 def ordered(
     labels: Collection[str], known: Sequence[str] | None = None
 ) -> tuple[str, ...]:
-    """Returns labels that were learned from a file, in their order.
+    """Returns labels that were collected from a file, in a fixed order.
 
-    Whole numbers are in the order of numbers, so that class 2 comes before
-    class 10; other labels are sorted as text.
+    Integers are sorted numerically, so class 2 comes before class 10; other
+    labels are sorted as text.
 
     Args:
-        labels: All labels, each once.
-        known: Labels of the run that goes on; their order is kept.
+        labels: All distinct labels.
+        known: Labels of the resumed run, whose order is kept.
     """
     if known is not None and set(known) == set(labels):
         return tuple(known)
@@ -63,7 +63,7 @@ def ordered(
 
 
 def known(label: str, labels: Sequence[str], where: str) -> str:
-    """Returns the label; InputError, with `where`, if it is not known."""
+    """Returns the label; raises InputError at `where` if it is unknown."""
     if label not in labels:
         raise InputError(
             f"{where}: unknown label. Expected one of {listed(labels)}. "
@@ -73,7 +73,7 @@ def known(label: str, labels: Sequence[str], where: str) -> str:
 
 
 def score(text: str, where: str) -> float:
-    """Returns a score; InputError if it is not a number."""
+    """Parses a score; raises InputError if it is not a number."""
     try:
         value = float(text)
     except ValueError:
@@ -93,7 +93,7 @@ def score(text: str, where: str) -> float:
 
 
 def check(labels: Sequence[str]) -> None:
-    """Raises InputError unless the classes can be told apart and written."""
+    """Raises InputError unless the classes are distinct and writable."""
     if len(labels) < 2 or len(set(labels)) < len(labels):
         raise InputError(
             "Expected at least two labels, each once. "
@@ -115,7 +115,7 @@ def check(labels: Sequence[str]) -> None:
 def warn_of_unseen(
     path: str, labels: Sequence[str], seen: Collection[Label]
 ) -> None:
-    """Warns of labels that are given, but not in the file to train on."""
+    """Warns of specified labels that the training file does not have."""
     unseen = [label for label in labels if label not in seen]
     if unseen:
         logging.warning(
@@ -126,7 +126,7 @@ def warn_of_unseen(
 
 
 def check_one(label: str, where: str) -> None:
-    """Raises InputError if a label is empty or has a line end."""
+    """Raises InputError if a label is empty or contains a line break."""
     if not label.strip() or "\n" in label:
         raise InputError(
             f"{where}: a label must not be empty or hold a line end. "

@@ -1,4 +1,4 @@
-"""Rows and questions that training leaves out, named in one warning."""
+"""Counts training rows and questions that are skipped, for one warning."""
 
 from bert_tf.errors import InputError
 
@@ -8,12 +8,12 @@ _NAMED = 3
 
 
 class LeftOut:
-    """What can't be used of one file to train on.
+    """The rows of one training file that are skipped.
 
     Attributes:
-        path: The file, with which each reason begins.
-        strict: Whether the first reason is raised.
-        count: How many are left out.
+        path: The file, which each reason begins with.
+        strict: Whether the first bad row raises an error.
+        count: Number of skipped rows.
     """
 
     def __init__(
@@ -23,13 +23,14 @@ class LeftOut:
         verbose: bool = False,
         max_share: float = 1.0,
     ):
-        """Starts with none.
+        """Starts with no skipped rows.
 
         Args:
             path: The file.
-            strict: Whether the first reason is raised.
-            verbose: Whether the warning has all reasons, not the first ones.
-            max_share: How much of the file can be left out.
+            strict: Whether the first bad row raises an error.
+            verbose: Whether the warning lists all reasons, not only the first
+                ones.
+            max_share: Max fraction of the file that may be skipped.
         """
         self.path, self.strict, self.count = path, strict, 0
         self._verbose, self._max_share = verbose, max_share
@@ -37,25 +38,25 @@ class LeftOut:
         self._reasons: list[str] = []
 
     def add(self, error: InputError) -> None:
-        """Counts a row, or raises its reason if strict."""
+        """Counts a row, or raises its error if strict."""
         if self.strict:
             raise error
         if not self.count:
             self._first = error.with_traceback(None)
         self.count += 1
         if self._verbose or len(self._reasons) < _NAMED:
-            # The first sentence says what is wrong.
+            # The first sentence states the problem.
             reason = str(error).removeprefix(f"{self.path}, ").split(". ")[0]
             self._reasons.append(reason.rstrip("."))
 
     def check(self, used: int) -> None:
-        """Raises the first reason if too many are left out, or all."""
+        """Raises the first error if too many rows, or all, are skipped."""
         total = self.count + used
         if self.count and (not used or self.count > self._max_share * total):
             raise self._first
 
     def warn(self, used: int, noun: str) -> None:
-        """Logs how many are left out and why; raises as `check`."""
+        """Logs how many rows are skipped and why; raises as `check`."""
         self.check(used)
         if self.count:
             logging.warning(

@@ -1,14 +1,14 @@
-"""Writes a left-to-right model as a SavedModel: raw text in, what follows out.
+"""Exports a left-to-right model as a SavedModel that continues raw text.
 
     import tensorflow as tf
     import tensorflow_text  # Registers the tokenizer's op.
     model = tf.saved_model.load("/models/next/1")
     model(tf.constant(["The cat sat on"]))["piece"]
 
-Of a text that is too long its end is read. What stands behind a text in a row
-is nothing to the pieces before it, so rows are laid out as in training.
+A text that is too long is read from its end. In a left-to-right model, tokens
+do not see later positions, so sequences are laid out as in training.
 
-Shapes: B texts, S sequence length, V pieces, K pieces listed for a text.
+Shapes: B texts, S sequence length, V tokens, K tokens predicted per text.
 """
 
 import functools
@@ -23,7 +23,7 @@ from bert_tf.text import graph_windows, long_documents
 import tensorflow as tf
 
 _Batch = Mapping[str, tf.Tensor]
-# Of the rows that are scored at a time; they are held some four times.
+# Max logits per scoring batch; about four copies are held in memory.
 _MOST_LOGITS = 2**26
 
 
@@ -49,7 +49,7 @@ class _NextPieceModule(tf.Module):
         spelled, goes_on = tf.constant(spelled), [x is False for x in spaces]
 
         def best(batch: _Batch, places: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            """Returns scores and ids of what follows places [B], [B, K]."""
+            """Returns scores and ids of tokens after `places` [B], [B, K]."""
             encoder = served.bert
             x = encoder(batch, None, places[:, tf.newaxis]).sequence
             words = encoder.embeddings.word_embeddings
@@ -108,11 +108,11 @@ class _NextPieceModule(tf.Module):
         self.serve_text = function(serve_text, texts)
         self.serve_scores = function(serve_scores, texts)
         self.serve_ids = function(serve_ids, [serving_inputs.IDS] * 3)
-        # What the loaded model does when it is called.
+        # Makes the loaded model callable.
         self.__call__ = self.serve
 
     def _rows(self, texts: tf.Tensor) -> tuple[_Batch, tf.Tensor]:
-        """Returns rows of texts [B], and how many pieces of each they have."""
+        """Returns sequences of texts [B], and each text's token count."""
         room = self._length - self._template.special(1)
         pieces = self.tokenizer.tokenize(texts)
         rows, _ = long_documents.LongDocuments("tail").cut(pieces, room)
@@ -122,16 +122,16 @@ class _NextPieceModule(tf.Module):
     def _log_probabilities(
         self, logits: tf.Tensor, ids: tf.Tensor, counts: tf.Tensor
     ) -> tf.Tensor:
-        """Adds up those of the pieces of texts, [rows].
+        """Sums the log-probabilities of each text's tokens, [rows].
 
-        The logits are [rows, S, V] and ids [rows, S]; texts have as many pieces
-        as counts say, [rows].
+        Logits are [rows, S, V], ids [rows, S], and counts the number of tokens
+        of each text, [rows].
         """
         following = ids[:, 1:]
         logits = logits[:, :-1]
         chosen = tf.gather(logits, following, batch_dims=2)  # [rows, S - 1]
         found = chosen - tf.reduce_logsumexp(logits, axis=-1)
-        # Where each stands in its text.
+        # The position of each token in its text.
         front = len(self._template.before) - 1
         place = tf.range(tf.shape(following)[1]) - front  # [S - 1]
         is_text = (place >= 0) & (place < counts[:, tf.newaxis])
@@ -139,9 +139,9 @@ class _NextPieceModule(tf.Module):
 
 
 def _behind(texts: tf.Tensor, goes_on: tf.Tensor) -> tf.Tensor:
-    """Returns texts [B] as they are before a piece, [B, K].
+    """Returns texts [B] ready for a token to be appended, [B, K].
 
-    There is a space behind them, unless the piece goes on with their last word.
+    Adds a space, unless the token continues the last word.
     """
     lacks_space = tf.strings.regex_full_match(texts, r"(?s:.*[^ \t\r\n])")
     opened = tf.where(lacks_space, tf.strings.join([texts, " "]), texts)
@@ -155,22 +155,22 @@ def next_piece(
     max_seq_length: int,
     top_k: int,
 ) -> saved_model.Export:
-    """Returns the model as one that takes raw text.
+    """Returns an export of the model that takes raw text.
 
     The signature `serving_default` takes `text` (string [B]) and returns the
-    `top_k` likeliest next pieces: `piece` and `text`, which has the piece
-    behind it (string), and `score`, a probability (float32); each [B, top_k].
+    `top_k` most likely next tokens: `piece` and `text`, the text followed by
+    the token (string), and `score`, a probability (float32); each [B, top_k].
     `serve_text` is the same. `serve_scores` takes `text` and returns
-    `log_probability` (float32 [B]), the sum over the pieces of a text of the
-    logarithm of each one's probability after those before it, and `count`
-    (int32 [B]), how many pieces these are.
+    `log_probability` (float32 [B]), the sum of the log-probabilities of the
+    text's tokens, each conditioned on the tokens before it, and `count` (int32
+    [B]), the number of these tokens.
 
     `serve_ids` takes `input_ids`, `input_mask` and `segment_ids` (int32 [B, S])
-    and returns what follows the last token of each row: `piece` (string),
-    `piece_id` (int32) and `score` (float32), each [B, top_k].
+    and returns predictions for the position after each sequence's last token:
+    `piece` (string), `piece_id` (int32) and `score` (float32), each [B, top_k].
 
-    Of a text that is longer than `max_seq_length` allows, the last pieces are
-    read. Arguments that do not fit raise InputError.
+    If a text is longer than `max_seq_length` allows, its last tokens are read.
+    Raises InputError for invalid arguments.
     """
     saved_model.check_fits(config, vocabulary, max_seq_length)
     if not 1 <= top_k <= len(vocabulary.pieces):

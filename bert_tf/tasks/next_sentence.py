@@ -1,4 +1,4 @@
-"""Writes a next-sentence model as a SavedModel: two raw texts in.
+"""Exports a next-sentence model as a SavedModel: two raw texts in.
 
 import tensorflow as tf
 import tensorflow_text  # Registers the tokenizer's op.
@@ -28,16 +28,16 @@ def next_sentence(
     vocabulary: vocabularies.Vocabulary,
     max_seq_length: int,
 ) -> saved_model.Export:
-    """Returns the model as one that takes raw text.
+    """Returns an export of the model that takes raw text.
 
-    The signatures are `serve_pairs` (`text` and as many `text_b`, string [B]),
-    `serving_default` (the same as `text_a` and `text_b`) and `serve_ids`
-    (`input_ids`, `input_mask`, `segment_ids`, int32 [B, S]). All return
-    `is_next`, the probability that the second text follows the first (float32
-    [B]), `probabilities` of yes and no and `logits` (float32 [B, 2]).
+    The signatures are `serve_pairs` (`text` and an equal number of `text_b`,
+    string [B]), `serving_default` (the same as `text_a` and `text_b`) and
+    `serve_ids` (`input_ids`, `input_mask`, `segment_ids`, int32 [B, S]). All
+    return `is_next`, the probability that the second text follows the first
+    (float32 [B]), `probabilities` of yes and no, and `logits` (float32 [B, 2]).
 
-    Beyond `max_seq_length` the longer text is cut. Arguments that do not fit
-    raise InputError.
+    Pairs beyond `max_seq_length` are cut, the longer text first. Raises
+    InputError for invalid arguments.
     """
     saved_model.check_fits(config, vocabulary, max_seq_length)
     config.check_reads_pairs(vocabulary.template.segments)

@@ -1,4 +1,4 @@
-"""A hyperparameter search by Optuna, whose trials are runs of a script."""
+"""Hyperparameter search with Optuna; each trial is a run of a script."""
 
 import dataclasses
 import math
@@ -17,26 +17,26 @@ from bert_tf.training import progress
 
 from absl import logging
 
-# In the folder of a search.
+# File name in the search's folder.
 STUDY = "study.db"
 _NAME = "search"
 
 Values: TypeAlias = dict[str, str]
-# Trains in a folder with these values, until a function returns True. Returns
-# whether it did.
+# Trains in a folder with these values until a function returns True; returns
+# whether it stopped early.
 Train: TypeAlias = Callable[[str, Values, Callable[[], bool] | None], bool]
 
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-    """A search for the values of flags with the best dev score.
+    """Searches for the flag values with the best dev score.
 
-    The study is kept in a file of the folder, so a search that is killed
-    resumes with the trial that it was killed in. No values are tried twice. The
-    values of a trial depend on the seed and the trials before it, not on kills.
+    The study is a file in the folder, so a killed search resumes with the
+    interrupted trial. No values are tried twice. The values of a trial depend
+    only on the seed and the trials before it.
 
     Attributes:
-        folder: Of the study, and of the folders of the trials.
+        folder: Folder of the study and of the trials' folders.
         space: Flag -> the values to choose from, as text.
         metric: Name of the dev result to maximize.
         seed: Random seed of the choices.
@@ -55,9 +55,9 @@ class Search:
     train: Train
 
     def run(self, count: int) -> list[str]:
-        """Runs trials until there are `count`; returns their table.
+        """Runs trials until there are `count`; returns the lines of a table.
 
-        The weights of the best trial are copied to `best/`.
+        Copies the weights of the best trial to `best/`.
         """
         import optuna
 
@@ -91,9 +91,9 @@ class Search:
     # ---- Trials -------------------------------------------------------------
 
     def _next(self, study: Any, count: int) -> Any:
-        """Returns the next trial, first one that was killed; None at the end.
+        """Returns the next trial, an interrupted one first; None at the end.
 
-        A trial is Optuna's; those in its lists are frozen copies.
+        It is a live Optuna trial; those in the study's lists are frozen copies.
         """
         from optuna import trial as optuna_trial
 
@@ -111,7 +111,7 @@ class Search:
         return study.ask()
 
     def _new_values(self, found: Sequence[Any]) -> Values:
-        """Returns Optuna's choice or, if it was tried before, a random one."""
+        """Returns Optuna's choice, or a random one if it was already tried."""
         import optuna
 
         seed = self.seed + len(found)
@@ -180,10 +180,10 @@ class Search:
     def _folder(self, trial: Any) -> str:
         return os.path.join(self.folder, f"trial-{trial.number:03d}")
 
-    # ---- The best -----------------------------------------------------------
+    # ---- The best trial -----------------------------------------------------
 
     def _tidy(self, study: Any) -> None:
-        """Removes the records, and the weights of all but the best trial."""
+        """Removes records, and the weights of all but the best trial."""
         chosen = _best(study)
         for trial in study.get_trials():
             if trial.state.is_finished():
@@ -222,11 +222,11 @@ class Search:
         return lines
 
 
-# Optuna's name of the state of a trial without a score -> what the table says.
+# Optuna state of a trial without a score -> its text in the table.
 _OUTCOMES = {"PRUNED": "pruned", "FAIL": "not finite"}
 
 
 def _best(study: Any) -> Any:
-    """Returns the trial with the highest score, the earlier of equal ones."""
+    """Returns the trial with the highest score; ties go to the earlier one."""
     scored = [x for x in study.get_trials() if x.state.name == "COMPLETE"]
     return max(scored, key=lambda trial: trial.value, default=None)

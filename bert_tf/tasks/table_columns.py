@@ -1,6 +1,6 @@
-"""Columns of a table: where they stand, and rows that lack one or have more.
+"""Finds columns of a table, and checks the width of rows.
 
-Errors name the file and the line, as those of `tasks.tables`.
+Errors name the file and the line, as in `tasks.tables`.
 """
 
 import difflib
@@ -17,7 +17,7 @@ def there(
     first: list[str],
     has_header: bool,
 ) -> dict[str, str | int]:
-    """Leaves out optional columns that a table of this first row lacks."""
+    """Drops optional columns that a table with this first row lacks."""
 
     def is_there(column: str) -> bool:
         is_number = column.isdecimal() and int(column) < len(first)
@@ -37,8 +37,7 @@ def check_width(where: str, row: list[str], least: int, most: int) -> None:
             f"{where}: a column is missing. Expected at least {least} columns. "
             f"Received: {len(row)} columns, {labels.shortened(repr(row))}"
         )
-    # A separator in a text moves what is behind it into columns that no one
-    # reads.
+    # A separator within a text shifts the rest of it into unused columns.
     if len(row) > most:
         raise InputError(
             f"{where}: more columns than the first row. Expected {most}. "
@@ -49,7 +48,7 @@ def check_width(where: str, row: list[str], least: int, most: int) -> None:
 
 
 def numbers(path: str, columns: Mapping[str, str | int]) -> dict[str, int]:
-    """Returns where columns stand in a table without a header."""
+    """Returns column positions in a table without a header."""
     names = [at for at in columns.values() if not str(at).isdecimal()]
     if names:
         raise InputError(
@@ -60,7 +59,7 @@ def numbers(path: str, columns: Mapping[str, str | int]) -> dict[str, int]:
 
 
 def _of_one_column(header: list[str]) -> str:
-    """Returns a hint where a header was plainly not split."""
+    """Returns a hint if the header was plainly not split."""
     problem = input_files.explain(header[0][:64].encode())
     if problem:
         return f"As it seems, {problem}. "
@@ -73,7 +72,7 @@ def _of_one_column(header: list[str]) -> str:
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:
-    """Returns a hint at a name that is near to one that is missing."""
+    """Returns a hint that suggests a name similar to a missing one."""
     spelled = {each.strip().lower(): each for each in names}
     near = difflib.get_close_matches(name.strip().lower(), spelled, 1)
     return f"Did you mean {spelled[near[0]]!r}? " if near else ""
@@ -82,7 +81,7 @@ def suggestion(name: str, names: Iterable[str]) -> str:
 def positions(
     path: str, header: list[str], columns: Mapping[str, str | int]
 ) -> dict[str, int]:
-    """Returns where columns stand; InputError if the header lacks one."""
+    """Returns column positions; InputError if the header lacks a column."""
     positions = {}
     for name, column in columns.items():
         count = header.count(str(column))

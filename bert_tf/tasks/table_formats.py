@@ -1,4 +1,4 @@
-"""The formats of tables: TSV as GLUE writes it, CSV, and JSON."""
+"""The formats of tables: TSV as in GLUE, CSV and JSON."""
 
 import json
 import os
@@ -22,12 +22,12 @@ _UTF_32 = (b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")
 
 
 def of_name(path: str) -> str:
-    """Returns the format that a file's name promises; TSV by default."""
+    """Returns the format for a file's extension, by default TSV."""
     return _FORMAT_OF_SUFFIX.get(pathlib.PurePath(path).suffix.lower(), "tsv")
 
 
 def find(path: str, has_header: bool = True) -> str:
-    """Returns the format of a file by its name and its first line.
+    """Detects the format of a file by its name and its first line.
 
     JSON is recognized under any name. A header with semicolons is CSV.
     """
@@ -54,7 +54,7 @@ def delimiter(first_line: str, has_header: bool = True) -> str:
 
 
 def is_utf_16(start: bytes) -> bool:
-    """Whether a file begins with the byte-order mark of UTF-16."""
+    """Whether a file begins with the UTF-16 byte-order mark."""
     return start.startswith(_UTF_16) and not start.startswith(_UTF_32)
 
 
@@ -71,7 +71,7 @@ def _first_line(path: str) -> str:
 
 
 def _is_json(first_line: str) -> bool:
-    """Whether it is an object, or begins an array of objects."""
+    """Whether the line is an object, or begins an array of objects."""
     if re.match(r"\[\s*(\{|$)", first_line):
         return True
     try:

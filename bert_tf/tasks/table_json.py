@@ -1,6 +1,6 @@
-"""Objects and values of JSON tables: one object per line, or an array.
+"""Parses JSON tables: one object per line, or an array of objects.
 
-Errors name the file and the line, as those of `tasks.tables`.
+Errors name the file and the line, as in `tasks.tables`.
 """
 
 import json
@@ -13,15 +13,15 @@ from bert_tf.errors import InputError
 from bert_tf.storage import input_files
 from bert_tf.tasks import labels
 
-# The bracket of an array, or the comma after an item, and white space.
+# An array's opening bracket or the comma after an item, and white space.
 _BETWEEN = re.compile(r"\s*[\[,]?\s*")
 
 
 def of_line(where: str, line: int, text: str) -> dict[str, Any]:
-    """Returns the object of a line."""
+    """Parses the object of a line."""
     try:
         value = json.loads(text)
-    # Also a number of 5,000 digits, or lists in lists without end.
+    # Also raised for a number of 5,000 digits, or deeply nested lists.
     except (ValueError, RecursionError) as error:
         problem = getattr(error, "msg", error)
         if line == 1:
@@ -37,11 +37,11 @@ def of_line(where: str, line: int, text: str) -> dict[str, Any]:
 def array(
     path: str, line: int, text: str
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yields the line and the value of each object of an array.
+    """Yields the line number and the value of each object of an array.
 
     Args:
-        path: The file, for errors.
-        line: Where the text begins.
+        path: The file, for error messages.
+        line: Line number of the text's first line.
         text: The array.
     """
     decoder = json.JSONDecoder()
@@ -76,7 +76,7 @@ def _checked_object(where: str, value: Any) -> dict[str, Any]:
 def plain(
     where: str, row: Mapping[str, Any], key: str, may_be_list: bool
 ) -> str:
-    """A JSON value as a TSV would hold it: 1 -> "1", true -> "true"."""
+    """Returns a JSON value as a TSV cell: 1 -> "1", true -> "true"."""
     value = row[key]
     values = value if may_be_list and isinstance(value, list) else [value]
     for each in values:
@@ -94,5 +94,5 @@ def plain(
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a JSON value is null, as pandas writes it, or Python's NaN."""
+    """Whether a JSON value is null, also as NaN (pandas, Python)."""
     return value is None or (isinstance(value, float) and math.isnan(value))

@@ -1,4 +1,4 @@
-"""Examples, and the files that hold them: TSV as GLUE writes it, CSV, JSON.
+"""Reads examples from tables: TSV as in GLUE, CSV, JSON.
 
 Every error names the file and the line.
 """
@@ -19,17 +19,17 @@ from bert_tf.tasks import left_out as left_out_rows
 from absl import logging
 from etils import epath
 
-# csv's own limit of 131,072 characters refuses long documents.
+# csv's default limit of 131,072 characters rejects long documents.
 _LONGEST_CSV_FIELD = 2**31 - 1
 
 
 @dataclasses.dataclass(frozen=True)
 class Example:
-    """One text or pair of texts with its label, None where the task hides it.
+    """A text or pair of texts with its label.
 
     `guid` is split and line, such as "dev-12", or the user's id. `text_b` is ""
-    where there is one text only. `label` is a class, a score, or several
-    classes.
+    for single texts. `label` is a class, a score, several classes, or None if
+    it is hidden.
     """
 
     guid: str
@@ -42,10 +42,10 @@ class Row(NamedTuple):
     """A row of a table, with all of its columns.
 
     Attributes:
-        line: Number from 1 of its first line.
-        cells: All that stands in it: texts, or of JSON lines the object.
-        places: What the caller calls a column -> its place in `cells`.
-        texts: What the caller calls a column -> its text.
+        line: Number of its first line, from 1.
+        cells: The whole row: texts, or the object for JSON lines.
+        places: The caller's column name -> its position in `cells`.
+        texts: The caller's column name -> its text.
     """
 
     line: int
@@ -59,11 +59,11 @@ def read_columns(
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Reads some columns of a table, local or in a bucket.
 
-    Arguments and errors are those of `read_rows`.
+    Takes the arguments of `read_rows` and raises the same errors.
 
     Yields:
-        Line number from 1, and the text of each of `columns` that is there; of
-        a list the JSON of its texts.
+        Line number from 1, and the text of each of `columns` that is present;
+        for a list, the JSON of its texts.
     """
     for row in read_rows(path, columns, **how):
         yield row.line, row.texts
@@ -80,24 +80,24 @@ def read_rows(
     optional: Collection[str] = (),
     left_out: left_out_rows.LeftOut | None = None,
 ) -> Iterator[Row]:
-    """Reads rows whole, and finds some of their columns.
+    """Reads whole rows, and finds some of their columns.
 
     Args:
         path: The file.
-        columns: What the caller calls a column -> its name in the header (or
-            its JSON key), or its number from 0.
+        columns: The caller's column name -> its name in the header (or its JSON
+            key), or its number from 0.
         file_format: One of `table_formats.FORMATS`.
         has_header: Whether the first row names the columns (TSV and CSV).
         skip_short_rows: Whether to skip rows that lack a column, with a
             warning.
-        lists: Those of `columns` that may be lists in JSON lines.
-        optional: Those that a table, or a JSON object, may lack.
-        left_out: Where bad rows are counted; without it, they are errors.
+        lists: The `columns` that may be lists in JSON lines.
+        optional: The `columns` that a table or a JSON object may lack.
+        left_out: Counts bad rows; if None, bad rows are errors.
 
     Raises:
         FileNotFoundError: There is no such file.
         InputError: The file is empty or not UTF-8, a row or the header lacks a
-            column, a row is longer than the first, or a JSON value is no text.
+            column, a row is longer than the first, or a JSON value is not text.
     """
     left_out = left_out or left_out_rows.LeftOut(path, strict=True)
     if file_format == "jsonl":
@@ -133,7 +133,7 @@ def read_rows(
 
 
 def read_header(path: str, file_format: str) -> list[str]:
-    """Returns the first row of a TSV or CSV."""
+    """Returns the first row of a TSV or CSV file."""
     return next((row for _, row in _cells(path, file_format, True)), [])
 
 
@@ -154,7 +154,7 @@ def _text_rows(
     has_header: bool,
     left_out: left_out_rows.LeftOut,
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yields rows that are text, without empty lines at the end of the file.
+    """Yields rows of text, ignoring empty lines at the end of the file.
 
     Other empty lines, and rows after the first that are not UTF-8, are bad.
     """
@@ -186,7 +186,7 @@ def _text_rows(
 def _check_found(
     path: str, number_of_rows: int, short_lines: list[int], has_header: bool
 ) -> None:
-    """Raises InputError if there are no rows; warns of those left out."""
+    """Raises InputError if there are no rows; warns of skipped rows."""
     if not number_of_rows:
         raise InputError(
             f"{path}: the file has no rows. Expected at least one row"
@@ -206,8 +206,8 @@ def lines(
 ) -> Iterator[tuple[int, str]]:
     """Yields numbered lines of UTF-8, or UTF-16 with a byte-order mark.
 
-    Errors of lines in other encodings are raised, or added to `undecoded`.
-    Only a line feed ends a line: texts hold U+2028, U+0085 and such.
+    Errors of lines in other encodings are raised, or added to `undecoded`. Only
+    a line feed ends a line, as texts contain U+2028, U+0085 and such.
     """
     input_files.check(path)
     with epath.Path(path).open("rb") as file:
@@ -219,7 +219,7 @@ def decoded(
     path: str,
     undecoded: list[InputError] | None = None,
 ) -> Iterator[tuple[int, str]]:
-    """Yields numbered lines as `lines` does, of an open file."""
+    """Yields numbered lines of an open file, as `lines` does."""
     for number, line in enumerate(file, start=1):
         if number == 1 and table_formats.is_utf_16(line):
             yield from enumerate(_utf_16_lines(path, line, file), start=1)
@@ -260,10 +260,10 @@ def _utf_16_lines(
 
 
 def check_text(value: object, where: str) -> None:
-    """Raises InputError if a JSON value has a text that can't be UTF-8.
+    """Raises InputError if a JSON value has text that is not valid UTF-8.
 
-    JSON's escapes can say half a surrogate pair, which TensorFlow refuses
-    without a word of where it stands. `value` may have lists and objects.
+    JSON escapes can encode half a surrogate pair, which TensorFlow rejects
+    without naming its location. `value` may be nested lists and objects.
     """
     try:
         json.dumps(value, ensure_ascii=False).encode()
@@ -286,9 +286,9 @@ def _tsv_rows(
 def _csv_rows(
     path: str, has_header: bool, undecoded: list[InputError] | None
 ) -> Iterator[tuple[int, list[str]]]:
-    """Splits at commas, or at semicolons by the header.
+    """Splits at commas, or at semicolons if the header has them.
 
-    Quoted fields may hold them, and line ends.
+    Quoted fields may contain separators and line breaks.
     """
     csv.field_size_limit(_LONGEST_CSV_FIELD)
     texts = (line for _, line in lines(path, undecoded))
@@ -318,8 +318,8 @@ def json_objects(
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yields the line and the value of each object, one per line or an array.
 
-    Empty lines are left out; a missing file is a FileNotFoundError, anything
-    but an object an InputError, or a line that is added to `left_out`.
+    Skips empty lines. Raises FileNotFoundError for a missing file, and
+    InputError for anything but an object, unless `left_out` counts the line.
     """
     left_out = left_out or left_out_rows.LeftOut(path, strict=True)
     undecoded: list[InputError] = []

@@ -1,4 +1,4 @@
-"""Runs of a script with other flags, one after the other, and their table."""
+"""Runs a script repeatedly with different flags, and tabulates results."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from bert_tf.errors import InputError
 from bert_tf.storage import run_lock
 
-# Flags of training scripts that change no result.
+# Flags of training scripts that do not affect results.
 INDIFFERENT = frozenset(
     {
         "eval_batch_size",
@@ -44,7 +44,7 @@ def call(
     """Runs a Python script to its end and appends all output to the log.
 
     Args:
-        script: Its path.
+        script: Path of the script.
         values: Flag -> its value.
         log: Path of the log.
         lock: Lock of the folder, which the script holds as well, as it may
@@ -71,7 +71,7 @@ def call(
             while (code := _wait(process, is_over)) is None:
                 if is_over and is_over():
                     return True
-        finally:  # Where we are to end, it saves and ends as well.
+        finally:  # On interruption, the script saves and exits as well.
             if process.poll() is None:
                 process.terminate()
                 process.wait()
@@ -97,7 +97,7 @@ def _wait(
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Returns a Markdown table, aligned for the screen; the header is first."""
+    """Returns a Markdown table, aligned for screens; row 0 is its header."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "| " + " | ".join(map(str.ljust, row, widths)) + " |" for row in rows

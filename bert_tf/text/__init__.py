@@ -1,1 +1,1 @@
-"""Text to ids in the graph; learning of vocabularies."""
+"""Tokenizers in the TensorFlow graph, and learning of vocabularies."""

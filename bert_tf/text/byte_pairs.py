@@ -1,13 +1,14 @@
-"""Byte pairs in the graph, by TensorFlow's own ops only.
+"""Byte-level BPE in the graph, with TensorFlow's own ops only.
 
-It equals the library `tokenizers`. A table says of each code point whether it
-is a letter, a number or white space; where words begin follows from neighbours.
-Words that are one piece are looked up, the others are joined step by step, each
-different one once. Nothing is remembered between calls: a server's memory does
-not grow.
+The results equal those of the `tokenizers` library. A table classifies each
+code point as a letter, a number or white space, and word boundaries follow from
+neighbouring classes. Words that are a single token are looked up. All other
+words are merged step by step, each distinct word once. Nothing is cached
+between calls, so that the memory of a server does not grow.
 
-Shapes: B texts, N code points of all texts and one end behind each, W words,
-R different words of several pieces, M pieces of those, P pieces of all texts.
+Shapes: B texts, N code points of all texts plus an end marker after each, W
+words, R distinct words of several tokens, M tokens of those words, P tokens of
+all texts.
 """
 
 import functools
@@ -21,13 +22,13 @@ from bert_tf.vocabularies import byte_pairs as vocabulary_kind
 import numpy as np
 import tensorflow as tf
 
-# What a code point is to the rule of words. Of white space, the plain space
-# alone belongs to the word after it.
+# Classes of code points for word splitting. Of all white space, only the plain
+# space belongs to the word after it.
 _OTHER, _LETTER, _NUMBER, _BLANK, _PLAIN, _END = range(6)
 
-# Stands behind each text; no code point is as large.
+# End marker after each text, larger than any code point.
 _END_CODE = 0x110000
-# All beyond is for private use, or has neither letters nor spaces.
+# All planes beyond are for private use, or have neither letters nor spaces.
 _PLANES = 0x40000
 
 _APOSTROPHE = ord("'")
@@ -35,7 +36,7 @@ _NO_RANK = np.iinfo(np.int64).max
 
 
 class Words(NamedTuple):
-    """The words of all texts, and the code points they are of."""
+    """The words of all texts, and the code points that they consist of."""
 
     words: tf.Tensor  # [W] string
     rows: tf.Tensor  # [W] int64, the text of each
@@ -44,7 +45,7 @@ class Words(NamedTuple):
 
 @functools.cache
 def _classes() -> np.ndarray:
-    """Asks `tokenizers` for the class of each code point: [N] int8."""
+    """Classifies every code point with `tokenizers`: [N] int8."""
     made = vocabulary_kind.library()
     classes = np.full(_END_CODE + 1, _OTHER, np.int8)
     codes = [x for x in range(_PLANES) if not 0xD800 <= x < 0xE000]
@@ -81,15 +82,15 @@ class BytePairTokenizer(graph_rows.Tokenizer):
         self._one_at_a_time = not _is_in_order(merges)
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Returns the ids of UTF-8 texts [B]: [B, (pieces)] int32.
+        """Returns the token ids of UTF-8 texts [B]: [B, (tokens)] int32.
 
-        Invalid bytes are left out.
+        Invalid bytes are skipped.
         """
         texts, _ = self._begun(texts)
         return self._pieces(self._words(texts), tf.size(texts, tf.int64))
 
     def _begun(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns texts with the space before them, and how many each got."""
+        """Returns texts with the prefix space, and how many each text got."""
         if not self._add_prefix_space:
             return texts, tf.zeros_like(texts, tf.int32)
         valid = tf.strings.unicode_transcode(
@@ -121,14 +122,14 @@ class BytePairTokenizer(graph_rows.Tokenizer):
         )
         return Words(words, tf.gather(rows, starts), codes)
 
-    # ---- Pieces --------------------------------------------------------------
+    # ---- Tokens --------------------------------------------------------------
 
     def _pieces(self, words: Words, size: tf.Tensor) -> tf.RaggedTensor:
         whole = self._whole.lookup(words.words)  # [W]
         is_cut = whole < 0
         cut, number = tf.unique(tf.boolean_mask(words.words, is_cut), tf.int64)
-        pieces = self._join(cut)  # [R, (pieces)]
-        # All pieces there are, and where in them each word has its own.
+        pieces = self._join(cut)  # [R, (tokens)]
+        # All tokens, and the position where the tokens of each word begin.
         pool = tf.concat([pieces.values, whole], 0)
         num_cut = tf.size(pieces.values, tf.int64)
         first = num_cut + tf.range(tf.size(whole, tf.int64))  # [W]
@@ -151,7 +152,7 @@ class BytePairTokenizer(graph_rows.Tokenizer):
         )
 
     def _join(self, words: tf.Tensor) -> tf.RaggedTensor:
-        """Joins the bytes of words [R] to pieces: [R, (pieces)] int32."""
+        """Merges the bytes of words [R] to tokens: [R, (tokens)] int32."""
         data = tf.io.decode_raw(tf.strings.reduce_join(words), tf.uint8)
         ids = tf.gather(self._byte_ids, tf.cast(data, tf.int32))  # [M]
         num_words = tf.size(words, tf.int64)
@@ -181,18 +182,18 @@ class BytePairTokenizer(graph_rows.Tokenizer):
         )
 
     def _rank(self, ids: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-        """Returns the rank of each piece with the next of its word: [M]."""
+        """Returns the rank of each token's merge with the next token: [M]."""
         left = tf.cast(ids, tf.int64)
         ranks = self._ranks.lookup(
             left * self._num_pieces + tf.roll(left, -1, 0)
         )
-        # The last has none after it, also where all are of one word.
+        # The last token has no next token, even if there is only one word.
         last = tf.size(rows) - 1
         is_inside = (rows == tf.roll(rows, -1, 0)) & (tf.range(last + 1) < last)
         return tf.where(is_inside, ranks, _NO_RANK)
 
     def _without_overlaps(self, hits: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-        """Keeps of hits that follow each other the first, third and so on."""
+        """Keeps the first, third, fifth ... of each run of adjacent hits."""
         places = tf.range(tf.size(hits, tf.int64))  # [M]
         others = tf.concat([[np.int64(-1)], tf.where(~hits)[:, 0]], 0)
         before = tf.cumsum(tf.cast(~hits, tf.int32))
@@ -210,25 +211,25 @@ class BytePairTokenizer(graph_rows.Tokenizer):
 
 
 class OffsetTokenizer(BytePairTokenizer):
-    """A BytePairTokenizer that knows where pieces come from."""
+    """A BytePairTokenizer that also returns character offsets."""
 
     def __init__(self, vocabulary: vocabulary_kind.BytePairs):
         super().__init__(vocabulary)
         pieces, space = vocabulary.pieces, vocabulary_kind.SPACE
         self._sizes = tf.constant([len(piece) for piece in pieces])
-        # Spaces at the ends of a piece are left out of its characters.
+        # Spaces at the ends of a token do not count as its characters.
         self._before, self._after = (
             tf.constant([len(x) - len(strip(x, space)) for x in pieces])
             for strip in (str.lstrip, str.rstrip)
         )
 
     def tokenize_with_offsets(self, texts: tf.Tensor) -> graph_rows.Pieces:
-        """Splits UTF-8 texts [B] into pieces; invalid bytes are left out."""
+        """Splits UTF-8 texts [B] into tokens; invalid bytes are skipped."""
         texts, more = self._begun(texts)
         words = self._words(texts)
         ids = self._pieces(words, tf.size(texts, tf.int64))
         flat = words.codes.values  # [N]
-        # All bytes are in pieces, in order, but not the ends of texts.
+        # Tokens cover all bytes in order, except for the end markers.
         widths = tf.cast(flat != _END_CODE, tf.int32)
         for least in (0x80, 0x800, 0x10000):
             widths += tf.cast((flat >= least) & (flat < _END_CODE), tf.int32)
@@ -251,15 +252,15 @@ class OffsetTokenizer(BytePairTokenizer):
 
 
 def _starts(codes: tf.Tensor, classes: tf.Tensor) -> tf.Tensor:
-    """Says where words begin, [N] bool."""
+    """Returns whether a word begins at each code point: [N] bool."""
     before, after = tf.roll(classes, 1, 0), tf.roll(classes, -1, 0)
     is_blank = _is_blank(classes)
     was_blank = _is_blank(before)
-    # Of white space, the last stands apart, or begins the next word.
+    # The last character of white space is separate, or begins the next word.
     is_last = is_blank & ~_is_blank(after) & (after != _END)
     starts = (is_blank & ~was_blank) | is_last | (before == _BLANK) & ~is_blank
     starts |= ~is_blank & ~was_blank & (classes != before)
-    # What the apostrophe takes: 's 't 'm 'd, and 're 've 'll.
+    # Contractions after an apostrophe: 's 't 'm 'd, and 're 've 'll.
     is_free = (before != _OTHER) & (before != _PLAIN)
     is_free &= codes == _APOSTROPHE
     next_1, next_2 = tf.roll(codes, -1, 0), tf.roll(codes, -2, 0)
@@ -296,13 +297,13 @@ def _table(
 def _whole_words(
     vocabulary: vocabulary_kind.BytePairs,
 ) -> tuple[list[bytes], list[int]]:
-    """Returns the words that are one piece, as bytes, and their ids."""
+    """Returns the words that are a single token, as bytes, and their ids."""
     made = vocabulary_kind.library()
     model = made.models.BPE(vocabulary.ids, list(vocabulary.merges))
     numbers = {char: i for i, char in enumerate(byte_pair_files.BYTES)}
     words, ids = [], []
     for piece, index in vocabulary.ids.items():
-        # Pieces that no merges lead to are never found.
+        # Tokens that no merges lead to are never found.
         if numbers.keys() >= set(piece) and [
             token.id for token in model.tokenize(piece)
         ] == [index]:
@@ -312,10 +313,10 @@ def _whole_words(
 
 
 def _is_in_order(merges: Sequence[tuple[str, str]]) -> bool:
-    """Says whether all that makes a piece comes before what takes it.
+    """Returns whether every token is built before a merge uses it.
 
-    Then equal pairs of a word can be joined at a time: none of what they become
-    is joined before all are done.
+    Then equal pairs of a word can be merged in one step: no result of such a
+    merge takes part in another merge before all equal pairs are merged.
     """
     made = {left + right: rank for rank, (left, right) in enumerate(merges)}
     return all(

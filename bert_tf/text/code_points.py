@@ -1,27 +1,27 @@
-"""What Python knows of characters, asked for all of them.
+"""Python's rules for characters, applied to all code points at once.
 
-A million calls would take seconds of each start. So characters that mean
-nothing are left out, and functions of texts are applied to all at once.
+A million calls would take seconds at every start, so unassigned characters are
+skipped and each string function is applied to all others in one call.
 """
 
 from collections.abc import Callable, Sequence
 
 COUNT = 0x110000
 
-# What a character is to the rule of the final sigma.
+# Classes of characters in the rule of the final sigma.
 OTHER, CASED, IGNORED = 0, 1, 2
 
-# No character, for ever: to the rules of Unicode texts end here.
+# A permanent noncharacter: for the rules of Unicode, a text ends here.
 _BETWEEN = "\uffff"
 
 
 def of_each(function: Callable[[str], str], texts: Sequence[str]) -> list[str]:
-    """Returns what a function of Unicode's rules makes of each text."""
+    """Applies a function that follows Unicode's rules to each text."""
     return function(_BETWEEN.join(texts)).split(_BETWEEN)
 
 
 def sigma_kinds(chars: Sequence[str]) -> list[int]:
-    """Asks `str.lower` what each character is to a capital sigma after it."""
+    """Classifies characters by their effect on a capital sigma after them."""
     alone = of_each(str.lower, [f"{char}Σ" for char in chars])
     after_cased = of_each(str.lower, [f"A{char}Σ" for char in chars])
     return [

@@ -1,12 +1,13 @@
 """Tokenizers in the graph, for tf.data and SavedModels.
 
-That of word pieces equals `tokenization`'s. A table of all code points, built
-from the Python tokenizer's own rules, normalizes the text; tensorflow-text's
-FastWordpieceTokenizer then finds the pieces. Printable ASCII needs no table,
-only lower-casing. All ops but FastWordpieceTokenizeWithOffsets are TensorFlow's
-own, and TensorFlow Serving knows them all.
+The WordPiece tokenizer equals the one in `tokenization`. A table of all code
+points, built from the Python tokenizer's own rules, normalizes the text;
+tensorflow-text's FastWordpieceTokenizer then finds the tokens. Printable ASCII
+needs no table, only lower-casing. All ops except
+FastWordpieceTokenizeWithOffsets are TensorFlow's own, and TensorFlow Serving
+supports them all.
 
-Shapes: B texts, N code points of all texts, M once normalized.
+Shapes: B texts, N code points of all texts, M after normalization.
 """
 
 import dataclasses
@@ -33,7 +34,7 @@ import tensorflow as tf
 import tensorflow_text as text
 
 _MAX_CHARS = tokenization.MAX_CHARS_PER_WORD
-# FastWordpieceTokenizer's limit of a piece.
+# Max bytes of a token in FastWordpieceTokenizer.
 _MAX_BYTES = 256
 _SPACE = ord(" ")
 _SIGMA, _FINAL_SIGMA = ord("Σ"), ord("ς")
@@ -41,13 +42,13 @@ _SIGMA, _FINAL_SIGMA = ord("Σ"), ord("ς")
 # Texts that need no table: printable ASCII with words within the limit.
 _PLAIN = rf"[!-~]{{0,{_MAX_CHARS}}}(?:[\t\n\r ]+[!-~]{{0,{_MAX_CHARS}}})*"
 
-# Punctuation of such texts.
+# Punctuation in such texts.
 _ASCII_MARK = r"[!-/:-@\[-`{-~]"
 
-# What a code point becomes, besides other code points (which are >= 0).
+# Outputs of a code point other than code points (which are >= 0).
 _NOTHING = -1
 _ITSELF = -2
-# Nothing, too, but marks on its two sides do not change places.
+# No output either, but marks are not reordered across it.
 _BARRIER = -3
 
 
@@ -59,13 +60,13 @@ class Rules(NamedTuple):
     tokenize_chinese_chars: bool
 
     def clean(self, char: str) -> str:
-        """Cleans a character, and sets Chinese apart."""
+        """Cleans a character, and puts spaces around a Chinese one."""
         if self.tokenize_chinese_chars:
             return characters.clean(char)
         return characters.clean_only(char)
 
     def change(self, text: str) -> str:
-        """Lower-cases a text and takes accents off its letters, as set."""
+        """Lower-cases a text and strips accents, as configured."""
         text = text.lower() if self.do_lower_case else text
         return (
             unicodedata.normalize("NFD", text) if self.strips_accents else text
@@ -74,7 +75,7 @@ class Rules(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class _Table:
-    """What normalization does to each code point, R different rules."""
+    """The effect of normalization on each code point, with R distinct rules."""
 
     rule: np.ndarray  # [0x110000] uint16
     output: np.ndarray  # [R, 3] int32: code points, or the constants above
@@ -88,10 +89,10 @@ class _Table:
 def _table(words: Rules) -> _Table:
     """Builds the table from the Python tokenizer's rules (about a second)."""
     rules: dict[tuple[tuple[int, ...], int, bool], int] = {}
-    # The first rule is that of all code points that are not assigned.
+    # The first rule is for all code points that are not assigned.
     rules[(_ITSELF,), code_points.OTHER, False] = 0
     rule = np.zeros(code_points.COUNT, np.uint16)
-    # Blocks of CJK characters have room for more, which the rule is for, too.
+    # CJK blocks contain unassigned code points, to which the rule applies, too.
     chars = sorted({*characters.assigned(), *characters.all_cjk()})
     combining = frozenset(ord(x) for x in chars if unicodedata.combining(x))
     marks: set[int] = set()
@@ -134,7 +135,7 @@ def _combining(code: int) -> int:
 
 
 def _output(string: str, strips_accents: bool) -> tuple[int, ...]:
-    """Returns what a clean character becomes, whatever is around it."""
+    """Returns the output of a clean character, regardless of neighbours."""
     output: list[int] = []
     for part in string:
         if strips_accents and unicodedata.category(part) == "Mn":
@@ -148,10 +149,10 @@ def _output(string: str, strips_accents: bool) -> tuple[int, ...]:
 
 
 class BertTokenizer(graph_rows.Tokenizer):
-    """Splits texts into the ids of word pieces and packs them for the model.
+    """Splits texts into WordPiece ids and packs them for the model.
 
-    `vocab` holds the pieces by id. `do_lower_case` and the settings, keyword
-    arguments of `tokenization.BasicTokenizer`, must be as in training.
+    `vocab` lists the tokens by id. `do_lower_case` and the settings (keyword
+    arguments of `tokenization.BasicTokenizer`) must be the same as in training.
     """
 
     def __init__(
@@ -178,19 +179,19 @@ class BertTokenizer(graph_rows.Tokenizer):
         self._wordpiece = text.FastWordpieceTokenizer(
             _without_unreachable(vocab),
             suffix_indicator=tokenization.SUFFIX_INDICATOR,
-            # The limit of characters is checked before: no code point has more
-            # than 4 bytes.
+            # The limit of characters is checked before. A code point has at
+            # most 4 bytes.
             max_bytes_per_word=4 * _MAX_CHARS,
             token_out_type=tf.int32,
             unknown_token=vocabulary.special.unk.text,
-            # Its own words have each Chinese character apart.
+            # The op's own splitting separates Chinese characters.
             no_pretokenization=not vocabulary.tokenize_chinese_chars,
         )
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Returns the ids of UTF-8 texts [B]: [B, (pieces)] int32.
+        """Returns the token ids of UTF-8 texts [B]: [B, (tokens)] int32.
 
-        Invalid bytes are left out.
+        Invalid bytes are skipped.
         """
         normalized = self._normalize(texts)
         if self._words.tokenize_chinese_chars:
@@ -208,7 +209,7 @@ class BertTokenizer(graph_rows.Tokenizer):
         return tf.tensor_scatter_nd_update(plain, others, normalized)
 
     def _normalize_by_table(self, texts: tf.Tensor) -> tf.Tensor:
-        # With a space at each end, no rule reaches into the next text.
+        # With a space at each end, no rule applies across texts.
         codes = tf.strings.unicode_decode(
             tf.strings.join([" ", texts, " "]), "UTF-8", errors="ignore"
         )
@@ -251,7 +252,7 @@ class BertTokenizer(graph_rows.Tokenizer):
     def _map_in_context(
         self, codes: tf.Tensor, rules: tf.Tensor, rows: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """As `_map`, for what depends on neighbours: final sigmas and marks."""
+        """Like `_map`, for rules with context: final sigmas and marks."""
         if self.do_lower_case:
             codes = self._mark_final_sigmas(codes, rules)
         codes, rows = self._map(codes, self._rules(codes), rows, True)
@@ -265,13 +266,13 @@ class BertTokenizer(graph_rows.Tokenizer):
     ) -> tf.Tensor:
         """Replaces capital sigmas that end a word by small final ones.
 
-        By Unicode's rule, the nearest characters that bear on case are looked
-        at: the one before is cased, the one behind is not.
+        Unicode's rule considers the nearest characters that are not ignored:
+        the one before is cased, the one after is not.
         """
         kinds = tf.gather(self._sigma_kind, rules)
         seen = tf.where(kinds != code_points.IGNORED)
         kinds = tf.gather_nd(kinds, seen)
-        # The first and the last are spaces: rolling joins no words.
+        # The first and the last are spaces, so rolling joins no words.
         is_final = (
             (tf.gather_nd(codes, seen) == _SIGMA)
             & (tf.roll(kinds, 1, 0) == code_points.CASED)
@@ -285,14 +286,14 @@ class BertTokenizer(graph_rows.Tokenizer):
     def _order_marks(self, codes: tf.Tensor) -> tf.Tensor:
         """Sorts each run of marks by combining class, as NFD does.
 
-        Accents are gone by now; a few others, such as musical ones, remain.
+        Accents are stripped before; a few others, such as musical ones, remain.
         """
         place = tf.searchsorted(self._marks, codes)
         place = tf.minimum(place, tf.size(self._marks) - 1)
         is_mark = tf.gather(self._marks, place) == codes
         mark_class = tf.where(is_mark, tf.gather(self._mark_class, place), 0)
         run = tf.cumsum(tf.cast(~is_mark, tf.int64))
-        # Classes are below 256.
+        # Combining classes are below 256.
         key = run * 256 + tf.cast(mark_class, tf.int64)
         order = tf.argsort(key, stable=True)
         return tf.gather(codes, order)
@@ -300,7 +301,7 @@ class BertTokenizer(graph_rows.Tokenizer):
     def _limit_words(self, codes: tf.Tensor) -> tf.Tensor:
         is_space = codes == _SPACE  # [M]
         spaces = tf.cast(tf.where(is_space)[:, 0], tf.int32)
-        # Every text starts and ends with a space: words lie between spaces.
+        # Every text starts and ends with a space, so words are between spaces.
         is_long = spaces[1:] - spaces[:-1] - 1 > _MAX_CHARS
 
         def replace() -> tf.Tensor:
@@ -312,18 +313,18 @@ class BertTokenizer(graph_rows.Tokenizer):
 
 
 def _unused_code_point(vocab: Sequence[str]) -> int:
-    """Returns a private code point that no piece holds, so surely unknown."""
+    """Returns a private-use code point that is in no token, to get [UNK]."""
     used = set().union(*vocab)
     return next(x for x in range(0xE000, 0xF900) if chr(x) not in used)
 
 
 def _without_unreachable(vocab: Sequence[str]) -> list[str]:
-    """Replaces pieces with white space or control characters by stand-ins.
+    """Replaces tokens with white space or control characters by placeholders.
 
-    The Python tokenizer never finds them, as no word holds such characters;
-    FastWordpieceTokenizer would, or refuses them. Longer ones than any word it
-    refuses as well. Raises InputError for what a word can be, and it does not
-    take.
+    The Python tokenizer never finds such tokens, because no word contains these
+    characters; FastWordpieceTokenizer would find them or reject them. It also
+    rejects tokens that are longer than any word. Raises InputError for a token
+    that can be a word but that the op does not accept.
     """
     words = tokenization.BasicTokenizer(do_lower_case=False)
 
@@ -346,7 +347,7 @@ def _without_unreachable(vocab: Sequence[str]) -> list[str]:
     ]
 
 
-# ---- Of any vocabulary -------------------------------------------------------
+# ---- Any vocabulary ----------------------------------------------------------
 
 
 def _of_word_pieces(vocabulary: word_pieces.WordPiece) -> BertTokenizer:
@@ -355,7 +356,7 @@ def _of_word_pieces(vocabulary: word_pieces.WordPiece) -> BertTokenizer:
     )
 
 
-# The kind of a vocabulary -> what makes its tokenizer.
+# Kind of vocabulary -> function that creates its tokenizer.
 TOKENIZERS: dict[str, Callable[[Any], graph_rows.Tokenizer]] = {
     byte_pairs.BytePairs.kind: graph_byte_pairs.BytePairTokenizer,
     word_pieces.WordPiece.kind: _of_word_pieces,
@@ -367,9 +368,9 @@ TOKENIZERS: dict[str, Callable[[Any], graph_rows.Tokenizer]] = {
 
 
 def register(kind: str, make: Callable[[Any], graph_rows.Tokenizer]) -> None:
-    """Adds the tokenizer of a kind of vocabulary; InputError if it has one.
+    """Registers the graph tokenizer for a kind of vocabulary.
 
-    `make` gets the vocabulary.
+    `make` takes the vocabulary. Raises InputError if the kind has another one.
     """
     if TOKENIZERS.get(kind, make) != make:
         raise InputError(
@@ -380,7 +381,7 @@ def register(kind: str, make: Callable[[Any], graph_rows.Tokenizer]) -> None:
 
 
 def of(vocabulary: vocabularies.Vocabulary) -> graph_rows.Tokenizer:
-    """Makes the tokenizer of a vocabulary."""
+    """Creates the tokenizer of a vocabulary."""
     plain = TOKENIZERS[vocabulary.kind](vocabulary)
     if not vocabulary.added:
         return plain

@@ -1,9 +1,9 @@
-"""Word pieces in the graph with the characters they come from.
+"""Tokenizers in the graph that return character offsets.
 
 As in `tokenization.FullTokenizer.tokenize_with_offsets`, offsets count
 characters, here of the text as TensorFlow decodes it, without invalid bytes.
 
-Shapes: B texts, N characters of all texts, M once normalized, P pieces.
+Shapes: B texts, N characters of all texts, M after normalization, P tokens.
 """
 
 import sys
@@ -30,19 +30,19 @@ Pieces = graph_rows.Pieces
 
 
 class Tokenizer(Protocol):
-    """A tokenizer that knows where pieces come from."""
+    """A tokenizer that returns character offsets."""
 
     vocabulary: vocabularies.Vocabulary
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Returns the ids of the pieces of each text, [B, (pieces)] int32."""
+        """Returns the token ids of each text, [B, (tokens)] int32."""
 
     def tokenize_with_offsets(self, texts: tf.Tensor) -> Pieces:
-        """Splits texts [B] into pieces."""
+        """Splits texts [B] into tokens."""
 
 
 class OffsetTokenizer(text_graph.BertTokenizer):
-    """A BertTokenizer that knows where pieces come from."""
+    """A BertTokenizer that also returns character offsets."""
 
     def __init__(
         self, vocab: Sequence[str], do_lower_case: bool, **settings: Any
@@ -54,7 +54,7 @@ class OffsetTokenizer(text_graph.BertTokenizer):
         )
 
     def tokenize_with_offsets(self, texts: tf.Tensor) -> Pieces:
-        """Splits UTF-8 texts [B] into pieces; invalid bytes are left out."""
+        """Splits UTF-8 texts [B] into tokens; invalid bytes are skipped."""
         parts = self._normalize(texts)  # [B]
         words = None
         if not self._words.tokenize_chinese_chars:
@@ -62,14 +62,14 @@ class OffsetTokenizer(text_graph.BertTokenizer):
             parts = words.values
         ids, first, end = self._wordpiece.tokenize_with_offsets(parts)
         codes, offsets = tf.strings.unicode_decode_with_offsets(parts, "UTF-8")
-        # Bytes are counted over all texts, and so are characters.
+        # Both bytes and characters are counted over all texts.
         sizes = tf.strings.length(parts, unit="BYTE")
         before = tf.cumsum(tf.cast(sizes, tf.int64), exclusive=True)
         places = offsets.values + tf.gather(before, codes.value_rowids())  # [M]
         before = tf.gather(before, ids.value_rowids())  # [P]
         first = tf.searchsorted(places, first.values + before)
         last = tf.searchsorted(places, end.values + before) - 1
-        # Spaces are not counted: normalizing changes them.
+        # Spaces are not counted, because normalization changes them.
         is_word = tf.cast(codes.values > ord(" "), tf.int32)
         number = tf.cumsum(is_word) - 1  # [M]
         starts, ends = self._origins(texts)
@@ -82,16 +82,16 @@ class OffsetTokenizer(text_graph.BertTokenizer):
         )
 
     def _origins(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Says where each character of the words comes from: start, end, int32.
+        """Returns the start and end of each word character in its text, int32.
 
-        How many characters one character becomes never depends on its
-        neighbours, so counting is enough to line up the two sides. Spaces are
-        left out.
+        The number of characters that one character becomes never depends on its
+        neighbours, so counting is enough to align the two sides. Spaces are
+        skipped.
         """
         decoded = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
         codes, rows = decoded.values, decoded.value_rowids()  # [N]
         width = self.widths(codes)  # [N]
-        # A stripped accent belongs to the letter it stands on.
+        # A stripped accent belongs to the letter that it modifies.
         place = tf.searchsorted(self._accents, codes)
         place = tf.minimum(place, tf.size(self._accents) - 1)
         is_accent = (tf.gather(self._accents, place) == codes) & (width == 0)
@@ -111,7 +111,7 @@ class OffsetTokenizer(text_graph.BertTokenizer):
         )
 
     def widths(self, codes: tf.Tensor) -> tf.Tensor:
-        """Says how many characters of words each code point becomes, [N]."""
+        """Returns the number of word characters of each code point, [N]."""
         output = tf.gather(self._output, self._rules(codes))  # [N, 3]
         stays = (output >= 0) | (output == text_graph._ITSELF)
         stays &= output != ord(" ")
@@ -124,7 +124,7 @@ def _of_word_pieces(vocabulary: word_pieces.WordPiece) -> OffsetTokenizer:
     )
 
 
-# The kind of a vocabulary -> what makes its tokenizer.
+# Kind of vocabulary -> function that creates its tokenizer.
 TOKENIZERS: dict[str, Callable[[Any], Tokenizer]] = {
     byte_pairs.BytePairs.kind: graph_byte_pairs.OffsetTokenizer,
     word_pieces.WordPiece.kind: _of_word_pieces,
@@ -134,9 +134,9 @@ TOKENIZERS: dict[str, Callable[[Any], Tokenizer]] = {
 
 
 def register(kind: str, make: Callable[[Any], Tokenizer]) -> None:
-    """Adds a kind's tokenizer that knows places; InputError if it has one.
+    """Registers the tokenizer with offsets for a kind of vocabulary.
 
-    `make` gets the vocabulary.
+    `make` takes the vocabulary. Raises InputError if the kind has another one.
     """
     if TOKENIZERS.get(kind, make) != make:
         raise InputError(
@@ -147,7 +147,7 @@ def register(kind: str, make: Callable[[Any], Tokenizer]) -> None:
 
 
 def of(vocabulary: vocabularies.Vocabulary) -> Tokenizer:
-    """Makes the tokenizer of a vocabulary that knows where pieces come from."""
+    """Creates the tokenizer with offsets of a vocabulary."""
     plain = TOKENIZERS[vocabulary.kind](vocabulary)
     if not vocabulary.added:
         return plain

@@ -1,6 +1,6 @@
-"""Rows of the model in the graph, for vocabularies of all kinds.
+"""Builds model inputs in the graph, for vocabularies of all kinds.
 
-Shapes: B texts, S sequence length, P pieces of all texts.
+Shapes: B texts, S sequence length, P tokens of all texts.
 """
 
 from typing import NamedTuple
@@ -12,24 +12,24 @@ import tensorflow as tf
 
 
 class Pieces(NamedTuple):
-    """The pieces of all texts, in order."""
+    """The tokens of all texts, in order."""
 
-    ids: tf.RaggedTensor  # [B, (pieces)] int32
-    starts: tf.Tensor  # [P] int32, first character of each piece in its text
-    ends: tf.Tensor  # [P] int32, the character after its last
+    ids: tf.RaggedTensor  # [B, (tokens)] int32
+    starts: tf.Tensor  # [P] int32, first character of each token in its text
+    ends: tf.Tensor  # [P] int32, the character after its last one
 
 
 class Tokenizer(tf.Module):
-    """Splits texts into ids and packs them as its `vocabulary` says."""
+    """Splits texts into ids and packs them by the `vocabulary`'s template."""
 
     def __init__(self, vocabulary: vocabularies.Vocabulary):
         super().__init__()
         self.vocabulary = vocabulary
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Returns the ids of UTF-8 texts [B]: [B, (pieces)] int32.
+        """Returns the token ids of UTF-8 texts [B]: [B, (tokens)] int32.
 
-        Invalid bytes are left out.
+        Invalid bytes are skipped.
         """
         raise NotImplementedError
 
@@ -40,13 +40,13 @@ class Tokenizer(tf.Module):
         max_seq_length: int,
         pad_to_max: bool,
     ) -> dict[str, tf.Tensor]:
-        """Lays out rows [B, (pieces)] of one text or two, by the template.
+        """Packs token ids [B, (tokens)] of one or two texts, by the template.
 
-        What is longer than `max_seq_length`, at least one more than the
-        template, loses pieces from the end of the longer text, of the second if
-        both are equal, as in the original. A row whose second text has no
-        pieces is laid out as a single text. `pad_to_max` pads to that, not to
-        the longest row.
+        Sequences longer than `max_seq_length`, which is at least one more than
+        the template, lose tokens from the end of the longer text, or of the
+        second text if both are equally long, as in the original. An example
+        whose second text has no tokens is packed as a single text. `pad_to_max`
+        pads to `max_seq_length` instead of the longest sequence.
 
         Returns:
             `input_ids`, `input_mask` and `segment_ids`, each [B, S] int32.
@@ -85,7 +85,7 @@ class Tokenizer(tf.Module):
         }
         if pad_to_max:
             return packed
-        # At least the pieces around a text, also where there are no rows.
+        # At least the special tokens of one text, even for an empty batch.
         longest = tf.maximum(tf.reduce_max(total), template.special(1))
         return {name: value[:, :longest] for name, value in packed.items()}
 
@@ -102,9 +102,9 @@ class Tokenizer(tf.Module):
 
 
 def put(ids: tf.Tensor, pieces: tuple[int, ...], place: tf.Tensor) -> tf.Tensor:
-    """Puts `pieces` in the places 0, 1, ... of each row of `ids` [B, S].
+    """Writes `pieces` to positions 0, 1, ... of each sequence of ids [B, S].
 
-    `place` [B, S] is that of each id, counted from where the first piece goes.
+    `place` [B, S] is the position of each id relative to the first of `pieces`.
     """
     for number, piece in enumerate(pieces):
         ids = tf.where(place == number, piece, ids)
@@ -117,10 +117,10 @@ def _truncated(
     max_seq_length: int,
     template: vocabularies.Template,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the lengths that are left of two texts: [B, 1] each.
+    """Returns the lengths of two texts after truncation: [B, 1] each.
 
-    The original takes one piece at a time off the longer text. In the end a
-    text within its half is whole, and the other has what is left.
+    The original removes one token at a time from the longer text. The result: a
+    text within its half stays whole, and the other gets the remaining room.
     """
     between = len(template.between) * tf.cast(length_2 > 0, tf.int32)
     room = max_seq_length - template.special(1) - between
@@ -132,7 +132,7 @@ def _truncated(
 def _shifted(
     pieces: tf.RaggedTensor, start: tf.Tensor | int, width: int
 ) -> tf.Tensor:
-    """Returns rows [B, width] that have their first piece at place `start`."""
+    """Shifts sequences to position `start`: [B, width]."""
     dense = pieces.to_tensor(shape=[None, width])
     place = tf.maximum(tf.range(width)[tf.newaxis, :] - start, 0)
     place = tf.broadcast_to(place, tf.shape(dense))

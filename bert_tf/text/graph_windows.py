@@ -1,8 +1,8 @@
-"""Cuts texts of any length into windows, in the graph.
+"""Splits texts of any length into windows, in the graph.
 
-It does as tagging_inputs.windows.
+The windows equal those of tagging_inputs.windows.
 
-Shapes: B texts, W windows, S sequence length, P pieces of all texts.
+Shapes: B texts, W windows, S sequence length, P tokens of all texts.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,31 +13,31 @@ from bert_tf.text import graph_rows
 
 import tensorflow as tf
 
-# Windows that a model reads at a time, however long a text is.
+# Max windows that the model takes at a time, however long a text is.
 MOST_WINDOWS = 64
 
 
 class Windows(NamedTuple):
-    """Where texts are cut, in pieces; each [W] int64."""
+    """The bounds of windows, in tokens; each [W] int64."""
 
     rows: tf.Tensor  # the number of the text
-    starts: tf.Tensor  # first piece, among those of all texts
-    borders: tf.Tensor  # the first piece that belongs to the window, likewise
+    starts: tf.Tensor  # first token, among the tokens of all texts
+    borders: tf.Tensor  # the first token that belongs to the window, likewise
     sizes: tf.Tensor
 
     def of(self, places: tf.Tensor) -> tf.Tensor:
-        """Returns the window of each place among the pieces of all texts."""
-        # A text without pieces has a window whose border is that of the text
-        # after it: the last of equal ones is the one with the piece.
+        """Returns the window of each position among the tokens of all texts."""
+        # A text without tokens has a window with the same border as the text
+        # after it: the last of equal borders is the one with the token.
         return tf.searchsorted(self.borders, places, "right", tf.int64) - 1
 
     def take(self, chosen: tf.Tensor) -> "Windows":
-        """Returns some of the windows."""
+        """Returns the chosen windows."""
         return Windows(*(tf.gather(x, chosen) for x in self))
 
 
 def cut(pieces: tf.Tensor, room: int) -> Windows:
-    """Cuts texts of `pieces` [B] int64 into windows of up to `room` pieces."""
+    """Splits texts of `pieces` [B] int64 tokens into windows of max `room`."""
     stride = max(room // 2, 1)
     last = tf.maximum(pieces - room, 0)  # [B]
     count = (last + stride - 1) // stride + 1
@@ -58,12 +58,12 @@ def cut(pieces: tf.Tensor, room: int) -> Windows:
 def layout(
     pieces: tf.Tensor, windows: Windows, vocabulary: vocabularies.Vocabulary
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Lays out each window of pieces [P] as a single text: ids, mask [W, S]."""
+    """Packs each window of tokens [P] as a single text: ids, mask [W, S]."""
     template = vocabulary.template
     longest = tf.reduce_max(tf.concat([[0], windows.sizes], 0))
     column = tf.range(longest + template.special(1))[tf.newaxis]  # [1, S]
     behind = len(template.before) + windows.sizes[:, tf.newaxis]  # [W, 1]
-    # One more, so that there is something where there are no pieces.
+    # One more token, so that gather has a value where there are no tokens.
     pieces = tf.concat([pieces, [0]], 0)
     start = windows.starts[:, tf.newaxis] - len(template.before)
     end = tf.size(pieces, tf.int64) - 1
@@ -81,9 +81,9 @@ def in_parts(
     outputs: Any,
     most: int = MOST_WINDOWS,
 ) -> Any:
-    """Applies a function to `most` rows [W, ...] at a time: bounded memory.
+    """Applies a function to max `most` rows [W, ...] at a time.
 
-    `outputs` holds the tf.TensorSpec of each of its results for some rows.
+    This bounds the memory. `outputs` has the tf.TensorSpec of each result.
     """
     rows = tf.shape(inputs[0])[0]
     parts = tf.maximum(-(-rows // most), 1)

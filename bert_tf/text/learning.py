@@ -1,8 +1,8 @@
 """Learns a WordPiece vocabulary from text, or extends one.
 
-The words are those of the tokenizer that will read the vocabulary. The
-`tokenizers` library makes the pieces: it joins the most frequent pair of pieces
-again and again.
+The words are those of the tokenizer that will use the vocabulary. The
+`tokenizers` library builds the tokens: it merges the most frequent pair of
+tokens again and again.
 """
 
 import collections
@@ -14,27 +14,27 @@ from typing import Any
 from bert_tf import tokenization
 from bert_tf.errors import InputError
 
-# Different words in memory (300 MB). English Wikipedia has 10 million.
+# Max distinct words in memory (300 MB). English Wikipedia has 10 million.
 MAX_WORDS = 2_000_000
-# Different strings between spaces that are gathered before they are split, and
-# the characters of text that is gathered: Chinese has hardly any spaces.
+# Max distinct strings between spaces that are collected before they are split,
+# and max characters of collected text: Chinese has hardly any spaces.
 _MAX_STRINGS = 500_000
 _MAX_GATHERED = 1 << 27
-# Copies of a word that are handed over at a time.
+# Copies of a word that are passed to the trainer at a time.
 _MAX_COPIES = 10_000
 _UNUSED = re.compile(r"\[unused\d+\]")
-# The pieces that extend a vocabulary are chosen in so many steps: what one
-# saves hangs on those chosen before.
+# Number of steps in which the tokens of an extension are chosen: the savings of
+# a token depend on the tokens chosen before.
 _STEPS = 20
-# Pieces that a word is worth which is no longer [UNK].
+# Tokens that count as saved for each word that is no longer [UNK].
 _KNOWN = 10
 
 
 class Counts(collections.Counter[str]):
     """How often each string occurs.
 
-    The rarest may be `forgotten`, to bound the memory: so many occurrences are
-    not in the counts.
+    To bound the memory, the rarest strings may be dropped. `forgotten` is the
+    number of their occurrences, which the counts do not include.
     """
 
     forgotten: int = 0
@@ -42,7 +42,7 @@ class Counts(collections.Counter[str]):
 
 @dataclasses.dataclass(frozen=True)
 class Coverage:
-    """The words of a text, their pieces, and the words that become [UNK]."""
+    """The number of words of a text, of their tokens and of [UNK] words."""
 
     words: int
     pieces: int
@@ -57,8 +57,8 @@ def count_words(
 ) -> Counts:
     """Counts the words of lines or paragraphs as the BERT tokenizer finds them.
 
-    When there are more than `max_words` different words, the rarest are
-    forgotten, those seen once first. The settings are keyword arguments of
+    Beyond `max_words` distinct words, the rarest are dropped, starting with
+    those seen once. The settings are keyword arguments of
     `tokenization.BasicTokenizer`.
     """
     tokenizer = tokenization.BasicTokenizer(do_lower_case, **settings)
@@ -72,7 +72,7 @@ def count_words(
 
 
 def without_rarest(words: Counts, max_words: int) -> Counts:
-    """Forgets the rarest words, those seen once first, down to `max_words`."""
+    """Drops the rarest words, starting at count one, down to `max_words`."""
     if len(words) <= max_words:
         return words
     kept, rarest = dict(words), 0
@@ -92,7 +92,7 @@ def _split(text: str) -> list[str]:
 def count_strings(
     texts: Iterable[str], split: Callable[[str], list[str]] = _split
 ) -> Iterator[collections.Counter[str]]:
-    """Counts what stands between spaces; words repeat, texts do not."""
+    """Counts strings between spaces, in bounded batches: words repeat."""
     strings: collections.Counter[str] = collections.Counter()
     characters = 0
     for text in texts:
@@ -105,7 +105,7 @@ def count_strings(
 
 
 def check_room(vocab_size: int, num_unused: int) -> None:
-    """Raises InputError where reserved rows leave no room for pieces."""
+    """Raises InputError if reserved tokens leave no room for others."""
     reserved = num_unused + len(tokenization.SPECIAL_TOKENS)
     if reserved >= vocab_size:
         raise InputError(
@@ -122,20 +122,20 @@ def learn(
     max_characters: int = 1000,
     num_unused: int = 99,
 ) -> list[str]:
-    """Learns the pieces of a vocabulary; equal arguments give equal lists.
+    """Learns the tokens of a vocabulary; equal arguments give equal lists.
 
-    Pieces that follow each other `min_frequency` times are joined. Words with
-    others than the `max_characters` most frequent characters become [UNK].
-    `num_unused` rows are reserved for words of the user's own; with the 99 of
-    the released English vocabularies [UNK] is 100.
+    Adjacent tokens that occur together `min_frequency` times are merged. Words
+    with characters other than the `max_characters` most frequent ones become
+    [UNK]. `num_unused` tokens are reserved for the user's own words; with 99,
+    as in the released English vocabularies, [UNK] has id 100.
 
     Returns:
-        The pieces by id: [PAD], [unused...], [UNK], [CLS], [SEP], [MASK],
-        characters, longer pieces: `vocab_size` at most.
+        The tokens by id: [PAD], [unused...], [UNK], [CLS], [SEP], [MASK],
+        characters, longer tokens; `vocab_size` at most.
 
     Raises:
-        InputError: There are no words that can be spelt, or the characters
-            alone are more than `vocab_size`.
+        InputError: No word can be spelt, or the characters alone exceed
+            `vocab_size`.
     """
     if not words:
         raise InputError("The text holds no words")
@@ -166,7 +166,7 @@ def learn(
 
 
 def _characters(spelt: Mapping[str, int]) -> list[str]:
-    """The pieces of one character, at the beginning of words and inside."""
+    """Returns one-character tokens, for the beginning of words and inside."""
     first = sorted({word[0] for word in spelt})
     later = sorted({char for word in spelt for char in word[1:]})
     return [
@@ -181,7 +181,7 @@ def _train(
     min_frequency: int,
     characters: list[str],
 ) -> list[str]:
-    # Of use to this function only, and 20 MB to install.
+    # Only this function needs it, and it takes 20 MB to install.
     import tokenizers
     from tokenizers import models, pre_tokenizers, trainers
 
@@ -190,7 +190,7 @@ def _train(
     trainer = trainers.WordPieceTrainer(
         vocab_size=size,
         min_frequency=min_frequency,
-        # Pairs that are as frequent are joined in the order of their ids. The
+        # Equally frequent pairs are merged in the order of their ids. The
         # trainer would number the characters at random; as special tokens they
         # are numbered in this order.
         special_tokens=characters,
@@ -203,7 +203,7 @@ def _train(
 
 
 def copies(words: Mapping[str, int]) -> Iterator[str]:
-    """Writes each word as often as it occurs, in strings of bounded size."""
+    """Repeats each word as often as it occurs, in strings of bounded size."""
     for word, count in sorted(words.items()):
         for done in range(0, count, _MAX_COPIES):
             yield f"{word} " * min(_MAX_COPIES, count - done)
@@ -221,7 +221,7 @@ def count_characters(words: Mapping[str, int]) -> collections.Counter[str]:
 def most_frequent(
     frequency: Mapping[str, int], max_characters: int
 ) -> frozenset[str]:
-    """Returns the `max_characters` characters that are kept."""
+    """Returns the `max_characters` most frequent characters."""
     ranked = sorted(frequency, key=lambda char: (-frequency[char], char))
     return frozenset(ranked[:max_characters])
 
@@ -242,7 +242,7 @@ def _spelt_with(
 
 
 def unused_rows(pieces: Sequence[str]) -> list[int]:
-    """Returns which rows of a vocabulary are [unused]."""
+    """Returns the ids of the [unused] tokens of a vocabulary."""
     return [row for row, piece in enumerate(pieces) if _UNUSED.fullmatch(piece)]
 
 
@@ -252,12 +252,13 @@ def extend(
     candidates: Iterable[str],
     appended: int = 0,
 ) -> list[str]:
-    """Fills the [unused] rows of a vocabulary with pieces of other text.
+    """Replaces the [unused] tokens of a vocabulary by tokens of other text.
 
-    Those `candidates` are taken that make the text the shortest, a word that is
-    no longer [UNK] counting as ten pieces; `appended` is how many rows to fill
-    behind the last. Rows stay [unused], or are not appended, when nothing saves
-    a piece any more. A vocabulary without [unused] rows raises InputError.
+    Chooses the `candidates` that make the text the shortest, where a word that
+    is no longer [UNK] counts as ten tokens. `appended` is the number of tokens
+    to add at the end. Once no candidate saves a token, the remaining tokens
+    stay [unused] or are not appended. Raises InputError for a vocabulary
+    without [unused] tokens.
     """
     rows = unused_rows(pieces)
     if not rows and not appended:
@@ -268,7 +269,7 @@ def extend(
     extended = [*pieces, *([""] * appended)]
     rows += range(len(pieces), len(extended))
     step = -(-len(rows) // _STEPS)
-    # Longer ones are [UNK] with any pieces, and take minutes each.
+    # Longer words are [UNK] with any vocabulary, and take minutes each.
     words = {
         word: count
         for word, count in words.items()
@@ -282,8 +283,8 @@ def extend(
         for row, piece in zip(rows, best, strict=False):
             extended[row] = piece
         rows = rows[len(best) :]
-    # Only at the end does an empty row mean that nothing was found for it: in
-    # the vocabulary it is a piece of white space, and all behind would shift.
+    # Only an appended empty line means that nothing was found for it. Within
+    # the vocabulary it is a token of white space, and later ids must not shift.
     return [
         piece
         for row, piece in enumerate(extended)
@@ -294,7 +295,7 @@ def extend(
 def _savings(
     words: Mapping[str, int], pieces: set[str], candidates: set[str]
 ) -> dict[str, int]:
-    """Counts how many pieces fewer the text has with each candidate."""
+    """Counts the tokens that each candidate saves in the text."""
     saved: collections.Counter[str] = collections.Counter()
     candidates = candidates - pieces
     for word, count in words.items():
@@ -307,7 +308,7 @@ def _savings(
         for before, (start, end) in enumerate(
             zip([0, *ends], ends, strict=False)
         ):
-            # Only a longer piece than the one that is there is looked at.
+            # Only candidates longer than the current token can save any.
             for longer in range(end + 1, len(word) + 1):
                 if (piece := _piece(word, start, longer)) in candidates:
                     rest = _ends(word, longer, pieces)
@@ -318,7 +319,7 @@ def _savings(
 
 
 def _ends(word: str, start: int, pieces: set[str]) -> list[int] | None:
-    """Where the pieces of the rest of a word end; None if it is [UNK]."""
+    """Returns the ends of the tokens of a word from `start`, None if [UNK]."""
     ends = []
     while start < len(word):
         for end in range(len(word), start, -1):
@@ -337,7 +338,7 @@ def _piece(word: str, start: int, end: int) -> str:
 
 
 def coverage(pieces: Iterable[str], words: Mapping[str, int]) -> Coverage:
-    """Counts what a vocabulary makes of words."""
+    """Counts the tokens and [UNK] words that a vocabulary gives for words."""
     vocab = {piece: index for index, piece in enumerate(pieces)}
     tokenizer = tokenization.WordpieceTokenizer(vocab)
     number = unknown = 0

@@ -1,7 +1,7 @@
-"""Learns byte pairs, the vocabulary of RoBERTa, from text.
+"""Learns a byte-level BPE vocabulary, as RoBERTa has it, from text.
 
-The `tokenizers` library finds the words and joins the most frequent pair of
-pieces again and again.
+The `tokenizers` library finds the words and merges the most frequent pair of
+tokens again and again.
 """
 
 import re
@@ -23,10 +23,10 @@ _STRINGS = re.compile(" +(?= [^ ])| ?[^ ]+| +")
 def count_words(
     texts: Iterable[str], max_words: int = learning.MAX_WORDS
 ) -> learning.Counts:
-    """Counts the words of lines or paragraphs, written as pieces are.
+    """Counts the words of lines or paragraphs, in the spelling of tokens.
 
-    When there are more than `max_words` different words, the rarest are
-    forgotten, those seen once first.
+    Beyond `max_words` distinct words, the rarest are dropped, starting with
+    those seen once.
     """
     rule = byte_pairs.library().pre_tokenizers.ByteLevel(add_prefix_space=False)
     words = learning.Counts()
@@ -40,7 +40,7 @@ def count_words(
 
 
 def check_room(vocab_size: int) -> None:
-    """Raises InputError where the bytes leave no room for pairs."""
+    """Raises InputError if `vocab_size` has no room for all bytes."""
     least = len(_RESERVED) + len(byte_pair_files.BYTES)
     if vocab_size < least:
         raise InputError(
@@ -53,9 +53,9 @@ def check_room(vocab_size: int) -> None:
 def learn(
     words: Mapping[str, int], vocab_size: int, min_frequency: int = 2
 ) -> byte_pairs.BytePairs:
-    """Learns `vocab_size` pieces at most, with the special ones of RoBERTa.
+    """Learns up to `vocab_size` tokens, with the special tokens of RoBERTa.
 
-    Pieces that follow each other `min_frequency` times are joined. Equal
+    Adjacent tokens that occur together `min_frequency` times are merged. Equal
     arguments give equal vocabularies. Raises InputError if there are no words.
     """
     check_room(vocab_size)
@@ -67,14 +67,14 @@ def learn(
     trainer = made.trainers.BpeTrainer(
         vocab_size=vocab_size - 1,
         min_frequency=min_frequency,
-        # In this order they are numbered, as pairs that are as frequent are
-        # joined in the order of their ids.
+        # Equally frequent pairs are merged in the order of their ids, which is
+        # this order.
         special_tokens=[*byte_pairs.FIRST, *byte_pair_files.BYTES],
         show_progress=False,
     )
     tokenizer.train_from_iterator(learning.copies(words), trainer)
     ids = tokenizer.get_vocab()
     pieces = sorted(ids, key=lambda piece: ids[piece])
-    # Its model shows the pairs only where it is saved.
+    # The library only exposes the merges in the saved model.
     merges = tokenizer_json.merges(tokenizer.to_str(), "tokenizers")
     return byte_pairs.BytePairs((*pieces, byte_pairs.MASK), merges)

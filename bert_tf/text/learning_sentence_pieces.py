@@ -1,9 +1,9 @@
-"""Learns sentence pieces, the vocabulary of ALBERT, from text.
+"""Learns a SentencePiece vocabulary, as ALBERT has it, from text.
 
-The words are counted as the tokenizer that will read the vocabulary normalizes
-them, so that memory is bounded, and the trainer of sentencepiece makes the
-pieces of the counts. On 6.6 MB of Wikipedia its 8,000 pieces split other text
-into 0.02 % more pieces than those that it makes of the lines.
+Words are counted in the normalized form of the tokenizer that will use the
+vocabulary, so that memory is bounded; the sentencepiece trainer builds the
+tokens from the counts. On 6.6 MB of Wikipedia, 8,000 tokens learned from counts
+split other text into 0.02% more tokens than 8,000 learned from its lines.
 """
 
 import io
@@ -14,16 +14,16 @@ from bert_tf.errors import InputError
 from bert_tf.text import learning
 from bert_tf.vocabularies import sentence_pieces
 
-# As the README of ALBERT's repository trains its model.
+# From the training command in the README of ALBERT's repository.
 _SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
 _COVERAGE = 0.99995
 
-# What is longer is cut: text without spaces would have few words twice. Pieces
-# are of 16 characters at most.
+# Longer words are split: in text without spaces, few of them would repeat. A
+# token has at most 16 characters.
 _LONGEST = 32
 _PARTS = re.compile(rf"\w{{1,{_LONGEST}}}\W{{0,{_LONGEST}}}|\W{{1,{_LONGEST}}}")
 
-# Part of the result: how sums are cut over threads decides how they round.
+# Affects the result: rounding depends on how sums are split over threads.
 _THREADS = 16
 
 
@@ -32,10 +32,10 @@ def count_words(
     do_lower_case: bool,
     max_words: int = learning.MAX_WORDS,
 ) -> learning.Counts:
-    """Counts the words of lines or paragraphs, which are what spaces part.
+    """Counts the words of lines or paragraphs, separated by spaces.
 
-    When there are more than `max_words` different words, the rarest are
-    forgotten, those seen once first.
+    Beyond `max_words` distinct words, the rarest are dropped, starting with
+    those seen once.
     """
     words = learning.Counts()
     for text in texts:
@@ -50,7 +50,7 @@ def count_words(
 
 
 def check_room(vocab_size: int) -> None:
-    """Raises InputError if the special pieces leave no room."""
+    """Raises InputError if the special tokens leave no room for others."""
     least = 5 + len(_SYMBOLS) + 1
     if vocab_size < least:
         raise InputError(
@@ -67,18 +67,18 @@ def learn(
     """Learns a unigram model; equal arguments give equal models.
 
     Args:
-        words: How often each word occurs, as `count_words` returns it.
-        vocab_size: How many pieces to learn at most.
-        character_coverage: What part of all characters has pieces; the rarest
+        words: How often each word occurs, as returned by `count_words`.
+        vocab_size: Max number of tokens.
+        character_coverage: Share of all characters that get tokens; the rarest
             others become `<unk>`. Chinese needs less: 0.9995.
 
     Returns:
-        The content of a spiece.model. Its first pieces are `<pad>`, `<unk>`,
-        `[CLS]`, `[SEP]` and `[MASK]`, then some marks that are always pieces
-        by themselves, as in the released model.
+        The content of a spiece.model. Its first tokens are `<pad>`, `<unk>`,
+        `[CLS]`, `[SEP]` and `[MASK]`, then some punctuation marks that are
+        always separate tokens, as in the released model.
 
     Raises:
-        InputError: There are no words, or the characters alone are more than
+        InputError: There are no words, or the characters alone exceed
             `vocab_size`.
     """
     import sentencepiece
@@ -98,7 +98,7 @@ def learn(
             model_writer=model,
             model_type="unigram",
             vocab_size=vocab_size,
-            # The text may hold fewer.
+            # The text may have fewer tokens.
             hard_vocab_limit=False,
             character_coverage=character_coverage,
             pad_id=0,
@@ -123,11 +123,11 @@ def learn(
 
 
 def _reason(error: RuntimeError) -> str:
-    """Returns the trainer's message without the place in its source."""
+    """Returns the trainer's message without its source location."""
     return " ".join(str(error).splitlines()[-1].split("] ")[-1].split())
 
 
 def _counted(words: Mapping[str, int]) -> Iterator[str]:
-    """Yields the rows that the trainer reads, in one order for equal counts."""
+    """Yields the lines for the trainer, in the same order for equal counts."""
     for word, count in sorted(words.items()):
         yield f"{word}\t{count}"

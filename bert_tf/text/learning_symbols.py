@@ -1,4 +1,4 @@
-"""Learns a vocabulary of symbols from text, by counting them."""
+"""Learns a vocabulary of symbols from text, by counting the symbols."""
 
 from collections.abc import Iterable, Mapping
 
@@ -12,8 +12,8 @@ def count(
 ) -> learning.Counts:
     """Counts the symbols of lines or paragraphs.
 
-    When there are more than `max_symbols` different ones, the rarest are
-    forgotten, those seen once first.
+    Beyond `max_symbols` distinct symbols, the rarest are dropped, starting with
+    those seen once.
     """
     found = learning.Counts()
     for strings in learning.count_strings(texts, str.split):
@@ -23,7 +23,7 @@ def count(
 
 
 def check_room(vocab_size: int) -> None:
-    """Raises InputError where the special pieces leave no room for symbols."""
+    """Raises InputError if the special tokens leave no room for symbols."""
     least = len(symbols.SPECIAL) + 1
     if vocab_size < least:
         raise InputError(
@@ -36,11 +36,11 @@ def check_room(vocab_size: int) -> None:
 def learn(
     counts: Mapping[str, int], vocab_size: int, min_frequency: int = 2
 ) -> symbols.Symbols:
-    """Takes the most frequent symbols, `vocab_size` with the special pieces.
+    """Takes the most frequent symbols, up to `vocab_size` with special tokens.
 
-    Those that occur less often than `min_frequency` are left out, and so are
-    the names of the special pieces and what UTF-8 can't hold. Equal arguments
-    give equal vocabularies. Raises InputError if no symbols are left.
+    Symbols that occur less often than `min_frequency`, names of special tokens
+    and symbols that UTF-8 can't encode are skipped. Equal arguments give equal
+    vocabularies. Raises InputError if no symbols are left.
     """
     check_room(vocab_size)
     kept = [
@@ -64,9 +64,9 @@ def learn(
 def coverage(
     vocabulary: symbols.Symbols, counts: learning.Counts
 ) -> tuple[int, int]:
-    """Returns how many symbols the text has, and how many become [UNK].
+    """Returns the number of symbols in the text, and how many become [UNK].
 
-    Those that were forgotten are among these.
+    Symbols dropped from the counts are included in both.
     """
     total = sum(counts.values()) + counts.forgotten
     known = sum(counts[x] for x in vocabulary.known if x in counts)

@@ -1,11 +1,11 @@
-"""What of a long document the model reads: an end, both ends, or all of it.
+"""Which part of a long document the model reads: an end, both ends, or all.
 
-Head and tail together served best to classify texts of 512 pieces and more (Sun
-et al. 2019, "How to Fine-Tune BERT for Text Classification?", section 5.3.1).
-Averaging the logits of windows that all have the document's label is Pappagari
-et al. 2019, "Hierarchical Transformers for Long Document Classification",
-section 3, without their second network. Here the windows of a document weigh
-together as much as one short document.
+Head and tail together worked best for classifying texts of 512 tokens and more
+(Sun et al. 2019, "How to Fine-Tune BERT for Text Classification?", section
+5.3.1). Averaging the logits of windows that all have the document's label is
+from Pappagari et al. 2019, "Hierarchical Transformers for Long Document
+Classification", section 3, without their second network. Here all windows of a
+document together have the weight of one short document.
 
 Shapes: B documents, W windows of all documents, C classes.
 """
@@ -20,16 +20,16 @@ import tensorflow as tf
 
 METHODS = options.LONG_DOCUMENTS
 _WINDOWS = "windows"
-# 128 of 510 pieces, Sun et al.
+# 128 of 510 tokens, Sun et al.
 _HEAD_SHARE = 128 / 510
 
 
 @dataclasses.dataclass(frozen=True)
 class LongDocuments:
-    """How documents are cut that have more pieces than fit.
+    """How documents with more tokens than fit are cut.
 
-    `method` is one of METHODS; `stride` is the pieces from one window to the
-    next, None for half a window.
+    `method` is one of METHODS; `stride` is the distance in tokens from one
+    window to the next, None for half a window.
     """
 
     method: str = "head"
@@ -54,11 +54,11 @@ class LongDocuments:
 
     @property
     def in_windows(self) -> bool:
-        """Whether a document may take several rows."""
+        """Whether a document may become several sequences."""
         return self.method == _WINDOWS
 
     def check(self, room: int) -> None:
-        """Raises InputError if windows would leave out pieces between them."""
+        """Raises InputError if windows would skip tokens between them."""
         if self.stride is not None and not 0 < self.stride <= room:
             raise InputError(
                 "--window_stride must be from 1 to the pieces of a window, "
@@ -68,13 +68,13 @@ class LongDocuments:
     def cut(
         self, pieces: tf.RaggedTensor, room: int
     ) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        """Cuts documents [B, (pieces)] to rows of `room` pieces, but for heads.
+        """Cuts documents [B, (tokens)] to `room` tokens, except for heads.
 
         Returns:
-            The rows [W, (pieces)], and the document of each, from 0: [W].
+            The sequences [W, (tokens)], and the document number of each: [W].
         """
         lengths = tf.cast(pieces.row_lengths(), tf.int32)  # [B]
-        last = tf.maximum(lengths - room, 0)  # where the last row begins
+        last = tf.maximum(lengths - room, 0)  # where the last window begins
         documents = tf.range(tf.size(lengths))
         if self.keeps_rows:
             return pieces, documents
@@ -90,7 +90,7 @@ class LongDocuments:
         number = -(-last // stride) + 1  # [B]
         index = tf.ragged.range(number)  # [B, (windows)]
         documents = tf.cast(index.value_rowids(), tf.int32)  # [W]
-        # The last one ends with the document, and is as long as the others.
+        # The last window ends with the document and is as long as the others.
         starts = tf.minimum(index.values * stride, tf.gather(last, documents))
         return _slice(pieces, documents, starts, room)
 
@@ -98,7 +98,7 @@ class LongDocuments:
 def _slice(
     pieces: tf.RaggedTensor, documents: tf.Tensor, starts: tf.Tensor, room: int
 ) -> tuple[tf.RaggedTensor, tf.Tensor]:
-    """Takes up to `room` pieces of each document from a place on."""
+    """Takes up to `room` tokens of each document from its start position."""
     first = tf.cast(tf.gather(pieces.row_starts(), documents), tf.int32)
     lengths = tf.cast(tf.gather(pieces.row_lengths(), documents), tf.int32)
     starts = tf.minimum(starts, lengths)
@@ -113,10 +113,10 @@ def average(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Averages the logits [W, C] of each document's windows.
 
-    The windows of a document stand beside each other in `documents` [W].
+    The windows of a document are adjacent in `documents` [W].
 
     Returns:
-        [B, C], and the place of each document's first window, [B].
+        The averages [B, C], and the index of each document's first window: [B].
     """
     first = np.flatnonzero(np.diff(documents, prepend=documents[0] - 1))
     windows = np.diff(first, append=len(documents))  # [B]

@@ -1,12 +1,12 @@
-"""Sentence pieces in the graph with the characters they come from.
+"""SentencePiece in the graph, with character offsets.
 
-The op that finds pieces does not say where they are. But the characters that it
-sees are known: those of the normalized text, changed by the rules of the model,
-which are followed here. Each piece then covers as many of them as it has, and
-`<unk>` a run of characters that are no pieces.
+The op that finds tokens does not return their positions. But the characters
+that the model sees are known: the normalized text, changed by the model's
+rules, which this module applies as well. Each token then covers as many of
+these characters as it has, and `<unk>` covers a run of unknown characters.
 
-Shapes: B texts, N characters of all texts, M once normalized, E characters that
-the model sees, U of them with runs of unknown ones as one, P pieces.
+Shapes: B texts, N characters of all texts, M after normalization, E characters
+that the model sees, U of them when each unknown run counts as one, P tokens.
 """
 
 import itertools
@@ -21,22 +21,22 @@ import numpy as np
 import tensorflow as tf
 
 _SPACE = ord(" ")
-# More than there are code points.
+# More than the number of code points.
 _CODES = 1 << 21
 
 
 class _Seen(NamedTuple):
-    """The characters that the model sees, U of them, of all texts.
+    """The characters of all texts that the model sees, U of them.
 
-    Each word has a space before it, and one more stands behind the last.
+    Each word has a space before it, and another follows the last word.
     """
 
-    begins: tf.Tensor  # [U] int32: in M, where a piece from here on begins
-    ends: tf.Tensor  # [U] int32: in M, where a piece ends that ends before it
+    begins: tf.Tensor  # [U] int32: position in M of a token that begins here
+    ends: tf.Tensor  # [U] int32: end in M of a token that ends before here
 
 
 class OffsetTokenizer(graph_sentence_pieces.SentencePieceTokenizer):
-    """A SentencePieceTokenizer that knows where pieces come from."""
+    """A SentencePieceTokenizer that also returns character offsets."""
 
     def __init__(self, vocabulary: sentence_pieces.SentencePieces):
         super().__init__(vocabulary)
@@ -52,7 +52,7 @@ class OffsetTokenizer(graph_sentence_pieces.SentencePieceTokenizer):
             ]
         )
         self._build_rules(_rules(vocabulary))
-        # Of the parts of pieces that are cut anew; the others have no places.
+        # Positions within tokens that are split again; other tokens have none.
         parts = [
             (part.start, part.end, parts[-1].end)
             for number in range(len(vocabulary.pieces))
@@ -62,7 +62,7 @@ class OffsetTokenizer(graph_sentence_pieces.SentencePieceTokenizer):
         self._part_places = tf.constant(parts, tf.int32)
 
     def _build_rules(self, rules: dict[str, str]) -> None:
-        """Makes a tree of the rules: state and character -> next state."""
+        """Builds a trie of the rules: state and character -> next state."""
         steps: dict[tuple[int, str], int] = {}
         outputs = {0: ""}
         for source, output in rules.items():
@@ -90,8 +90,8 @@ class OffsetTokenizer(graph_sentence_pieces.SentencePieceTokenizer):
         )
 
     def tokenize_with_offsets(self, texts: tf.Tensor) -> graph_rows.Pieces:
-        """Splits UTF-8 texts [B] into pieces; invalid bytes are left out."""
-        # With a space at each end, no rule reaches into the next text.
+        """Splits UTF-8 texts [B] into tokens; invalid bytes are skipped."""
+        # With a space at each end, no rule applies across texts.
         decoded = tf.strings.unicode_decode(
             tf.strings.join([" ", texts, " "]), "UTF-8", errors="ignore"
         )
@@ -133,23 +133,23 @@ class OffsetTokenizer(graph_sentence_pieces.SentencePieceTokenizer):
         parts: tf.Tensor,
         counts: tf.Tensor,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns where the parts are of pieces, `counts` of them each."""
+        """Returns the bounds of the parts of tokens, `counts` parts each."""
         begins, ends = tf.repeat(begins, counts), tf.repeat(ends, counts)
         places = tf.gather(self._part_places, parts)  # [parts, 3]
-        # Where the model's own rules change lengths, each part has all.
+        # Where the model's own rules change lengths, each part gets all of it.
         same = ends - begins == places[:, 2]
         return (
             tf.where(same, begins + places[:, 0], begins),
             tf.where(same, begins + places[:, 1], ends),
         )
 
-    # ---- What the model sees -------------------------------------------------
+    # ---- Characters that the model sees --------------------------------------
 
     def _seen(self, codes: tf.Tensor) -> _Seen:
-        """Follows the model's rules on normalized characters [M]."""
+        """Applies the model's rules to normalized characters [M]."""
         seen, origin, others = self._apply_rules(codes)  # [E], [E], [others]
         is_space = seen == _SPACE
-        # Of a run of spaces one is left.
+        # Each run of spaces is reduced to one.
         is_kept = ~(is_space & tf.roll(is_space, 1, 0)) | (
             tf.range(tf.size(seen)) == 0
         )
@@ -158,12 +158,13 @@ class OffsetTokenizer(graph_sentence_pieces.SentencePieceTokenizer):
         parting = tf.math.segment_max(tf.where(is_parting, origin, -1), run)
         seen = tf.boolean_mask(seen, is_kept)
         origin = tf.boolean_mask(origin, is_kept)
-        # A space that parts words stands where the next begins, also if the
-        # model leaves its first characters out. Others are where they were.
+        # A space between words gets the position where the next word begins,
+        # even if the model drops its first characters. Other characters keep
+        # their position.
         others = tf.concat([others, [tf.size(codes)]], 0)
         word = tf.gather(others, tf.searchsorted(others, parting))
         begins = tf.where(parting >= 0, word, origin)
-        # Runs of unknown characters are one piece.
+        # A run of unknown characters is one token.
         place = tf.searchsorted(self._known, seen)
         place = tf.minimum(place, tf.size(self._known) - 1)
         is_unknown = (tf.gather(self._known, place) != seen) & (seen != _SPACE)
@@ -175,11 +176,11 @@ class OffsetTokenizer(graph_sentence_pieces.SentencePieceTokenizer):
     def _apply_rules(
         self, codes: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Applies the longest rule at each place, from left to right.
+        """Applies the longest rule at each position, from left to right.
 
         Returns:
-            Code points [E], for each where in [M] its rule begins, and all such
-            places where the first code point is no space.
+            Code points [E], the position in [M] where the rule of each begins,
+            and all such positions where the first code point is not a space.
         """
         length, rule = self._match(codes)  # [M]
         is_start = tf.cond(
@@ -196,7 +197,7 @@ class OffsetTokenizer(graph_sentence_pieces.SentencePieceTokenizer):
         number += tf.gather(self._rule_start, tf.gather(rule, origin))
         is_changed = tf.gather(has_rule, origin)
         outputs = tf.gather(
-            # At least one, to have something to gather.
+            # At least one value, so that gather has an input.
             tf.concat([self._rule_outputs, [0]], 0),
             tf.where(is_changed, number, 0),
         )
@@ -210,9 +211,9 @@ class OffsetTokenizer(graph_sentence_pieces.SentencePieceTokenizer):
         return seen, origin, tf.cast(tf.where(others)[:, 0], tf.int32)
 
     def _match(self, codes: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Finds the longest rule from each place on: its length, and it or 0.
+        """Finds the longest rule at each position: its length, and its id or 0.
 
-        Where there is no rule, a character stays: the length is 1.
+        Where no rule applies, the character stays and the length is 1.
         """
         size = tf.size(codes)
         state = tf.zeros_like(codes, tf.int64)  # [M]
@@ -228,12 +229,12 @@ class OffsetTokenizer(graph_sentence_pieces.SentencePieceTokenizer):
         return length, rule
 
 
-# The parts of a piece that stays whole.
+# The parts of a token that stays whole.
 _WHOLE = (sentence_pieces.CutPiece(id=-1, start=0, end=-1),)
 
 
 def _check_known(known: set[str], pieces: list[str]) -> None:
-    """Raises InputError where `<unk>` may stand for other than whole runs."""
+    """Raises InputError if `<unk>` may stand for less than a whole run."""
     others = sorted(set(itertools.chain.from_iterable(pieces)) - known)
     if others:
         raise InputError(
@@ -245,7 +246,7 @@ def _check_known(known: set[str], pieces: list[str]) -> None:
 
 
 def _rules(vocabulary: sentence_pieces.SentencePieces) -> dict[str, str]:
-    """Returns what the model replaces in text that is normalized before."""
+    """Returns the model's replacements that apply to normalized text."""
     proto = vocabulary.proto
     symbols = {
         entry.piece
@@ -258,7 +259,7 @@ def _rules(vocabulary: sentence_pieces.SentencePieces) -> dict[str, str]:
             source: output
             for source, output in sentence_models.rules(vocabulary.model)
             if _is_normalized(source)
-            # What the user defined stays as it is, whatever stands behind.
+            # User-defined symbols stay unchanged, whatever follows them.
             and not any(map(source.startswith, symbols))
         }
     return rules | {symbol: symbol for symbol in symbols}
@@ -272,9 +273,9 @@ def _is_normalized(source: str) -> bool:
 
 
 def _reached(length: tf.Tensor) -> tf.Tensor:
-    """Says which places [M] are reached from the first by their lengths."""
+    """Returns which positions [M] are reached from the first in such jumps."""
     size = tf.size(length)
-    # Behind the last place all stay.
+    # The position after the last one jumps to itself.
     jump = tf.concat([tf.range(size) + length, [size]], 0)
     jump = tf.minimum(jump, size)  # [M + 1]
     is_reached = tf.range(size + 1) == 0
@@ -303,17 +304,17 @@ def _origins(
     ends: tf.Tensor,
     text: tf.Tensor,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns starts and ends [P] in the texts of what is [begins, ends) in M.
+    """Maps spans [begins, ends) in M to starts and ends [P] in the texts.
 
-    A mark that normalization leaves out belongs to the character before.
-    `place` is that in [N] of each character [M].
+    A mark that normalization drops belongs to the character before it. `place`
+    is the position in [N] of each character [M].
     """
     size = tf.size(decoded.values)
     one = tf.ones_like(place)
     widths = tf.math.unsorted_segment_sum(one, place, size)  # [N]
     letters = tf.cast(tf.where(widths > 0)[:, 0], tf.int32)
     number = tf.cumsum(tf.cast(widths > 0, tf.int32))  # [N], of the next
-    # Each text has a space before it, which does not count.
+    # Each text has a space before it, which is not counted.
     first = tf.cast(tf.gather(decoded.row_starts(), text), tf.int32) + 1
     starts = tf.gather(place, begins)
     last = tf.gather(place, tf.maximum(ends - 1, begins))

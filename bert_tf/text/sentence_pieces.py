@@ -1,13 +1,13 @@
-"""Sentence pieces in the graph, equal to `vocabularies.sentence_pieces`.
+"""SentencePiece in the graph, equal to `vocabularies.sentence_pieces`.
 
 A table of all code points, built from the Python tokenizer's own rules,
-normalizes the text; tensorflow-text's FastSentencepieceTokenizer normalizes it
-further by the model's rules and finds the pieces of each word; a table of ids
-cuts numbers off their commas. All ops but TFText>FastSentencepieceTokenize are
-TensorFlow's own, and TensorFlow Serving knows them all.
+normalizes the text; tensorflow-text's FastSentencepieceTokenizer applies the
+model's rules and finds the tokens of each word; a table of ids separates
+numbers from their commas. All ops except TFText>FastSentencepieceTokenize are
+TensorFlow's own, and TensorFlow Serving supports them all.
 
-Shapes: B texts, N code points of all texts, M once normalized, W words of all
-texts, P pieces of all texts.
+Shapes: B texts, N code points of all texts, M after normalization, W words of
+all texts, P tokens of all texts.
 """
 
 import dataclasses
@@ -29,9 +29,9 @@ _PLAIN = r"[\t\n\r -~]*"
 
 @dataclasses.dataclass(frozen=True)
 class _Table:
-    """What normalization does to each code point, R different rules.
+    """The effect of normalization on each code point, with R distinct rules.
 
-    The first rule leaves a code point as it is; all others replace it by
+    The first rule leaves a code point unchanged; all others replace it by
     `outputs[start : start + count]`.
     """
 
@@ -48,13 +48,13 @@ def _table(do_lower_case: bool) -> _Table:
     rules: dict[str | None, int] = {None: 0}
     rule = np.zeros(code_points.COUNT, np.uint16)
     sigma_kind = np.zeros(code_points.COUNT, np.uint8)
-    chars = characters.assigned()  # the others stay as they are
+    chars = characters.assigned()  # the others stay unchanged
     if do_lower_case:
         sigma_kind[list(map(ord, chars))] = code_points.sigma_kinds(chars)
     for char in chars:
         output = sentence_pieces.normalize_char(char)
         if do_lower_case and output != "Σ":
-            # The rule of the final sigma needs to see the capital.
+            # The rule of the final sigma needs the capital.
             output = "".join(x if x == "Σ" else x.lower() for x in output)
         if output != char:
             rule[ord(char)] = rules.setdefault(output, len(rules))
@@ -70,7 +70,7 @@ def _table(do_lower_case: bool) -> _Table:
 
 
 class SentencePieceTokenizer(graph_rows.Tokenizer):
-    """Splits texts into the ids of sentence pieces and packs them."""
+    """Splits texts into SentencePiece ids and packs them for the model."""
 
     def __init__(self, vocabulary: sentence_pieces.SentencePieces):
         super().__init__(vocabulary)
@@ -86,7 +86,7 @@ class SentencePieceTokenizer(graph_rows.Tokenizer):
             vocabulary.model, sentence_pieces.FILE
         )
         self._cut = sentence_pieces.cut_pieces(vocabulary.proto, processor)
-        # Of each id, the ids in its place: most have themselves.
+        # For each id, the ids that replace it: usually the id itself.
         parts = [
             [part.id for part in self._cut[number]]
             if number in self._cut
@@ -99,12 +99,12 @@ class SentencePieceTokenizer(graph_rows.Tokenizer):
         self._parts = tf.constant(np.concatenate(parts), tf.int32)
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Returns the ids of UTF-8 texts [B]: [B, (pieces)] int32.
+        """Returns the token ids of UTF-8 texts [B]: [B, (tokens)] int32.
 
-        Invalid bytes are left out.
+        Invalid bytes are skipped.
         """
         words = tf.strings.split(self._normalize(texts))  # [B, (words)]
-        pieces = self._split(words.values)  # [W, (pieces)]
+        pieces = self._split(words.values)  # [W, (tokens)]
         return tf.RaggedTensor.from_row_splits(
             pieces.values,
             tf.gather(pieces.row_splits, words.row_splits),
@@ -112,7 +112,7 @@ class SentencePieceTokenizer(graph_rows.Tokenizer):
         )
 
     def _split(self, words: tf.Tensor) -> tf.RaggedTensor:
-        """Returns the ids of normalized words [W]: [W, (pieces)] int32."""
+        """Returns the ids of normalized words [W]: [W, (tokens)] int32."""
         pieces = self._sentencepiece.tokenize(words)
         pieces = pieces.with_row_splits_dtype(tf.int64)
         if not self._cut:
@@ -133,7 +133,7 @@ class SentencePieceTokenizer(graph_rows.Tokenizer):
     # ---- Normalize -----------------------------------------------------------
 
     def _normalize(self, texts: tf.Tensor) -> tf.Tensor:
-        """Returns texts whose words only need the model's own rules."""
+        """Normalizes texts up to the rules of the model itself."""
         is_plain = tf.strings.regex_full_match(texts, _PLAIN)  # [B]
         plain = tf.strings.lower(texts) if self.do_lower_case else texts
         others = tf.where(~is_plain)  # [others, 1]
@@ -150,7 +150,8 @@ class SentencePieceTokenizer(graph_rows.Tokenizer):
         """Normalizes characters [B, (N)].
 
         Returns:
-            Normalized ones [B, (M)], and from which of [N] each is.
+            The normalized characters [B, (M)], and the index in [N] of each
+            one's source.
         """
         codes, place = self._map(decoded.values)  # [M]
         rows = tf.RaggedTensor.from_value_rowids(
@@ -167,7 +168,7 @@ class SentencePieceTokenizer(graph_rows.Tokenizer):
         """Replaces code points [N] by their outputs [M].
 
         Returns:
-            The outputs, and from which of the code points each is.
+            The outputs, and the index of each one's source code point.
         """
         rule = tf.cast(tf.gather(self._rule, codes), tf.int32)  # [N]
         counts = tf.gather(self._count, rule)
@@ -179,7 +180,7 @@ class SentencePieceTokenizer(graph_rows.Tokenizer):
         return tf.where(is_itself, tf.gather(codes, place), outputs), place
 
     def _lower_sigmas(self, rows: tf.RaggedTensor) -> tf.Tensor:
-        """Returns the code points [M] without capital sigmas."""
+        """Lower-cases capital sigmas in the code points [M]."""
         return tf.cond(
             tf.reduce_any(rows.values == _SIGMA),
             lambda: self._lower_in_context(rows),
@@ -187,12 +188,12 @@ class SentencePieceTokenizer(graph_rows.Tokenizer):
         )
 
     def _lower_in_context(self, rows: tf.RaggedTensor) -> tf.Tensor:
-        """Makes each capital sigma a small one, or a final one.
+        """Replaces each capital sigma by a small one, or by a final one.
 
-        By Unicode's rule, the nearest characters that bear on case are looked
-        at: the one before is cased, the one behind is not.
+        Unicode's rule considers the nearest characters that are not ignored:
+        the one before is cased, the one after is not.
         """
-        # With a space at each end, no rule reaches into the next text.
+        # With a space at each end, no rule applies across texts.
         ends = tf.fill([rows.nrows(), 1], ord(" "))
         spaced = tf.concat([ends, rows, ends], axis=1)
         codes = spaced.flat_values
@@ -213,6 +214,6 @@ class SentencePieceTokenizer(graph_rows.Tokenizer):
 
 
 def ranges(starts: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
-    """Returns starts[0], starts[0] + 1, ... of so many places each, joined."""
+    """Returns starts[i], starts[i] + 1, ..., `counts[i]` each, joined."""
     before = tf.cumsum(counts, exclusive=True)
     return tf.range(tf.reduce_sum(counts)) + tf.repeat(starts - before, counts)

@@ -1,6 +1,6 @@
-"""Symbols in the graph, by TensorFlow's own ops only.
+"""Symbols in the graph, with TensorFlow's own ops only.
 
-It equals `str.split` and a dictionary.
+The results equal `str.split` and a dictionary.
 
 Shapes: B texts, N characters of all texts, P symbols of all texts.
 """
@@ -18,18 +18,18 @@ _SPACE = ord(" ")
 
 @functools.cache
 def _spaces() -> str:
-    """Returns the regular expression of a character of white space."""
+    """Returns the regular expression of a white space character."""
     codes = (x for x in range(sys.maxunicode + 1) if chr(x).isspace())
     return "[" + "".join(rf"\x{{{x:x}}}" for x in codes) + "]"
 
 
 class SymbolTokenizer(graph_rows.Tokenizer):
-    """Looks up what white space separates, and packs it for the model."""
+    """Looks up symbols separated by white space, and packs their ids."""
 
     def __init__(self, vocabulary: vocabulary_kind.Symbols):
         super().__init__(vocabulary)
         known = vocabulary.known
-        # A table needs a key; no text has this one.
+        # A table must have a key; no text contains this one.
         keys = tf.constant([*known, " "])
         unknown = vocabulary.special.unk.id
         self._table = tf.lookup.StaticHashTable(
@@ -40,14 +40,14 @@ class SymbolTokenizer(graph_rows.Tokenizer):
         )
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Returns the ids of UTF-8 texts [B]: [B, (symbols)] int32.
+        """Returns the symbol ids of UTF-8 texts [B]: [B, (symbols)] int32.
 
-        Invalid bytes are left out.
+        Invalid bytes are skipped.
         """
         return self._look_up(tf.strings.split(_spaced(texts)))
 
     def tokenize_with_offsets(self, texts: tf.Tensor) -> graph_rows.Pieces:
-        """Returns the ids, and where symbols stand, in characters."""
+        """Returns the ids and the character offsets of the symbols."""
         spaced = _spaced(texts)
         symbols = tf.strings.split(spaced)  # [B, (symbols)]
         codes = tf.strings.unicode_decode(spaced, "UTF-8")
@@ -68,7 +68,7 @@ class SymbolTokenizer(graph_rows.Tokenizer):
 
 
 def _spaced(texts: tf.Tensor) -> tf.Tensor:
-    """Makes all white space plain spaces, one for one, in valid UTF-8."""
+    """Replaces each white space character by a plain space, in valid UTF-8."""
     valid = tf.strings.unicode_transcode(
         texts, "UTF-8", "UTF-8", errors="ignore"
     )

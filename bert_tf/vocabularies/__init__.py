@@ -1,12 +1,12 @@
-"""What makes ids of text, by kind, without TensorFlow.
+"""Vocabularies of all kinds, and their tokenizers without TensorFlow.
 
     vocabulary = vocabularies.open("vocab.txt", do_lower_case=True)
     vocabulary.tokenizer().tokenize("UNwanted")  # un ##want ##ed
 
-A kind is a file here with a `Vocabulary`, a row of `KINDS` and a tokenizer each
-in `text.graph` and `text.graph_offsets`. Tasks, exports and data creation know
-only what it says of itself, above all the template of a row. A kind from
-elsewhere joins by three calls, before any file is read:
+A kind is a file here with a `Vocabulary` class, an entry of `KINDS`, and a
+tokenizer each in `text.graph` and `text.graph_offsets`. Tasks, exports and data
+creation only use what a vocabulary reports about itself, above all its
+template. Three calls register a custom kind, before any file is read:
 
     vocabularies.register(Letters.kind, vocabularies.Kind(...))
     graph.register(Letters.kind, Tokenizer)
@@ -68,10 +68,10 @@ __all__ = [
     "register",
 ]
 
-# What errors say is missing where there is no vocabulary of any kind.
+# The file that errors name as missing if there is no vocabulary of any kind.
 USUAL_FILE = word_pieces.FILE
 
-# The name of a kind -> how its files are opened and read.
+# Name of a kind -> how its files are opened and read.
 KINDS: dict[str, Kind] = {
     word_pieces.WordPiece.kind: Kind(
         files=(word_pieces.FILE,),
@@ -118,9 +118,9 @@ KINDS: dict[str, Kind] = {
 
 
 def register(name: str, kind: Kind) -> None:
-    """Adds a kind; InputError if its name or names of files are taken.
+    """Registers a kind; InputError if its name or file names are taken.
 
-    The name is `kind` of its vocabularies.
+    The name is the `kind` of its vocabularies.
     """
     for other, row in KINDS.items():
         if other == name and row != kind:
@@ -141,20 +141,21 @@ def register(name: str, kind: Kind) -> None:
 def open(
     path: epath.PathLike, do_lower_case: bool, say: bool = True
 ) -> Vocabulary:
-    """Reads a vocabulary of a model that lower-cases text or does not.
+    """Reads the vocabulary of a model that lower-cases text or does not.
 
-    Its kind goes by its name; kinds without a casing take no notice of
-    `do_lower_case`. Pass `say=False` where another process reads the same file
-    and logs what was changed. Raises InputError if the file is no vocabulary.
+    The file name determines the kind; kinds without casing ignore
+    `do_lower_case`. Pass `say=False` if another process reads the same file and
+    logs the changes to it. Raises InputError if the file is not a vocabulary.
     """
     return read(open_files(path, say), do_lower_case, str(path))
 
 
 def open_files(path: epath.PathLike, say: bool = True) -> Files:
-    """Reads the files of a vocabulary; arguments are those of `open`.
+    """Reads the files of a vocabulary; for the arguments see `open`.
 
-    Of several files in one folder any may be named, or a tokenizer.json. Added
-    tokens and settings that files next to it hold belong to it.
+    If the vocabulary has several files in one folder, `path` may be any of
+    them, or a tokenizer.json. Added tokens and settings in files next to it are
+    included.
     """
     kind = _kind(path)
     row = KINDS[kind]
@@ -183,36 +184,36 @@ def open_files(path: epath.PathLike, say: bool = True) -> Files:
 
 
 def _kind(path: epath.PathLike) -> str:
-    """Returns the kind that a file is of: by its name, or by what is in it."""
+    """Returns the kind of a file, by its name or its content."""
     place = pathlib.PurePath(path)
     if place.suffix == ".json":
         model = tokenizer_json.model_type(path)
         for name, kind in KINDS.items():
             if model and kind.tokenizer == model:
                 return name
-    # Names first: one kind's file may end as another's do.
+    # Names first, because a file of one kind may end like another kind's files.
     for name, kind in KINDS.items():
         if place.name in kind.files:
             return name
     for name, kind in KINDS.items():
         if place.suffix and place.suffix in kind.endings:
             return name
-    # Files of other names are of word pieces as well: the original reads a
+    # Files of other names are WordPiece vocabularies, too: the original reads a
     # vocabulary of any name.
     return word_pieces.WordPiece.kind
 
 
 def find(folder: epath.PathLike, say: bool = True) -> Files | None:
-    """Reads the vocabulary that a folder holds whole; None if it holds none.
+    """Reads the vocabulary in a folder; None unless all its files are there.
 
-    `say` is as in `open`.
+    For `say` see `open`.
     """
     found = path_in(folder)
     return None if found is None else open_files(found, say)
 
 
 def path_in(folder: epath.PathLike) -> str | None:
-    """Returns the first file of the vocabulary that a folder holds, if any."""
+    """Returns the path of the first vocabulary file in a folder, if any."""
     for kind in KINDS.values():
         paths = [epath.Path(folder) / file for file in kind.files]
         if all(path.exists() and not path.is_dir() for path in paths):
@@ -221,7 +222,7 @@ def path_in(folder: epath.PathLike) -> str | None:
 
 
 def difference(given: Files, brought: Files) -> str:
-    """Says how a vocabulary is not a checkpoint's, for users; "" if it is."""
+    """Describes how a vocabulary differs from a checkpoint's, or ""."""
     if given.kind != brought.kind:
         kinds = [x.kind.replace("_", " ") for x in (given, brought)]
         return f"it is of {kinds[0]}, and the checkpoint's of {kinds[1]}"
@@ -242,7 +243,7 @@ def difference(given: Files, brought: Files) -> str:
 
 
 def among(contents: Mapping[str, bytes]) -> Files | None:
-    """Picks the vocabulary out of files, name -> content; None of none."""
+    """Picks the vocabulary from files, name -> content; None without one."""
     for name, kind in KINDS.items():
         if all(file in contents for file in kind.files):
             names = [*kind.files, tokenizer_config.FILE]
@@ -251,9 +252,9 @@ def among(contents: Mapping[str, bytes]) -> Files | None:
 
 
 def read(files: Files, do_lower_case: bool, name: str) -> Vocabulary:
-    """Makes a vocabulary of its files; `name` is what errors call it.
+    """Creates a vocabulary from its files; errors call it `name`.
 
-    Raises InputError if they are no vocabulary, or of a kind that is not known.
+    Raises InputError if the files are not a vocabulary, or of an unknown kind.
     """
     if files.kind not in KINDS:
         raise InputError(
@@ -283,12 +284,12 @@ def read(files: Files, do_lower_case: bool, name: str) -> Vocabulary:
 
 
 def of_list(pieces: Sequence[str]) -> Files:
-    """Returns the vocabulary that a plain list of pieces is: of word pieces."""
+    """Returns a plain list of tokens as a WordPiece vocabulary."""
     vocabulary = word_pieces.WordPiece(tuple(pieces), do_lower_case=False)
     return Files(vocabulary.kind, vocabulary.files)
 
 
 def listed(files: Files, pieces: Sequence[str]) -> list[str] | None:
-    """Returns the pieces if `of_list` takes them; None of another kind."""
+    """Returns the tokens if `of_list` accepts them, None for another kind."""
     is_plain = list(files.contents) == [word_pieces.FILE]
     return list(pieces) if is_plain else None

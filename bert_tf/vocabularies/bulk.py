@@ -1,11 +1,11 @@
-"""Splits much text into ids, by NumPy.
+"""Splits large amounts of text into ids, with NumPy.
 
-Of a million words of English only a few tens of thousands are different. These
-tokenizers find words as runs of bytes, identify each by a 64-bit hash, and ask
-the Python tokenizer for the pieces of new ones alone. They need no TensorFlow,
-whose import takes seconds and 600 MB of every worker process.
+Among a million words of English only a few tens of thousands are distinct.
+These tokenizers find words as runs of bytes, identify each by a 64-bit hash,
+and call the Python tokenizer only for new words. They do not need TensorFlow,
+whose import takes seconds and 600 MB in every worker process.
 
-Shapes: B bytes of all texts, W words, T texts, N pieces of all texts.
+Shapes: B bytes of all texts, W words, T texts, N tokens of all texts.
 """
 
 import abc
@@ -17,39 +17,40 @@ from bert_tf import characters, tokenization
 
 import numpy as np
 
-# Bytes of text at a time: few enough for the arrays to stay in the cache.
+# Max bytes of text at a time, so that the arrays stay in the CPU cache.
 _BATCH_BYTES = 1 << 18
 
-# A chance of 3e-6 that two of ten million words have the same hash.
+# The probability that two of ten million words have the same hash is 3e-6.
 _MULTIPLIER = 0x9E3779B97F4A7C15
 _SLOT_BITS = 20
-# What is remembered is forgotten at this many words, or pieces of them (about
-# 300 MB): a sentence of Chinese without ASCII punctuation counts as a word.
+# The cache is cleared at this many words, or tokens of words (about 300 MB): a
+# sentence of Chinese without ASCII punctuation counts as a word.
 _MAX_WORDS = 1 << 20
 _MAX_PIECES = 1 << 25
 
-# JSON can hold half a surrogate pair: to the Python tokenizer a character.
+# JSON may have half a surrogate pair, a character for the Python tokenizer.
 _ENCODING = ("utf-8", "surrogatepass")
 
 _MAX_CHARS = tokenization.MAX_CHARS_PER_WORD
 
-# The only letter whose lower case depends on what is beyond punctuation.
+# The only letter whose lower case depends on text beyond punctuation.
 _SIGMA = "Σ"
 
 
 class Words(abc.ABC):
-    """Gives the ids that a Python tokenizer gives, word by word.
+    """A tokenizer with the same ids as one in Python, word by word.
 
-    A kind of vocabulary says by `_ids` what the pieces of a word are.
+    Subclasses for kinds of vocabularies override `_ids`, which returns the
+    token ids of a word.
 
     Args:
         is_word: [256] bool, the bytes that belong to words.
-        is_mark: [256] bool, the bytes that are words by themselves. What is
-            neither separates words.
-        same_case: Whether ASCII letters have the ids of their small ones.
+        is_mark: [256] bool, the bytes that are a word each. All other bytes
+            separate words.
+        same_case: Whether ASCII capitals have the same ids as small letters.
     """
 
-    # One byte that stands behind each text, and is no word.
+    # One byte after each text that belongs to no word.
     _SEPARATOR = b"\n"
 
     def __init__(
@@ -70,7 +71,7 @@ class Words(abc.ABC):
         """Returns the ids of a word, or of a whole text."""
 
     def _is_whole(self, text: str) -> bool:
-        """Says whether a text must not be cut into words."""
+        """Returns whether a text must not be split into words."""
         del text
         return False
 
@@ -83,7 +84,7 @@ class Words(abc.ABC):
         self._slot_number = np.zeros(1 << _SLOT_BITS, np.int64)
 
     def tokenize(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the ids of all pieces [N] int32, and how many by text [T]."""
+        """Returns all token ids [N] int32, and the number for each text [T]."""
         ids: list[np.ndarray] = []
         lengths: list[np.ndarray] = []
         batch: list[bytes] = []
@@ -112,7 +113,7 @@ class Words(abc.ABC):
     def _tokenize_batch(
         self, texts: list[bytes]
     ) -> tuple[np.ndarray, np.ndarray]:
-        # The separators keep the words of two texts apart.
+        # Separators keep the words of adjacent texts apart.
         joined = self._SEPARATOR.join(texts) + self._SEPARATOR
         data = np.frombuffer(joined, np.uint8)  # [B]
         starts, ends = self._find_words(data)  # [W]
@@ -131,7 +132,7 @@ class Words(abc.ABC):
         return pieces[place], np.diff(total[words], prepend=0)
 
     def _find_words(self, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns where words start and end: runs, or single marks."""
+        """Returns starts and ends of words: runs of bytes, or single marks."""
         is_word = self._is_word[data]  # [B]
         is_mark = self._is_mark[data]  # [B]
         starts, ends = is_word.copy(), is_word.copy()
@@ -145,13 +146,13 @@ class Words(abc.ABC):
     def _hash(
         self, data: np.ndarray, starts: np.ndarray, ends: np.ndarray
     ) -> np.ndarray:
-        """Hashes each word: the sum of value(byte) * multiplier^place."""
+        """Hashes each word: the sum of value(byte) * multiplier^position."""
         sums = np.zeros(len(data) + 1, np.uint64)
         values = self._values[data]
         values *= self._powers[: len(data)]
         np.cumsum(values, out=sums[1:])
-        # By the inverse the place counts from the word's start. Zero stands
-        # for an empty slot; no word has it but by the chance above.
+        # The inverse makes positions relative to the start of the word. Zero
+        # marks an empty slot; a word has it only with the probability above.
         return (sums[ends] - sums[starts]) * self._inverses[starts]
 
     def _number(
@@ -161,7 +162,7 @@ class Words(abc.ABC):
         ends: np.ndarray,
         hashes: np.ndarray,
     ) -> np.ndarray:
-        """Returns the numbers of the words, giving one to each new word."""
+        """Returns the numbers of words, and assigns one to each new word."""
         if len(self._numbers) > _MAX_WORDS or len(self._pieces) > _MAX_PIECES:
             self._forget()
         slots = hashes >> np.uint64(64 - _SLOT_BITS)
@@ -198,18 +199,18 @@ class Words(abc.ABC):
 
 
 class BulkTokenizer(Words):
-    """Gives the ids that `tokenization.FullTokenizer` gives.
+    """A tokenizer with the same ids as `tokenization.FullTokenizer`.
 
-    Text is cut at ASCII white space and around ASCII punctuation, where no rule
-    of cleaning, lower-casing and decomposition reaches across, but for the
-    capital sigma's. What lies between is a word, or a few where it has other
-    characters than ASCII. `vocab` is piece -> id.
+    Text is split at ASCII white space and around ASCII punctuation. No rule of
+    cleaning, lower-casing or decomposition reaches across these, except for the
+    capital sigma. The parts are single words, or a few words if they have
+    non-ASCII characters. `vocab` maps tokens to ids.
     """
 
     def __init__(
         self, vocab: Mapping[str, int], do_lower_case: bool, **settings: Any
     ):
-        """Takes the keyword arguments of `BasicTokenizer`, too."""
+        """Also takes the keyword arguments of `BasicTokenizer`."""
         self._reference = tokenization.FullTokenizer.from_vocab(
             vocab, do_lower_case, **settings
         )
@@ -221,7 +222,7 @@ class BulkTokenizer(Words):
     def _ids(self, text: str) -> list[int]:
         tokenizer = self._reference
         if text.isascii() and text.isalnum():
-            # One word: there is nothing to clean, and perhaps nothing to cut.
+            # A single word, which needs no cleaning and perhaps no splitting.
             text = text.lower() if tokenizer.do_lower_case else text
             number = tokenizer.vocab.get(text)
             if number is not None and len(text) <= _MAX_CHARS:
@@ -242,13 +243,13 @@ def _append(
 
 
 def _byte_classes() -> tuple[np.ndarray, np.ndarray]:
-    """Says of each byte whether it belongs to a word, or is a mark."""
+    """Returns for each byte if it belongs to words, and if it is a mark."""
     is_mark = np.zeros(256, bool)
     is_space = np.zeros(256, bool)
     is_space[[ord(char) for char in " \t\n\r"]] = True
     for code in range(128):
         is_mark[code] = characters.split_punctuation(chr(code)) != chr(code)
-    # Control characters vanish and so join what is around them.
+    # Control characters are removed, which joins the text around them.
     return ~(is_mark | is_space), is_mark
 
 

@@ -1,4 +1,4 @@
-"""The files of byte pairs: vocab.json, merges.txt, and tokenizer.json."""
+"""The files of byte-level BPE: vocab.json, merges.txt, tokenizer.json."""
 
 import json
 import os
@@ -18,7 +18,7 @@ _GIVE = "Give the vocab.json and the merges.txt of one model"
 
 
 def _byte_characters() -> tuple[str, ...]:
-    """Returns how GPT-2 writes each byte, as a visible character."""
+    """Returns the visible character that GPT-2 writes for each byte."""
     shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     hidden = [byte for byte in range(256) if byte not in shown]
     by_byte = {byte: chr(byte) for byte in shown}
@@ -26,15 +26,15 @@ def _byte_characters() -> tuple[str, ...]:
     return tuple(by_byte[byte] for byte in range(256))
 
 
-# How pieces write each byte.
+# The character for each byte in tokens.
 BYTES = _byte_characters()
 
 
 def read(path: epath.PathLike) -> dict[str, bytes]:
     """Returns the contents of the two files by name, unchecked.
 
-    `path` is either of them, the other stands beside it; or a tokenizer.json,
-    which holds both.
+    `path` is either file, with the other next to it, or a tokenizer.json, which
+    contains both.
     """
     folder, name = os.path.split(os.fspath(path))
     data = _read(path)
@@ -62,11 +62,11 @@ def _read(path: epath.PathLike) -> bytes:
 def parse(
     contents: Mapping[str, bytes], name: str
 ) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
-    """Returns the pieces by id, and the pairs that are joined by rank.
+    """Returns the tokens by id, and the merged pairs by rank.
 
     Raises:
-        InputError: They are damaged or do not fit each other; begins with
-            `name`, that of either file.
+        InputError: The files are damaged or do not fit each other. The message
+            begins with `name`, the name of either file.
     """
     for file in (VOCAB, MERGES):
         if file not in contents:
@@ -83,7 +83,7 @@ def parse(
 def check_fit(
     pieces: Sequence[str], merges: Sequence[tuple[str, str]], name: str
 ) -> None:
-    """Raises InputError unless all that can be made is a piece."""
+    """Raises InputError unless all results of merges are tokens."""
     known = frozenset(pieces)
     for rank, pair in enumerate(merges):
         wrong = [x for x in (*pair, "".join(pair)) if x not in known]
@@ -116,7 +116,7 @@ def _parse_vocab(data: bytes, name: str) -> tuple[str, ...]:
     text = _text(data, name)
     try:
         found = json.loads(text, object_pairs_hook=lambda x: _Pairs(x, name))
-    # Also of lists in lists without end.
+    # RecursionError: endlessly nested lists.
     except (json.JSONDecodeError, RecursionError) as error:
         problem = input_files.explain_text(data[:64]) or str(error)
         raise InputError(
@@ -127,7 +127,7 @@ def _parse_vocab(data: bytes, name: str) -> tuple[str, ...]:
 
 
 class _Pairs(dict):
-    """A dict that was written without the same key twice."""
+    """A dict whose JSON text must not have the same key twice."""
 
     def __init__(self, pairs: list[tuple[str, Any]], name: str):
         super().__init__()
@@ -141,7 +141,7 @@ class _Pairs(dict):
 
 
 def pieces_by_id(found: Any, name: str) -> tuple[str, ...]:
-    """Returns the keys of `found`, piece -> id; InputError if ids have gaps."""
+    """Sorts the keys of `found`, token -> id; InputError if ids have gaps."""
     if (
         not isinstance(found, Mapping)
         or not found
@@ -171,7 +171,7 @@ def _parse_merges(data: bytes, name: str) -> tuple[tuple[str, str], ...]:
     lines = _text(data, name).replace("\r\n", "\n").split("\n")
     seen: dict[tuple[str, str], int] = {}
     for number, line in enumerate(lines, 1):
-        # GPT-2 wrote its version, and an empty line at the end.
+        # GPT-2 writes its version first, and an empty line at the end.
         if number == 1 and line.startswith("#version"):
             continue
         if not line and not any(lines[number:]):
@@ -194,7 +194,7 @@ def _parse_merges(data: bytes, name: str) -> tuple[tuple[str, str], ...]:
 def contents(
     pieces: Iterable[str], merges: Iterable[tuple[str, str]]
 ) -> tuple[bytes, bytes]:
-    """Returns what is written as vocab.json and as merges.txt."""
+    """Returns the contents of vocab.json and merges.txt."""
     ids = {piece: index for index, piece in enumerate(pieces)}
     lines = [_VERSION, *map(" ".join, merges)]
     vocab = json.dumps(ids, ensure_ascii=False)

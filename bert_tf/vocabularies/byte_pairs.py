@@ -1,9 +1,9 @@
-"""Byte pairs, the vocabulary of RoBERTa: vocab.json and merges.txt.
+"""Byte-level BPE, the vocabulary of RoBERTa: vocab.json and merges.txt.
 
-A text is cut into words by the rule of GPT-2, where a space belongs to the word
-after it. The bytes of a word, each written as a visible character, are joined
-to longer pieces in the order of merges.txt. Case stays, and there is no text
-that can't be written.
+Text is split into words by the rule of GPT-2, where a space belongs to the word
+after it. The bytes of a word, each written as a visible character, are merged
+to longer tokens in the order of merges.txt. Case is kept, and every text can be
+encoded.
 """
 
 import dataclasses
@@ -20,38 +20,38 @@ import numpy as np
 from etils import epath
 
 CLS, PAD, SEP, UNKNOWN, MASK = "<s>", "<pad>", "</s>", "<unk>", "<mask>"
-# In the order of their ids in RoBERTa; `MASK` is its last piece.
+# In the order of their ids in RoBERTa; `MASK` is its last token.
 FIRST = (CLS, PAD, SEP, UNKNOWN)
-# How a piece writes the space before a word.
+# The files, and the character that tokens have for a space.
 FILES = (byte_pair_files.VOCAB, byte_pair_files.MERGES)
 SPACE = byte_pair_files.BYTES[ord(" ")]
 
 _SPACES = [0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029]
 _SPACES += [0x202F, 0x205F, 0x3000]
-# White space beyond ASCII, and halves of surrogate pairs, which have no UTF-8.
+# Non-ASCII white space, and surrogate halves, which UTF-8 can't encode.
 _UNUSUAL = frozenset(map(chr, [*_SPACES, *range(0xD800, 0xE000)]))
-# What gets a space before it, if any text does.
+# Matches texts that get a prefix space.
 _NO_SPACE = re.compile("[\ud800-\udfff]*[^ \ud800-\udfff]")
 
 
 def library() -> Any:
     """Imports `tokenizers`; InputError if it is not installed."""
     extras.check("tokenizers", "data", "Vocabularies of byte pairs")
-    # Only byte pairs need it here.
+    # Only this kind needs the library.
     import tokenizers
 
     return tokenizers
 
 
 def with_space(text: str) -> str:
-    """Puts a space before a text, unless it begins with one or is empty."""
+    """Adds a space before a text, unless it begins with one or is empty."""
     return f" {text}" if _NO_SPACE.match(text) else text
 
 
 class Tokenizer:
-    """Splits texts by the library `tokenizers`.
+    """Splits texts with the `tokenizers` library.
 
-    With `add_prefix_space` a text begins as one inside a text does.
+    With `add_prefix_space`, a text begins like a word inside a text.
     """
 
     def __init__(
@@ -67,32 +67,32 @@ class Tokenizer:
         self._tokenizer.pre_tokenizer = made.pre_tokenizers.ByteLevel(
             add_prefix_space=False
         )
-        # Leaves the space before a word out of its offsets.
+        # Excludes the space before a word from its offsets.
         self._tokenizer.post_processor = made.processors.ByteLevel(
             add_prefix_space=False, trim_offsets=True
         )
 
     def ids(self, text: str) -> list[int]:
-        """Returns the ids of the pieces of a text."""
+        """Returns the token ids of a text."""
         return self._encode(self._begun(text)).ids
 
     def tokenize(self, text: str | bytes) -> list[str]:
-        """Returns the pieces of a text; invalid bytes are left out."""
+        """Returns the tokens of a text; invalid bytes are skipped."""
         text = self._begun(tokenization.convert_to_unicode(text))
         return self._encode(text).tokens
 
     def tokenize_with_offsets(
         self, text: str | bytes
     ) -> list[tokenization.Token]:
-        """Returns the pieces and the characters they come from.
+        """Returns the tokens with their character offsets.
 
-        Spaces at the ends of a piece are left out: one of spaces alone has no
-        characters. The pieces of a character share its offsets.
+        Spaces at the ends of a token are excluded; a token of spaces only has
+        no characters. All tokens of one character have the same offsets.
         """
         given = tokenization.convert_to_unicode(text)
         text = self._begun(given)
         found = self._encode(text)
-        # Where halves of surrogate pairs are left out, they still count.
+        # Offsets count surrogate halves, although they are not encoded.
         kept = [i for i, x in enumerate(text) if not "\ud800" <= x <= "\udfff"]
         spans = found.offsets
         if len(kept) < len(text):
@@ -101,7 +101,7 @@ class Tokenizer:
                 (kept[a], kept[b - 1] + 1 if b > a else kept[a])
                 for a, b in spans
             ]
-        # A space that was put before the text is none of its characters.
+        # The prefix space is not a character of the text.
         more = len(text) - len(given)
         return [
             tokenization.Token(piece, max(start - more, 0), max(end - more, 0))
@@ -117,23 +117,23 @@ class Tokenizer:
         return self._tokenizer.encode(text, add_special_tokens=True)
 
     def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
-        """Returns the ids of pieces; what is no piece is `<unk>`."""
+        """Returns the ids of tokens; unknown tokens become `<unk>`."""
         unknown = self.vocab[UNKNOWN]
         return [self.vocab.get(token, unknown) for token in tokens]
 
 
-# What a byte is to the rule of words.
+# Classes of bytes for word splitting.
 _END, _OTHER, _LETTER, _NUMBER, _WIDE, _BLANK, _PLAIN = range(7)
 
 
 class BulkTokenizer(bulk.Words):
-    """Splits much text: each word that is new by `tokenizers`, once.
+    """Splits large amounts of text; `tokenizers` splits each new word once.
 
-    Words are found as runs of bytes. Where characters beyond ASCII touch each
-    other or ASCII, nothing is cut: such a run is one word here.
+    Words are runs of bytes. Text is not split where non-ASCII characters touch
+    each other or ASCII, so such a run is a single word here.
     """
 
-    # No text in UTF-8 has this byte. A line end would be part of the rule.
+    # Never a byte of UTF-8. A newline would be part of the splitting rule.
     _SEPARATOR = b"\xff"
 
     def __init__(self, byte_pairs: "BytePairs"):
@@ -144,7 +144,7 @@ class BulkTokenizer(bulk.Words):
         self._reference = Tokenizer(byte_pairs.ids, byte_pairs.merges)
 
     def tokenize(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the ids of all tokens [N] int32, and how many by text [T]."""
+        """Returns all token ids [N] int32, and the number for each text [T]."""
         if self._add_prefix_space:
             texts = list(map(with_space, texts))
         return super().tokenize(texts)
@@ -156,12 +156,14 @@ class BulkTokenizer(bulk.Words):
         return not text.isascii() and not _UNUSUAL.isdisjoint(text)
 
     def _find_words(self, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns where words start and end, [W] each, in bytes [B]."""
-        # The last byte is a separator, and so what is before the first.
+        """Returns the starts and ends of words in bytes [B], [W] each."""
+        # The last byte is a separator, so the byte before the first is one,
+        # too.
         kind = self._kind[data]  # [B]
         before = np.roll(kind, 1)
         blank, was_blank = kind >= _BLANK, before >= _BLANK
-        # Of white space, the last stands apart, or begins the next word.
+        # The last character of white space is separate, or begins the next
+        # word.
         starts = blank & ~was_blank
         is_last = ~np.roll(blank, -1) & (np.roll(kind, -1) != _END)
         starts |= blank & is_last
@@ -177,13 +179,13 @@ class BulkTokenizer(bulk.Words):
 def _changes(
     data: np.ndarray, kind: np.ndarray, before: np.ndarray
 ) -> np.ndarray:
-    """Says where a run of ASCII of one kind follows one of another, [B]."""
+    """Returns whether each byte starts a run of another ASCII class, [B]."""
 
     def is_run(kinds: np.ndarray) -> np.ndarray:
         return (kinds >= _OTHER) & (kinds <= _NUMBER)
 
     found = (kind != before) & is_run(kind) & is_run(before)
-    # After an apostrophe that no run holds, letters may belong to it: 's, 're.
+    # After an apostrophe outside of runs, letters may belong to it: 's, 're.
     earlier = np.roll(before, 1)
     free = np.roll(data, 1) == ord("'")
     free &= (earlier != _OTHER) & (earlier != _PLAIN)
@@ -210,15 +212,15 @@ def _byte_kinds() -> np.ndarray:
 
 
 def open_files(path: epath.PathLike, say: bool) -> dict[str, bytes]:
-    """Reads the two files; nothing is changed in them."""
+    """Reads the two files, unchanged."""
     del say
     return byte_pair_files.read(path)
 
 
 def difference(given: Mapping[str, bytes], brought: Mapping[str, bytes]) -> str:
-    """Says how pieces or merges are not a checkpoint's; "" if they are.
+    """Describes how tokens or merges differ from a checkpoint's, or "".
 
-    Files may write the same pieces in other words.
+    Different spellings of the same tokens in JSON are not a difference.
     """
     ours, theirs = (
         byte_pair_files.parse(contents, "The vocabulary")
@@ -232,7 +234,7 @@ def difference(given: Mapping[str, bytes], brought: Mapping[str, bytes]) -> str:
 def append(
     contents: Mapping[str, bytes], tokens: Sequence[str]
 ) -> dict[str, bytes]:
-    """Adds to the vocab.json."""
+    """Appends tokens to the vocab.json."""
     pieces, merges = byte_pair_files.parse(contents, "The vocabulary")
     both = byte_pair_files.contents([*pieces, *tokens], merges)
     return dict(zip(FILES, both, strict=True))
@@ -240,11 +242,11 @@ def append(
 
 @dataclasses.dataclass(frozen=True)
 class BytePairs(vocabulary.Vocabulary):
-    """The pieces of a vocab.json and the pairs of a merges.txt, by rank.
+    """The tokens of a vocab.json and the pairs of a merges.txt, by rank.
 
-    `contents` are those of the two files, by default made of the others.
-    `add_prefix_space` puts a space before each text, and before what follows an
-    added token.
+    `contents` are the contents of the two files, by default created from the
+    other fields. `add_prefix_space` adds a space before each text, and before
+    the text after an added token.
     """
 
     merges: tuple[tuple[str, str], ...]
@@ -257,10 +259,10 @@ class BytePairs(vocabulary.Vocabulary):
 
     @classmethod
     def parse(cls, contents: Mapping[str, bytes], name: str) -> Self:
-        """Reads the two files; InputError that begins with `name` if bad."""
+        """Parses the two files; raises InputError, prefixed with `name`."""
         pieces, merges = byte_pair_files.parse(contents, name)
         missing = [piece for piece in (*FIRST, MASK) if piece not in pieces]
-        # Without it texts have ids, but none of their words can be hidden.
+        # Without <mask>, texts can be encoded but none of their words masked.
         if missing and missing != [MASK]:
             raise InputError(
                 f"{name}: a vocabulary of byte pairs must hold the pieces of "
@@ -278,13 +280,13 @@ class BytePairs(vocabulary.Vocabulary):
     def of_contents(
         cls, contents: Mapping[str, bytes], do_lower_case: bool, name: str
     ) -> Self:
-        """As `parse`; case stays as it is, whatever `do_lower_case` says."""
+        """Like `parse`; case is kept, whatever `do_lower_case` is."""
         del do_lower_case
         return cls.parse(contents, name)
 
     @classmethod
     def read(cls, path: epath.PathLike) -> Self:
-        """Reads a vocab.json and the merges.txt beside it; or tokenizer.json.
+        """Reads vocab.json and the merges.txt next to it, or a tokenizer.json.
 
         `path` may be any of these files.
         """
@@ -301,12 +303,12 @@ class BytePairs(vocabulary.Vocabulary):
 
     @property
     def settings(self) -> dict[str, bool]:
-        """None: the files say all."""
+        """No settings: the files contain everything."""
         return {}
 
     @functools.cached_property
     def special(self) -> vocabulary.Special:
-        """The pieces that stand for no text."""
+        """The special tokens, which represent no text."""
 
         def piece(text: str) -> vocabulary.Piece:
             return vocabulary.Piece(text, self.ids[text])
@@ -321,7 +323,7 @@ class BytePairs(vocabulary.Vocabulary):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """`<mask>`, if it lacks that."""
+        """`<mask>`, if the vocabulary lacks it."""
         return () if MASK in self.ids else (MASK,)
 
     @functools.cached_property
@@ -338,11 +340,11 @@ class BytePairs(vocabulary.Vocabulary):
 
     @functools.cached_property
     def continues(self) -> np.ndarray:
-        """[V] bool, whether a piece goes on with the word before it.
+        """[V] bool, whether a token continues the word before it.
 
-        As in fairseq, words begin with a space: marks after a word belong to
-        it. So the first piece of a text is not told from one inside a word;
-        what hides whole words lets a word begin at the first piece anyway.
+        As in fairseq, words begin with a space, and punctuation after a word
+        belongs to it. So the first token of a text looks like one inside a
+        word; whole word masking begins a word at the first token anyway.
         """
         begins = (*FIRST, MASK)
         return np.array(
@@ -351,7 +353,7 @@ class BytePairs(vocabulary.Vocabulary):
 
     @property
     def spellings(self) -> list[vocabulary.Spelling]:
-        """As text; bytes that are no whole character are U+FFFD."""
+        """The text of each token; incomplete characters become U+FFFD."""
         by_char = {char: i for i, char in enumerate(byte_pair_files.BYTES)}
 
         def spelled(piece: str) -> vocabulary.Spelling:
@@ -365,9 +367,9 @@ class BytePairs(vocabulary.Vocabulary):
         return [spelled(piece) for piece in self.pieces]
 
     def own_tokenizer(self) -> Tokenizer:
-        """Makes the one by `tokenizers`."""
+        """Creates the tokenizer that calls `tokenizers`."""
         return Tokenizer(self.ids, self.merges, self.add_prefix_space)
 
     def own_bulk_tokenizer(self) -> BulkTokenizer:
-        """Makes the one by NumPy."""
+        """Creates the tokenizer for large amounts of text."""
         return BulkTokenizer(self)

@@ -1,4 +1,4 @@
-"""What tells the kinds of vocabularies apart: their files, not the casing."""
+"""The interface of a kind of vocabulary: its files and how to read them."""
 
 import base64
 import dataclasses
@@ -13,13 +13,13 @@ from etils import epath
 
 @dataclasses.dataclass(frozen=True)
 class Files:
-    """A vocabulary as a checkpoint or a folder carries it.
+    """The files of a vocabulary, as a checkpoint or a folder contains them.
 
-    How its texts are cased is said elsewhere, if the kind asks for it.
+    They do not include the casing of texts, which is passed separately.
 
     Attributes:
         kind: The name of the kind.
-        contents: Name of a file -> its content, in the kind's order.
+        contents: File name -> content, in the order of the kind.
     """
 
     kind: str
@@ -27,11 +27,11 @@ class Files:
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of the contents joined: that of the vocabulary."""
+        """SHA-256 of the joined contents, which identifies the vocabulary."""
         return hashlib.sha256(b"".join(self.contents.values())).hexdigest()
 
     def to_config(self) -> dict[str, Any]:
-        """Returns what JSON can hold, for `from_config`."""
+        """Returns a JSON-compatible dict for `from_config`."""
         texts = {
             name: base64.b64encode(data).decode()
             for name, data in self.contents.items()
@@ -40,7 +40,7 @@ class Files:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """Returns the files that `to_config` was called of."""
+        """Returns the files from the result of `to_config`."""
         contents = {
             name: base64.b64decode(text)
             for name, text in config["contents"].items()
@@ -60,7 +60,7 @@ def _check_nothing(found: Mapping[str, Any], name: str) -> None:
 
 
 def of_pieces(given: Sequence[str], brought: Sequence[str]) -> str:
-    """Says how pieces by id differ from a checkpoint's; "" if they do not."""
+    """Describes how tokens by id differ from a checkpoint's, or ""."""
     if len(given) != len(brought):
         return (
             f"it has {len(given)} pieces, and the checkpoint's has "
@@ -79,23 +79,23 @@ class Kind:
     """A kind of vocabulary.
 
     Attributes:
-        files: The names that its files are kept under, in order.
-        endings: How the names of such files end where a user gives one.
-        tokenizer: The type of its model in a tokenizer.json, which `open` takes
-            as well; "" for a kind that has none.
-        difference: Says how contents are not those of another vocabulary, such
-            as "it has 3 pieces, and the checkpoint's has 4"; "" if they are.
-            By default other bytes are another vocabulary.
+        files: The names under which its files are saved, in order.
+        endings: Suffixes of such files that users pass under other names.
+        tokenizer: The type of its model in a tokenizer.json, which `open`
+            accepts, too; "" for a kind without one.
+        difference: Describes how contents differ from another vocabulary's,
+            such as "it has 3 pieces, and the checkpoint's has 4"; "" if they
+            are the same. By default, any different byte is a difference.
         append: Adds tokens to such contents, with the ids after the last; None
-            where a kind takes none.
-        settings: The fields of a tokenizer_config.json that it has.
+            for kinds that do not support it.
+        settings: The fields of a tokenizer_config.json that it supports.
         check: Raises InputError if a tokenizer.json, whose path is the second
-            argument, splits texts by rules that the kind does not have.
-        open: Returns name -> content of what is at a path. The second argument
-            is whether to log what was changed in it.
-        read: Makes the vocabulary of such contents. The second argument is
-            `do_lower_case`, which kinds without a casing leave alone; the third
-            a name for errors.
+            argument, splits texts by rules that the kind does not support.
+        open: Reads the file at a path: name -> content. The second argument is
+            whether to log changes to the content.
+        read: Creates the vocabulary from such contents. The second argument is
+            `do_lower_case`, which kinds without casing ignore; the third is the
+            name for errors.
     """
 
     files: tuple[str, ...]

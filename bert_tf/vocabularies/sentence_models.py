@@ -1,8 +1,8 @@
-"""Opens models of sentencepiece: the files `*.model`.
+"""Reads SentencePiece models: the files `*.model`.
 
-A model holds its pieces with their scores and types, and the rules by which it
-normalizes text. What would split text in another way than `sentence_pieces`
-says is refused by name.
+A model contains its tokens with their scores and types, and the rules by which
+it normalizes text. Models that split text in another way than `sentence_pieces`
+are rejected with the field that differs.
 """
 
 from typing import Any
@@ -12,12 +12,12 @@ from bert_tf.storage import input_files
 
 from etils import epath
 
-# What stands for a space, at the beginning of each word.
+# Represents a space, at the beginning of each word.
 SPACE = "▁"
 
 _GIVE = "Give the spiece.model or 30k-clean.model of an ALBERT"
 
-# What a model may say of itself: field of its proto, value, what it means.
+# Required settings: field of the proto, value, and its meaning.
 _NEEDED = (
     ("normalizer_spec.add_dummy_prefix", True, "a space before the text"),
     ("normalizer_spec.remove_extra_whitespaces", True, "single spaces"),
@@ -28,7 +28,7 @@ _NEEDED = (
 
 
 def read(path: epath.PathLike, flag: str = "vocab_file") -> bytes:
-    """Returns the content of a file; `flag` names it in errors."""
+    """Returns the content of a file; errors call it `flag`."""
     input_files.check(path, flag)
     input_files.check_can_be_read_again(path)
     return epath.Path(path).read_bytes()
@@ -38,14 +38,14 @@ def parse(model: bytes, name: str) -> Any:
     """Returns the checked `ModelProto` of a model.
 
     Raises:
-        InputError: It is no whole model of sentencepiece, not a unigram model,
-            or one that splits text otherwise. `name` is that of its file.
+        InputError: This is not a complete SentencePiece model, not a unigram
+            model, or it splits text differently. `name` is the file name.
     """
-    # Only sentence pieces need it: workers of word pieces start without.
+    # Imported here, so that workers for WordPiece start without it.
     from google.protobuf import message
     from sentencepiece import sentencepiece_model_pb2
 
-    # Its attributes are made when it is imported: no checker sees them.
+    # Type checkers don't see its attributes, which the import creates.
     messages: Any = sentencepiece_model_pb2
     proto = messages.ModelProto()
     try:
@@ -85,7 +85,7 @@ def _no_model(model: bytes, name: str) -> InputError:
 
 
 def _check_pieces(proto: Any, name: str) -> None:
-    # Words are split one by one, so no piece may reach into the next word.
+    # Words are split one by one, so no token may reach into the next word.
     for index, piece in enumerate(proto.pieces):
         if piece.type in (piece.NORMAL, piece.USER_DEFINED):
             rest = piece.piece[1:]
@@ -103,7 +103,7 @@ def _check_pieces(proto: Any, name: str) -> None:
 
 
 def processor(model: bytes, name: str) -> Any:
-    """Returns the `SentencePieceProcessor` of a model; InputError if bad."""
+    """Returns the `SentencePieceProcessor` of a model, or raises InputError."""
     import sentencepiece
 
     made = sentencepiece.SentencePieceProcessor()
@@ -118,10 +118,10 @@ def processor(model: bytes, name: str) -> Any:
 
 
 def rules(model: bytes) -> list[tuple[str, str]]:
-    """Returns what a model's normalization replaces, and by what.
+    """Returns the replacements of a model's normalization, source -> output.
 
-    At each place of a text the longest that is found is replaced. A model
-    without rules has none.
+    At each position of a text the longest match is replaced. The list is empty
+    for a model without rules.
     """
     import sentencepiece
 

@@ -1,14 +1,14 @@
-"""Sentence pieces, the vocabulary of ALBERT: a unigram model and a casing.
+"""SentencePiece, the vocabulary of ALBERT: a unigram model and a casing.
 
-Text is normalized as the original's `preprocess_text` does, cut into words at
-spaces, and each word into the pieces that the model finds likeliest. Then the
-original's rule of commas applies: a piece that ends in a digit and a comma is
-cut anew, so that a number has the same pieces with a comma behind it.
+Text is normalized like in the original's `preprocess_text`, split into words at
+spaces, and each word into its most likely tokens under the model. Then the
+original's comma rule applies: a token that ends in a digit and a comma is split
+again, so that a number has the same tokens with a comma after it.
 
-Words are split one by one, the original splits a line at a time. The two differ
-only where several ways to split are equally good: sentencepiece adds up single
-precision along the line, so that what stands before a word decides. Here a word
-has the same pieces everywhere.
+Here words are split one by one, in the original a line at a time. The results
+differ only where several ways to split are equally likely: sentencepiece adds
+up scores in single precision along the line, so that the text before a word
+decides. Here a word has the same tokens everywhere.
 """
 
 import dataclasses
@@ -36,13 +36,13 @@ from etils import epath
 
 FILE = "spiece.model"
 CLS, SEP, MASK = "[CLS]", "[SEP]", "[MASK]"
-# The original fills up with 0, which its models call this.
+# The original pads with 0, which its models call <pad>.
 PAD, UNKNOWN = "<pad>", "<unk>"
 
 _WORD = re.compile(r"\S+")
 
-# The original's whole words: these letters and marks go on with a word, other
-# characters ("foreign" ones, digits, four marks that its list lacks) begin one.
+# The original's whole words: these letters and marks continue a word, other
+# characters ("foreign" ones, digits, four marks missing in its list) begin one.
 _MARKS = frozenset(string.punctuation) - frozenset("'<=>")
 _GOES_ON = frozenset(string.ascii_letters) | _MARKS
 
@@ -51,7 +51,7 @@ _GOES_ON = frozenset(string.ascii_letters) | _MARKS
 
 
 def normalize_char(char: str) -> str:
-    """Returns what one character becomes, but for the casing."""
+    """Normalizes a single character, except for the casing."""
     if char.isspace():
         return " "
     decomposed = unicodedata.normalize("NFKD", char)
@@ -59,10 +59,10 @@ def normalize_char(char: str) -> str:
 
 
 def normalize(text: str, do_lower_case: bool) -> str:
-    """Returns what the original's `preprocess_text` does, spaces as they are.
+    """Normalizes text like the original's `preprocess_text`, but keeps spaces.
 
-    Marks that combine with others are left out, so their order is nothing, and
-    all but the casing of the capital sigma goes character by character.
+    Combining marks are removed, so their order does not matter, and all steps
+    except the casing of the capital sigma work on single characters.
     """
     if not text.isascii():
         text = unicodedata.normalize("NFKD", text)
@@ -71,7 +71,7 @@ def normalize(text: str, do_lower_case: bool) -> str:
 
 
 def to_unicode(text: str | bytes) -> str:
-    """Returns text without what UTF-8 can't hold: halves of surrogate pairs."""
+    """Removes surrogate halves, which UTF-8 can't encode."""
     text = tokenization.convert_to_unicode(text)
     if text.isascii():
         return text
@@ -79,7 +79,7 @@ def to_unicode(text: str | bytes) -> str:
 
 
 class CutPiece(NamedTuple):
-    """A part of a piece that is cut anew: its id, the characters it covers."""
+    """A part of a token that is split again: its id and its characters."""
 
     id: int
     start: int
@@ -87,11 +87,11 @@ class CutPiece(NamedTuple):
 
 
 def cut_pieces(proto: Any, processor: Any) -> dict[int, tuple[CutPiece, ...]]:
-    """Returns the pieces to which the rule of commas applies, and their parts.
+    """Returns the tokens that the comma rule splits, and their parts.
 
-    As in the original, whose comparison of text with bytes never holds, the
-    first part begins with a space also where the piece does not. The rule goes
-    by ids: it applies to no unknown characters, which matters only where the
+    As in the original, whose comparison of text with bytes is never true, the
+    first part begins with a space even if the token does not. The rule works on
+    ids, so it does not apply to unknown characters. This only matters if the
     vocabulary lacks the comma.
     """
     cut = {}
@@ -119,7 +119,7 @@ def _encode_with_offsets(processor: Any, word: str) -> list[CutPiece]:
 
 
 class Tokenizer:
-    """Splits texts by sentencepiece: what the other tokenizers agree with."""
+    """Splits texts with sentencepiece: the reference of other tokenizers."""
 
     def __init__(self, vocabulary: "SentencePieces"):
         self.vocab = vocabulary.ids
@@ -130,15 +130,15 @@ class Tokenizer:
         self._cut = cut_pieces(vocabulary.proto, self._processor)
 
     def tokenize(self, text: str | bytes) -> list[str]:
-        """Returns the pieces; characters without a piece are `<unk>`."""
+        """Returns the tokens; unknown characters become `<unk>`."""
         return [self.pieces[number] for number in self.ids(text)]
 
     def ids(self, text: str | bytes) -> list[int]:
-        """Returns the ids of the pieces."""
+        """Returns the token ids."""
         words = to_unicode(text).split()
         normalized = normalize(" ".join(words), self.do_lower_case)
         ids: list[int] = []
-        # One by one: for a list sentencepiece would start threads each time.
+        # One by one: for a list, sentencepiece would start threads each time.
         for word in normalized.split(" "):
             ids += self._processor.encode(word)
         if not self._cut:
@@ -156,10 +156,10 @@ class Tokenizer:
     def tokenize_with_offsets(
         self, text: str | bytes
     ) -> list[tokenization.Token]:
-        """Returns the pieces and the characters they come from.
+        """Returns the tokens with their character offsets.
 
-        A mark that normalization leaves out belongs to the character before. A
-        piece that is only a space covers none.
+        A mark that normalization removes belongs to the character before it. A
+        token that is only a space covers no characters.
         """
         tokens = []
         for word in _WORD.finditer(to_unicode(text)):
@@ -188,7 +188,8 @@ class Tokenizer:
             if parts is None:
                 pieces.append(piece)
                 continue
-            # Where the model's own rules change lengths, each part has all.
+            # Where the model's own rules change lengths, each part gets all of
+            # it.
             same = piece.end - piece.start == parts[-1].end
             for part in parts:
                 start = piece.start + part.start if same else piece.start
@@ -197,14 +198,14 @@ class Tokenizer:
         return pieces
 
     def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
-        """Returns the ids of pieces; what is no piece is `<unk>`."""
+        """Returns the ids of tokens; unknown tokens become `<unk>`."""
         return [self.vocab.get(token, self._unknown) for token in tokens]
 
 
 class BulkTokenizer(bulk.Words):
-    """Splits much text: each word that is new by sentencepiece, once.
+    """Splits large amounts of text; sentencepiece splits each new word once.
 
-    Between ASCII white space nothing reaches across: there the text is cut.
+    Text is split at ASCII white space, because no rule reaches across it.
     """
 
     def __init__(self, vocabulary: "SentencePieces"):
@@ -223,10 +224,7 @@ class BulkTokenizer(bulk.Words):
 
 
 def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
-    """Reads a file; nothing is changed in it, there is nothing to say.
-
-    Of a tokenizer.json the model is made.
-    """
+    """Reads a model file unchanged, or builds a model from a tokenizer.json."""
     del say
     found = tokenizer_json.read(path)
     if found is not None:
@@ -235,9 +233,9 @@ def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
 
 
 def difference(given: Mapping[str, bytes], brought: Mapping[str, bytes]) -> str:
-    """Says how pieces are not a checkpoint's; "" if they are.
+    """Describes how tokens or scores differ from a checkpoint's, or "".
 
-    What a tokenizer.json says of a model has fewer rules than the model.
+    Rules are not compared, because a tokenizer.json has fewer than the model.
     """
     ours, theirs = (
         [(x.piece, x.score) for x in sentence_models.parse(data, FILE).pieces]
@@ -251,7 +249,7 @@ def difference(given: Mapping[str, bytes], brought: Mapping[str, bytes]) -> str:
 def append(
     contents: Mapping[str, bytes], tokens: Sequence[str]
 ) -> dict[str, bytes]:
-    """Adds pieces that the model by itself finds in no text."""
+    """Adds tokens that the model itself finds in no text."""
     (model,) = contents.values()
     proto = sentence_models.parse(model, FILE)
     for token in tokens:
@@ -266,10 +264,10 @@ def _lowered(char: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class SentencePieces(vocabulary.Vocabulary):
-    """The pieces of a unigram model of sentencepiece, in ALBERT's layout.
+    """The tokens of a unigram SentencePiece model, in ALBERT's layout.
 
-    `model` is the content of its file. `do_lower_case` must be as in training;
-    accents are left out either way, as in the original.
+    `model` is the content of its file. `do_lower_case` must be the same as in
+    training; accents are stripped either way, as in the original.
     """
 
     model: bytes
@@ -281,7 +279,7 @@ class SentencePieces(vocabulary.Vocabulary):
     def parse(
         cls, contents: Mapping[str, bytes], do_lower_case: bool, name: str
     ) -> Self:
-        """Reads the one file of `contents`; InputError, by `name`, if bad."""
+        """Parses the single file of `contents`; errors call it `name`."""
         (model,) = contents.values()
         proto = sentence_models.parse(model, name)
         pieces = tuple(entry.piece for entry in proto.pieces)
@@ -300,12 +298,12 @@ class SentencePieces(vocabulary.Vocabulary):
     def read(
         cls, path: epath.PathLike, do_lower_case: bool, say: bool = True
     ) -> Self:
-        """Reads a file; `say` is as in `open_file`."""
+        """Reads a file; for `say` see `open`."""
         return cls.parse(open_file(path, say), do_lower_case, str(path))
 
     @property
     def proto(self) -> Any:
-        """The `ModelProto`, read anew: it can't be handed to a worker."""
+        """The `ModelProto`, parsed anew: it can't be sent to workers."""
         return sentence_models.parse(self.model, FILE)
 
     @property
@@ -319,27 +317,27 @@ class SentencePieces(vocabulary.Vocabulary):
         return {"do_lower_case": self.do_lower_case}
 
     def check(self, name: str) -> None:
-        """Checks that the casing is the pieces'."""
+        """Checks that the casing fits the tokens."""
         words = [
             entry.piece.replace(sentence_models.SPACE, "")
             for entry in self.proto.pieces
             if entry.type == entry.NORMAL
         ]
-        # Accents are left out of cased texts, too.
+        # Accents are stripped from cased texts, too.
         vocab_files.check_casing(
             words, self.do_lower_case, name, strip_accents=False
         )
 
     @functools.cached_property
     def special(self) -> vocabulary.Special:
-        """The pieces that stand for no text."""
+        """The special tokens, which represent no text."""
         unknown = next(
             index
             for index, entry in enumerate(self.proto.pieces)
             if entry.type == entry.UNKNOWN
         )
         return vocabulary.Special(
-            # The original fills up with 0, whatever piece that is.
+            # The original pads with 0, whatever token that is.
             pad=vocabulary.Piece(PAD, 0),
             unk=vocabulary.Piece(self.pieces[unknown], unknown),
             cls=vocabulary.Piece(CLS, self.ids[CLS]),
@@ -349,7 +347,7 @@ class SentencePieces(vocabulary.Vocabulary):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """`[MASK]`, if it lacks that."""
+        """`[MASK]`, if the vocabulary lacks it."""
         return () if MASK in self.ids else (MASK,)
 
     @functools.cached_property
@@ -359,18 +357,18 @@ class SentencePieces(vocabulary.Vocabulary):
 
     @functools.cached_property
     def continues(self) -> np.ndarray:
-        """[V] bool, whether a piece goes on with the word before it.
+        """[V] bool, whether a token continues the word before it.
 
-        As the original's `_is_start_piece_sp` counts whole words: pieces
-        without a space that are made of English letters and punctuation, but
-        not of one mark alone. A digit, an apostrophe or a letter of another
-        script makes a piece the beginning of a word.
+        Whole words are counted like in the original's `_is_start_piece_sp`: a
+        token continues a word if it has no space and consists of English
+        letters and punctuation, but is not a single mark. A digit, an
+        apostrophe or a letter of another script in a token begins a word.
         """
         return np.array([_goes_on(piece) for piece in self.pieces])
 
     @property
     def spellings(self) -> list[vocabulary.Spelling]:
-        """Without the mark of a space, which begins a word."""
+        """Without the space mark, which begins a word."""
         space = sentence_models.SPACE
         special = {PAD, CLS, SEP, MASK, self.special.unk.text}
         return [
@@ -383,20 +381,20 @@ class SentencePieces(vocabulary.Vocabulary):
         ]
 
     def own_tokenizer(self) -> Tokenizer:
-        """Makes the one by sentencepiece."""
+        """Creates the tokenizer that calls sentencepiece."""
         return Tokenizer(self)
 
     def own_bulk_tokenizer(self) -> BulkTokenizer:
-        """Makes the one by NumPy."""
+        """Creates the tokenizer for large amounts of text."""
         return BulkTokenizer(self)
 
     def normalizer(self) -> Callable[[str], str]:
-        """Changes a character as the original does, by the casing."""
+        """Returns the original's normalization of single characters."""
         return _lowered if self.do_lower_case else normalize_char
 
 
 def _goes_on(piece: str) -> bool:
     if piece.startswith((sentence_models.SPACE, "<")) or piece in _MARKS:
         return False
-    # The lower case of the Kelvin sign, say, is an English letter.
+    # For instance, the lower case of the Kelvin sign is an English letter.
     return all(char.lower() in _GOES_ON for char in piece)

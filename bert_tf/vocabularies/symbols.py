@@ -1,10 +1,10 @@
-"""Symbols, a vocabulary of what white space separates: symbols.txt.
+"""Symbols separated by white space, as a vocabulary: symbols.txt.
 
-For rows that are no language: codes of visits, visual words, op codes. Nothing
-is normalized and nothing is cut; a symbol that is not listed is `[UNK]`. Rows
-are laid out as BERT's, with its special pieces, which no text reaches.
+For sequences that are not language: codes of visits, visual words, op codes.
+Nothing is normalized or split; an unknown symbol becomes `[UNK]`. Sequences
+have BERT's template with its special tokens, which no text maps to.
 
-White space is Python's: symbols are what `text.split()` returns.
+White space is Python's: symbols are the result of `text.split()`.
 """
 
 import dataclasses
@@ -21,13 +21,13 @@ import numpy as np
 from etils import epath
 
 FILE = "symbols.txt"
-# In the order of their ids in vocabularies that are learned.
+# In the order of their ids in learned vocabularies.
 SPECIAL = vocab_files.SPECIAL_TOKENS
 
 _SYMBOL = re.compile(r"\S+")
-# White space where `\s` is Rust's, which has four characters less.
+# White space in Rust, where `\s` has four characters fewer than in Python.
 SPACES = r"[\s\x1c-\x1f]+"
-# What a tokenizer.json may say of where symbols end.
+# Pre-tokenizers that a tokenizer.json may have.
 _WHITE_SPACE = (
     {"type": "WhitespaceSplit"},
     {
@@ -43,9 +43,9 @@ _WHITE_SPACE = (
 
 
 def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
-    """Reads a file of any name; `say` is whether to log what was changed.
+    """Reads a file of any name, or the symbols of a tokenizer.json.
 
-    It may be a tokenizer.json, which holds the symbols as well.
+    `say` is whether to log changes to the content.
     """
     found = tokenizer_json.read(path)
     if found is not None:
@@ -57,7 +57,7 @@ def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
 
 
 def _of_tokenizer(found: Mapping[str, Any], name: str) -> str:
-    """Returns the text of the symbols in the tokenizer.json `name`."""
+    """Returns the symbols of the tokenizer.json `name`, a line each."""
     for field, steps, allowed in (
         ("normalizer", tokenizer_json.normalizers(found), ([],)),
         (
@@ -76,14 +76,14 @@ def _of_tokenizer(found: Mapping[str, Any], name: str) -> str:
 
 
 def difference(given: Mapping[str, bytes], brought: Mapping[str, bytes]) -> str:
-    """Says how symbols are not a checkpoint's; "" if they are."""
+    """Describes how symbols differ from a checkpoint's, or ""."""
     return kinds.of_pieces(*(_lines(x[FILE]) for x in (given, brought)))
 
 
 def append(
     contents: Mapping[str, bytes], tokens: Sequence[str]
 ) -> dict[str, bytes]:
-    """Adds lines."""
+    """Appends lines to the file."""
     lines = [*_lines(contents[FILE]), *tokens]
     return {FILE: "".join(f"{line}\n" for line in lines).encode()}
 
@@ -94,7 +94,7 @@ def _lines(data: bytes) -> list[str]:
 
 
 def _check(lines: list[str], name: str) -> None:
-    """Raises InputError if a line is no symbol, or is there twice."""
+    """Raises InputError if a line is not a symbol, or is a duplicate."""
     seen: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
         if line.split() != [line]:
@@ -124,7 +124,7 @@ def _check(lines: list[str], name: str) -> None:
 
 
 class Tokenizer:
-    """Splits texts at white space: what the other tokenizers agree with."""
+    """Splits texts at white space: the reference of other tokenizers."""
 
     def __init__(self, symbols: "Symbols"):
         self.vocab = symbols.ids
@@ -137,14 +137,14 @@ class Tokenizer:
         return [known.get(symbol, unknown) for symbol in text.split()]
 
     def tokenize(self, text: str | bytes) -> list[str]:
-        """Returns the symbols; one that is not known is `[UNK]`."""
+        """Returns the symbols; unknown ones become `[UNK]`."""
         text = tokenization.convert_to_unicode(text)
         return [self._piece(symbol) for symbol in text.split()]
 
     def tokenize_with_offsets(
         self, text: str | bytes
     ) -> list[tokenization.Token]:
-        """Returns the symbols and the characters they come from."""
+        """Returns the symbols with their character offsets."""
         text = tokenization.convert_to_unicode(text)
         return [
             tokenization.Token(self._piece(found.group()), *found.span())
@@ -155,15 +155,15 @@ class Tokenizer:
         return symbol if symbol in self._known else self._unknown.text
 
     def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
-        """Returns the ids of pieces; what is no piece is `[UNK]`."""
+        """Returns the ids of symbols; unknown symbols become `[UNK]`."""
         return [self.vocab.get(x, self._unknown.id) for x in tokens]
 
 
 class BulkTokenizer(bulk.Words):
-    """Splits much text: runs of bytes that are new by Python, once each.
+    """Splits large amounts of text; Python splits each new run of bytes once.
 
-    Runs end at ASCII white space. Python knows more of it, and looks into those
-    that have other characters than ASCII, or control characters.
+    Runs end at ASCII white space. Python's other white space is handled when it
+    splits runs with non-ASCII or control characters.
     """
 
     def __init__(self, symbols: "Symbols"):
@@ -181,7 +181,7 @@ class BulkTokenizer(bulk.Words):
 
 @dataclasses.dataclass(frozen=True)
 class Symbols(vocabulary.Vocabulary):
-    """The symbols of a symbols.txt, a line each, by id."""
+    """The symbols of a symbols.txt by id, one per line."""
 
     kind: ClassVar[str] = "symbols"
     splits_punctuation: ClassVar[bool] = False
@@ -189,7 +189,7 @@ class Symbols(vocabulary.Vocabulary):
 
     @classmethod
     def parse(cls, contents: Mapping[str, bytes], name: str) -> Self:
-        """Reads the file; InputError that begins with `name` if it is bad."""
+        """Parses the file; raises InputError, prefixed with `name`."""
         lines = _lines(contents[FILE])
         _check(lines, name)
         return cls(tuple(lines))
@@ -198,7 +198,7 @@ class Symbols(vocabulary.Vocabulary):
     def of_contents(
         cls, contents: Mapping[str, bytes], do_lower_case: bool, name: str
     ) -> Self:
-        """As `parse`; symbols stay as they are, whatever the casing."""
+        """Like `parse`; symbols are kept as they are, whatever the casing."""
         del do_lower_case
         return cls.parse(contents, name)
 
@@ -209,12 +209,12 @@ class Symbols(vocabulary.Vocabulary):
 
     @property
     def settings(self) -> dict[str, bool]:
-        """None: the file says all."""
+        """No settings: the file contains everything."""
         return {}
 
     @functools.cached_property
     def special(self) -> vocabulary.Special:
-        """The pieces that stand for no text: BERT's."""
+        """BERT's special tokens, which represent no text."""
         pad, unk, cls, sep, mask = (
             vocabulary.Piece(piece, self.ids.get(piece, -1))
             for piece in SPECIAL
@@ -223,12 +223,12 @@ class Symbols(vocabulary.Vocabulary):
 
     @functools.cached_property
     def known(self) -> Mapping[str, int]:
-        """What texts can reach -> id: all but the special pieces."""
+        """Symbol -> id, without special tokens, which no text maps to."""
         return {x: i for x, i in self.ids.items() if x not in SPECIAL}
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """`[MASK]`, if it lacks that."""
+        """`[MASK]`, if the vocabulary lacks it."""
         mask = vocab_files.MASK
         return () if mask in self.ids else (mask,)
 
@@ -239,18 +239,18 @@ class Symbols(vocabulary.Vocabulary):
 
     @functools.cached_property
     def continues(self) -> np.ndarray:
-        """[V] bool, all False: each symbol is a word of its own."""
+        """[V] bool, all False: each symbol is a separate word."""
         return np.zeros(len(self.pieces), bool)
 
     @property
     def spellings(self) -> list[vocabulary.Spelling]:
-        """As they are, with a space before them."""
+        """The symbols, with a space before each."""
         return [vocabulary.Spelling(piece, True) for piece in self.pieces]
 
     def own_tokenizer(self) -> Tokenizer:
-        """Makes the one by `str.split`."""
+        """Creates the tokenizer that uses `str.split`."""
         return Tokenizer(self)
 
     def own_bulk_tokenizer(self) -> BulkTokenizer:
-        """Makes the one by NumPy."""
+        """Creates the tokenizer for large amounts of text."""
         return BulkTokenizer(self)

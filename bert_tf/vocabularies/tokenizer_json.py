@@ -1,8 +1,8 @@
-"""The file tokenizer.json, the one that new folders hold.
+"""Reads tokenizer.json, the format of the `tokenizers` library.
 
-It says all that a tokenizer of the library `tokenizers` does. What would split
-text otherwise than the kind of its pieces does is refused by name. Here are
-word pieces and byte pairs; `unigram_json` has sentence pieces.
+The file describes a complete tokenizer. Files that split text in another way
+than their kind of vocabulary are rejected with the field that differs.
+WordPiece and BPE are here; `unigram_json` has SentencePiece.
 """
 
 import json
@@ -23,19 +23,19 @@ Merges = tuple[tuple[str, str], ...]
 
 
 def is_tokenizer(data: bytes) -> bool:
-    """Says whether JSON is that of a tokenizer, not of a vocab.json."""
+    """Returns whether JSON is a tokenizer.json, not a vocab.json."""
     if _START not in data:
         return False
     try:
         found = json.loads(data)
-    # Also of lists in lists without end.
+    # RecursionError: endlessly nested lists.
     except (ValueError, RecursionError):
         return False
     return isinstance(found, dict) and isinstance(found.get("model"), dict)
 
 
 def model_type(path: epath.PathLike) -> str | None:
-    """Returns the type of the model in a JSON file; None of another file."""
+    """Returns the type of the model in a JSON file, None for other files."""
     input_files.check_can_be_read_again(path)
     file = epath.Path(path)
     data = file.read_bytes() if file.exists() and not file.is_dir() else b""
@@ -43,9 +43,9 @@ def model_type(path: epath.PathLike) -> str | None:
 
 
 def read(path: epath.PathLike) -> dict[str, Any] | None:
-    """Returns what a tokenizer.json of any name holds; None of another file.
+    """Parses a tokenizer.json of any name ending in .json.
 
-    Its name ends in .json.
+    Returns None for other files.
     """
     if not os.fspath(path).endswith(".json"):
         return None
@@ -56,10 +56,10 @@ def read(path: epath.PathLike) -> dict[str, Any] | None:
 
 
 def kind(found: Mapping[str, Any]) -> str | None:
-    """Returns the type of the model of a tokenizer; None if none is known."""
+    """Returns the type of the tokenizer's model, None if unknown."""
     model = found.get("model") or {}
-    # The first files do not name it. Of the others only WordPiece has a limit
-    # for words, only BPE has merges, and only Unigram a list.
+    # The oldest files lack `type`. In these, only WordPiece has a limit for
+    # words, only BPE has merges, and only Unigram has a list.
     if "max_input_chars_per_word" in model:
         return model.get("type", _WORD_PIECE)
     if isinstance(model.get("vocab"), list):
@@ -68,7 +68,7 @@ def kind(found: Mapping[str, Any]) -> str | None:
 
 
 def lower_cases(found: Mapping[str, Any]) -> bool | None:
-    """Returns whether a tokenizer lower-cases; None if it has no casing."""
+    """Returns whether a tokenizer lower-cases, None if it has no casing."""
     if kind(found) == _BPE:
         return None
     steps = normalizers(found)
@@ -86,12 +86,12 @@ def normalizers(found: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def pre_tokenizers(found: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Returns the steps by which a tokenizer cuts texts into words."""
+    """Returns the steps that split texts into words."""
     return _steps(_object(found, "pre_tokenizer"), "pretokenizers")
 
 
 def post_processors(found: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Returns the steps by which a tokenizer lays out rows."""
+    """Returns the steps that add special tokens to sequences."""
     return _steps(_object(found, "post_processor"), "processors")
 
 
@@ -116,7 +116,7 @@ def _steps(part: Any, key: str) -> list[dict[str, Any]]:
 
 
 def added(found: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Returns the pieces beside the model, most often in it as well."""
+    """Returns the added tokens, which usually are in the model as well."""
     parts = found.get("added_tokens")
     return [
         token
@@ -126,7 +126,7 @@ def added(found: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def otherwise(path: str, owner: str, field: str, value: Any) -> InputError:
-    """Returns the error of a file that does not split text as `owner`."""
+    """Creates the error for a file that splits text unlike `owner`."""
     return InputError(
         f"{path} splits text otherwise than {owner}, by its {field}. Give the "
         f"tokenizer.json of {owner}, or the vocabulary in its own files, "
@@ -135,25 +135,25 @@ def otherwise(path: str, owner: str, field: str, value: Any) -> InputError:
     )
 
 
-# ---- Word pieces -------------------------------------------------------------
+# ---- WordPiece ---------------------------------------------------------------
 
 
 def read_word_pieces(found: Mapping[str, Any], name: str) -> dict[str, int]:
-    """Takes the ids by piece out of a file.
+    """Returns the ids by token in a file.
 
     Raises:
-        InputError: It is no WordPiece, or one that splits text otherwise, or
-            has not the ids 0, 1, 2 and so on. `name` is that of the file.
+        InputError: The model is not a WordPiece, splits text differently, or
+            lacks the ids 0, 1, 2 and so on. `name` is the file name.
     """
     check_word_pieces(found, name)
     return ids_of(found, name)
 
 
 def check_word_pieces(found: Mapping[str, Any], name: str) -> None:
-    """Raises InputError unless a file splits texts as a BERT's tokenizer.
+    """Raises InputError unless a file splits texts like a BERT tokenizer.
 
-    `tokenizer_config` reads its settings. The limit of words is no error: they
-    are unknown above 100 characters there and above 200 here, as in the
+    `tokenizer_config` reads its settings. The limit of words may differ: words
+    of over 100 characters are unknown there, and of over 200 here, as in the
     original.
     """
     if kind(found) != _WORD_PIECE:
@@ -168,7 +168,7 @@ def check_word_pieces(found: Mapping[str, Any], name: str) -> None:
         steps = normalizers(found)
         if part == "normalizer" and len(steps) == 1:
             inside = steps[0]
-        # Files of the first versions leave out what is as in BERT.
+        # The oldest files omit settings that are as in BERT.
         value = default
         if isinstance(inside, dict):
             value = inside.get(key, default)
@@ -179,10 +179,10 @@ def check_word_pieces(found: Mapping[str, Any], name: str) -> None:
 
 
 def ids_of(found: Mapping[str, Any], name: str) -> dict[str, int]:
-    """Takes the ids by piece out of a file, whose pieces are lines of ours.
+    """Returns the ids by token in a file, for vocabularies of lines.
 
     Raises:
-        InputError: They are not 0, 1, 2 and so on. `name` is that of the file.
+        InputError: The ids are not 0, 1, 2 and so on. `name` is the file name.
     """
     vocab = found["model"].get("vocab")
     ids = dict(vocab) if isinstance(vocab, dict) else {}
@@ -190,7 +190,7 @@ def ids_of(found: Mapping[str, Any], name: str) -> dict[str, int]:
         ids.setdefault(token["content"], token.get("id"))
     numbers = list(ids.values())
     is_whole = all(type(x) is int for x in numbers)
-    # A line is a piece.
+    # Each token becomes a line.
     is_whole &= not any("\n" in piece for piece in ids)
     if not ids or not is_whole or sorted(numbers) != [*range(len(ids))]:
         raise InputError(
@@ -201,7 +201,7 @@ def ids_of(found: Mapping[str, Any], name: str) -> dict[str, int]:
     return ids
 
 
-# Field -> what it means where it is left out, what it may be.
+# Field -> its default, and its allowed values.
 _WORD_PIECE_RULES: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("normalizer.type", "BertNormalizer", ("BertNormalizer",)),
     ("normalizer.clean_text", True, (True,)),
@@ -216,29 +216,29 @@ _WORD_PIECE_RULES: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
 )
 
 
-# ---- Byte pairs --------------------------------------------------------------
+# ---- Byte-level BPE ----------------------------------------------------------
 
 
 def read_byte_pairs(data: bytes, name: str) -> tuple[dict[str, int], Merges]:
-    """Takes the ids by piece, unchecked, and the merges out of the file.
+    """Returns the ids by token, unchecked, and the merges in a file.
 
     Raises:
-        InputError: It is no BPE, or one that splits text otherwise. `name` is
-            that of the file.
+        InputError: The model is not a BPE, or splits text differently. `name`
+            is the file name.
     """
     found = json.loads(data)
     check_byte_pairs(found, name)
     model = found["model"]
     vocab = model.get("vocab")
     ids = dict(vocab) if isinstance(vocab, dict) else {}
-    # Those beside the model are special pieces, most often in it as well.
+    # Added tokens are special tokens, usually in the model as well.
     for token in added(found):
         ids.setdefault(token["content"], token.get("id"))
     return ids, _merges(model.get("merges"), name)
 
 
 def check_byte_pairs(found: Mapping[str, Any], name: str) -> None:
-    """Raises InputError unless a file splits texts as a RoBERTa's tokenizer."""
+    """Raises InputError unless a file splits texts like a RoBERTa tokenizer."""
     if kind(found) != _BPE:
         raise InputError(
             f"{name}: the tokenizer must be a BPE. Give the vocabulary of a "
@@ -250,7 +250,7 @@ def check_byte_pairs(found: Mapping[str, Any], name: str) -> None:
 
 
 def merges(data: str | bytes, name: str) -> Merges:
-    """Returns the pairs of a BPE in the file `name`, by rank."""
+    """Returns the merged pairs of a BPE in the file `name`, by rank."""
     return _merges(json.loads(data)["model"].get("merges"), name)
 
 
@@ -260,7 +260,7 @@ def _merges(found: Any, name: str) -> Merges:
             f"{name}: `merges` must be a list. Copy or download the file "
             f"again. Received: merges={repr(found)[:40]}"
         )
-    # Older files have "a b", newer ones ["a", "b"].
+    # Older files have "a b", newer files ["a", "b"].
     pairs = [x.split(" ") if isinstance(x, str) else x for x in found]
     for pair in pairs:
         if not isinstance(pair, list) or len(pair) != 2 or not all(pair):
@@ -272,7 +272,7 @@ def _merges(found: Any, name: str) -> Merges:
 
 
 def _otherwise(found: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Returns name and value of what computes otherwise than RoBERTa's."""
+    """Returns name and value of all fields that differ from RoBERTa's rules."""
 
     def value(path: str) -> Any:
         part: Any = found
@@ -288,7 +288,7 @@ def _is_off(value: Any) -> bool:
     return not value
 
 
-# What RoBERTa's tokenizer says of itself -> whether a value is like it.
+# Field -> whether its value is compatible with RoBERTa's tokenizer.
 _RULES: dict[str, Callable[[Any], bool]] = {
     "normalizer": _is_off,
     "pre_tokenizer.type": lambda value: value == "ByteLevel",
@@ -298,6 +298,6 @@ _RULES: dict[str, Callable[[Any], bool]] = {
     "model.ignore_merges": _is_off,
     "model.continuing_subword_prefix": _is_off,
     "model.end_of_word_suffix": _is_off,
-    # Every byte is a piece: nothing is unknown, and there is nothing to fuse.
+    # Every byte is a token, so no unknown tokens can be fused.
     "model.fuse_unk": _is_off,
 }

@@ -1,13 +1,13 @@
-"""Sentence pieces in tokenizer.json, where they are a "Unigram".
+"""Reads SentencePiece from tokenizer.json, where it is called "Unigram".
 
-Such a file is read into a model of sentencepiece. The steps by which it changes
-text before that are said here for both ways, reading and writing.
+Such a file is converted to a SentencePiece model. The normalization steps
+before the model are defined here for both reading and writing.
 
-What the files of transformers' ALBERT say otherwise than the original does is
-accepted, and not done here: they write `` and '' as ", they leave out all marks
-that take no room (the original only those of a combining class, so that vowels
-of Hindi or Thai stay), and they never take a piece that ends in a digit and a
-comma, where the original takes it and cuts it anew.
+ALBERT files of transformers differ from the original in three ways, which are
+accepted but not applied here: they replace `` and '' by ", they remove all
+nonspacing marks (the original removes only marks with a combining class, so
+that vowels of Hindi or Thai stay), and they never find a token that ends in a
+digit and a comma, which the original finds and splits again.
 """
 
 import base64
@@ -25,17 +25,17 @@ from bert_tf.vocabularies import sentence_models, tokenizer_json
 _OWNER = "an ALBERT"
 _PAD = "<pad>"
 
-# By how much the score is lower of pieces that shall not be found in text.
-# Those that end in a digit and a comma have it in files of transformers, too.
+# Subtracted from the score of tokens that must not be found in text. Files of
+# transformers do this, too, for tokens that end in a digit and a comma.
 PENALTY = 100.0
 
 
 def is_number(piece: str) -> bool:
-    """Says whether the rule of commas applies to a piece."""
+    """Returns whether the comma rule applies to a token."""
     return len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit()
 
 
-# ---- The steps before the pieces ---------------------------------------------
+# ---- Normalization steps -----------------------------------------------------
 
 
 def _replace(pattern: str, content: str) -> dict[str, Any]:
@@ -50,24 +50,24 @@ _SPACE = sentence_models.SPACE
 _NFKD, _NFC, _LOWERCASE = "NFKD", "NFC", "Lowercase"
 _ACCENTS, _PRECOMPILED = "StripAccents", "Precompiled"
 
-# Python takes the last four for white space, the library does not; a model may
-# leave out others.
+# The last four are white space in Python but not in the library; a model may
+# remove others.
 _SPACES = _replace(r"[\s\x1c-\x1f]", " ")
-# Its Lowercase goes character by character, and does not tell a sigma at the
-# end of a word.
+# The library's Lowercase works on single characters and does not recognize a
+# sigma at the end of a word.
 _SIGMA = _replace(f"(?<={_CASED}{_SKIPPED})Σ(?!{_SKIPPED}{_CASED})", "ς")
-# What stands for a space may stand in a text. As in sentencepiece it is left
-# out at the end of a word, and at the beginning it has a space before it.
+# A text may contain the space mark itself. As in sentencepiece, it is removed
+# at the end of a word, and at the beginning it gets a space before it.
 _LAST = _replace(rf"{_SPACE}+(?!\S)", "")
 _FIRST = _replace(rf"(?<!\S){_SPACE}", 2 * _SPACE)
 _OURS = (_SPACES, _SIGMA, _LAST, _FIRST)
 
-# As transformers writes them. The second is nothing where words are cut anyway.
+# As in files of transformers. Splitting into words makes the second redundant.
 _QUOTES = [{"String": "``"}, {"String": "''"}]
 _MANY_SPACES = {"Regex": " {2,}"}
 
-# Each word, and no part of one, gets a space before it. The first files say it
-# by the last key.
+# Each word, but no part of a word, gets a space before it. The oldest files
+# express this by the last key.
 _METASPACE = {
     "replacement": _SPACE,
     "prepend_scheme": "always",
@@ -82,7 +82,7 @@ _ALLOWED = re.compile(
 
 @functools.cache
 def _no_accents() -> dict[str, Any]:
-    """Leaves out what combines with other characters, as the original does."""
+    """Returns the step that removes combining marks, as the original does."""
     ranges: list[list[str]] = []
     for char in map(chr, range(sys.maxunicode + 1)):
         if unicodedata.combining(char):
@@ -90,20 +90,20 @@ def _no_accents() -> dict[str, Any]:
                 ranges[-1][1] = char
             else:
                 ranges.append([char, char])
-    # The characters themselves: other libraries write their codes otherwise.
+    # The characters themselves, because regex engines differ in escapes.
     return _replace(f"[{''.join(map('-'.join, ranges))}]", "")
 
 
 def steps(
     do_lower_case: bool, charsmap: bytes, composes: bool
 ) -> list[dict[str, Any]]:
-    """Returns what changes a text as `sentence_pieces` and a model do.
+    """Returns the normalization steps of `sentence_pieces` and a model.
 
     Args:
         do_lower_case: Whether to lower-case.
-        charsmap: The rules of the model, in its own form; may be empty.
-        composes: Whether they join characters, as NFC does. The library would
-            apply them to one character at a time.
+        charsmap: The rules of the model, in its own format; may be empty.
+        composes: Whether the rules compose characters, like NFC. The library
+            would apply them to one character at a time.
     """
     found = [_SPACES, {"type": _NFKD}, _no_accents()]
     if do_lower_case:
@@ -117,7 +117,7 @@ def steps(
 
 
 def _name(step: Mapping[str, Any]) -> str:
-    """Returns the type of a step; "" where it changes nothing of ours."""
+    """Returns the type of a step, "" if it changes nothing here."""
     if step in _OURS:
         return ""
     kind = str(step.get("type"))
@@ -133,7 +133,7 @@ def _name(step: Mapping[str, Any]) -> str:
 
 
 def _are_accents(pattern: Any) -> bool:
-    """Says whether a pattern is `_no_accents`, of any version of Unicode."""
+    """Returns whether a pattern is `_no_accents`, of any Unicode version."""
     text = pattern.get("Regex") if isinstance(pattern, dict) else None
     if not isinstance(text, str) or not re.fullmatch(r"\[(.-.)+\]", text):
         return False
@@ -148,14 +148,15 @@ def _are_accents(pattern: Any) -> bool:
 
 
 def read(found: Mapping[str, Any], name: str) -> bytes:
-    """Makes the model of sentencepiece that a tokenizer.json is of.
+    """Builds the SentencePiece model of a tokenizer.json.
 
-    Special pieces are those that no text has. Others with a score of 0 are the
-    user's own symbols, as no piece is certain.
+    Special tokens become control symbols, which no text maps to. Other tokens
+    with a score of 0 become user-defined symbols, because no learned token has
+    probability 1.
 
     Raises:
-        InputError: It is no Unigram, or one that splits text otherwise than
-            ALBERT's. `name` is that of the file.
+        InputError: The model is not a Unigram, or it splits text unlike ALBERT.
+            `name` is the file name.
     """
     if tokenizer_json.kind(found) != tokenizer_json.UNIGRAM:
         raise InputError(
@@ -164,10 +165,10 @@ def read(found: Mapping[str, Any], name: str) -> bytes:
             f"Received: model.type={tokenizer_json.kind(found)}"
         )
     check(found, name)
-    # Only sentence pieces need it: workers of word pieces start without.
+    # Imported here, so that workers for WordPiece start without it.
     from sentencepiece import sentencepiece_model_pb2
 
-    # Its attributes are made when it is imported: no checker sees them.
+    # Type checkers don't see its attributes, which the import creates.
     messages: Any = sentencepiece_model_pb2
     proto = messages.ModelProto()
     unknown, own = found["model"].get("unk_id"), len(found["model"]["vocab"])
@@ -180,7 +181,7 @@ def read(found: Mapping[str, Any], name: str) -> bytes:
         if index == unknown:
             entry.type = entry.UNKNOWN
         elif piece == _PAD or special.get(piece) or index >= own:
-            # Those beside the model are found before it splits a text.
+            # Added tokens are found before the model splits a text.
             entry.type = entry.CONTROL
         elif score == 0 or piece in special:
             entry.type = entry.USER_DEFINED
@@ -213,7 +214,7 @@ def _write_specs(proto: Any, unknown: int, charsmap: bytes) -> None:
 
 
 def check(found: Mapping[str, Any], name: str) -> None:
-    """Raises InputError where a tokenizer.json splits text otherwise."""
+    """Raises InputError if a tokenizer.json splits text unlike ALBERT."""
     names = [_name(step) for step in tokenizer_json.normalizers(found)]
     names = [x for x in names if x]
     if not _ALLOWED.fullmatch(" ".join(names)):
@@ -228,7 +229,7 @@ def check(found: Mapping[str, Any], name: str) -> None:
 
 
 def _cutting(found: Mapping[str, Any]) -> Any:
-    """Returns what cuts words otherwise than at spaces; None if nothing."""
+    """Returns the settings that do not split words at spaces, or None."""
     cut = tokenizer_json.pre_tokenizers(found)
     types = [step.get("type") for step in cut]
     if types not in (["Metaspace"], ["WhitespaceSplit", "Metaspace"]):
@@ -239,7 +240,7 @@ def _cutting(found: Mapping[str, Any]) -> Any:
 
 
 def _pieces(found: Mapping[str, Any], name: str) -> list[tuple[str, float]]:
-    """Returns pieces and scores by id, those beside the model behind it."""
+    """Returns tokens and scores by id, with the added tokens at the end."""
     vocab, unknown = (found["model"].get(key) for key in ("vocab", "unk_id"))
     vocab = vocab if isinstance(vocab, list) else []
     pairs = [x for x in vocab if isinstance(x, list) and len(x) == 2]
@@ -275,7 +276,7 @@ def _pieces(found: Mapping[str, Any], name: str) -> list[tuple[str, float]]:
 
 
 def _charsmap(found: Mapping[str, Any], name: str) -> bytes:
-    """Returns the rules that a model normalizes by; empty if it has none."""
+    """Returns the model's normalization rules; empty if it has none."""
     for step in tokenizer_json.normalizers(found):
         if step.get("type") == _PRECOMPILED:
             text = step.get("precompiled_charsmap") or ""

@@ -1,6 +1,6 @@
-"""What makes ids of text: the parts that every kind of vocabulary has.
+"""The base classes of vocabularies and their tokenizers.
 
-Shapes: V pieces of the vocabulary, S pieces of a row.
+Shapes: V tokens of the vocabulary, S sequence length.
 """
 
 import abc
@@ -17,19 +17,18 @@ import numpy as np
 
 
 class Piece(NamedTuple):
-    """A piece and its id."""
+    """A token and its id."""
 
     text: str
     id: int
 
 
 class Spelling(NamedTuple):
-    """How a piece is written in a text.
+    """How a token is written in a text.
 
     Attributes:
-        text: What it writes, without the space before it.
-        space: Whether a space is before it; None where that is left to the
-            text.
+        text: Its text, without the space before it.
+        space: Whether a space is before it; None if either is possible.
     """
 
     text: str
@@ -38,10 +37,10 @@ class Spelling(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Special:
-    """The pieces that stand for no text.
+    """The special tokens, which represent no text.
 
-    The vector of `cls` stands for the row; `sep` ends a text; `mask` hides a
-    word, and its id is -1 where the vocabulary lacks it.
+    The vector of `cls` represents the sequence; `sep` ends a text; `mask`
+    replaces masked words, and its id is -1 if the vocabulary lacks it.
     """
 
     pad: Piece
@@ -53,14 +52,15 @@ class Special:
 
 @dataclasses.dataclass(frozen=True)
 class Template:
-    """What stands around the texts of a row, as ids.
+    """The special tokens around the texts of a sequence, as ids.
 
-    A row is `before first after`, or `before first between second after`, and
-    then padding. `between` belongs to the first text, `after` to the last.
+    A sequence is `before first after`, or `before first between second after`,
+    followed by padding. `between` belongs to the first text, `after` to the
+    last.
 
     Attributes:
-        segments: Numbers of the first text, also for padding, and the second.
-        pooled: The place of the piece whose vector stands for the row.
+        segments: Segment ids of the first text (and of padding) and the second.
+        pooled: The position of the token whose vector represents the sequence.
     """
 
     before: tuple[int, ...]
@@ -71,27 +71,27 @@ class Template:
 
     @classmethod
     def of_bert(cls, special: Special) -> Self:
-        """BERT's: `cls first sep`, or `cls first sep second sep`."""
+        """Returns BERT's: `cls first sep`, or `cls first sep second sep`."""
         sep = (special.sep.id,)
         return cls((special.cls.id,), sep, sep, segments=(0, 1), pooled=0)
 
     def special(self, texts: int) -> int:
-        """How many pieces stand around so many texts, one or two."""
+        """Returns the number of special tokens around one or two texts."""
         return len(self.before + self.after) + (texts - 1) * len(self.between)
 
     @property
     def separator(self) -> int:
-        """The piece that ends a text, and stands between documents."""
+        """The token that ends a text, and separates documents."""
         return self.after[0]
 
     def second(self, first: int) -> int:
-        """Where the second text begins, after a first of so many pieces."""
+        """Returns the start of the second text after `first` tokens of text."""
         return len(self.before) + first + len(self.between)
 
     def row(
         self, first: Sequence[int], second: Sequence[int] = ()
     ) -> tuple[list[int], list[int]]:
-        """Lays out one text, or two: the ids, and each one's segment number."""
+        """Packs one or two texts: the ids, and the segment id of each."""
         ids = [*self.before, *first]
         if second:
             ids += self.between
@@ -102,55 +102,56 @@ class Template:
 
 
 class Tokenizer(Protocol):
-    """Splits one text, in Python: what all other tokenizers must agree with."""
+    """Splits one text, in Python: the reference of all other tokenizers."""
 
     def tokenize(self, text: str | bytes) -> list[str]:
-        """Returns the pieces."""
+        """Returns the tokens of a text."""
 
     def tokenize_with_offsets(
         self, text: str | bytes
     ) -> list[tokenization.Token]:
-        """Returns the pieces and the characters they come from."""
+        """Returns the tokens with their character offsets."""
 
     def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
-        """Returns the ids of pieces."""
+        """Returns the ids of tokens."""
 
 
 class BulkTokenizer(Protocol):
     """Splits many texts at a time, without TensorFlow."""
 
     def tokenize(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the ids of all pieces [N] int32, and how many by text [T]."""
+        """Returns all token ids [N] int32, and the number for each text [T]."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Vocabulary(abc.ABC):
-    """Pieces by id, and how texts are split into them.
+    """Tokens by id, and how texts are split into them.
 
-    `text.graph.of` makes the tokenizer in the graph, by the `kind`.
+    `text.graph.of` creates the tokenizer in the graph, by the `kind`.
     """
 
     pieces: tuple[str, ...]
-    # Found in a text before it is split; they have their places in `pieces`.
+    # Found in a text before it is split. Their positions in `pieces` are their
+    # ids.
     added: added_tokens.Tokens = dataclasses.field(default=(), kw_only=True)
 
     kind: ClassVar[str]
-    # What stands before a word or a sentence where spaces belong to pieces.
+    # Precedes words and sentences if spaces belong to tokens.
     before_words: ClassVar[str] = ""
-    # Whether a word has the same pieces wherever it stands in a text, and words
-    # may be joined.
+    # Whether a word has the same tokens everywhere in a text, so that words can
+    # be joined.
     has_fixed_words: ClassVar[bool] = False
-    # Whether punctuation at the ends of what white space separates is a word of
-    # its own, where words of a text have labels.
+    # For labelled words: whether punctuation at the ends of white space
+    # separated words is a separate word.
     splits_punctuation: ClassVar[bool] = True
-    # Whether paragraphs are of sentences, which punctuation ends.
+    # Whether paragraphs consist of sentences, which end in punctuation.
     has_sentences: ClassVar[bool] = True
-    # Its fields that a tokenizer_config.json sets.
+    # Names of the fields that a tokenizer_config.json may set.
     setting_names: ClassVar[tuple[str, ...]] = ()
 
     @property
     def files(self) -> dict[str, bytes]:
-        """Name -> content of what is kept beside weights and in SavedModels."""
+        """Files saved next to weights and in SavedModels, name -> content."""
         found = self.own_files
         config = tokenizer_config.to_json(self.added, self.own_settings)
         if config:
@@ -159,42 +160,42 @@ class Vocabulary(abc.ABC):
 
     @property
     def own_settings(self) -> dict[str, Any]:
-        """The fields of a tokenizer_config.json that it has, by name."""
+        """The values of its tokenizer_config.json fields, by name."""
         return {name: getattr(self, name) for name in self.setting_names}
 
     @property
     @abc.abstractmethod
     def own_files(self) -> dict[str, bytes]:
-        """The files of its kind: `files` without tokenizer_config.json."""
+        """The files of the kind: `files` without tokenizer_config.json."""
 
     @property
     @abc.abstractmethod
     def settings(self) -> dict[str, bool]:
-        """What beside the files decides how texts are split, by flag."""
+        """Flags that affect how texts are split, besides the files."""
 
     @property
     @abc.abstractmethod
     def special(self) -> Special:
-        """The pieces that stand for no text."""
+        """The special tokens, which represent no text."""
 
     @property
     @abc.abstractmethod
     def missing(self) -> tuple[str, ...]:
-        """Those of the special pieces that it lacks."""
+        """The special tokens that the vocabulary lacks."""
 
     @property
     @abc.abstractmethod
     def template(self) -> Template:
-        """What stands around the texts of a row."""
+        """The special tokens around the texts of a sequence."""
 
     @property
     @abc.abstractmethod
     def continues(self) -> np.ndarray:
-        """[V] bool, whether a piece goes on with the word before it."""
+        """[V] bool, whether a token continues the word before it."""
 
     @functools.cached_property
     def goes_on(self) -> np.ndarray:
-        """[V] bool, as `continues`; added tokens are words by themselves."""
+        """[V] bool, like `continues`; added tokens are separate words."""
         found = np.array(self.continues)
         for token in self.added:
             found[token.id] = False
@@ -203,18 +204,18 @@ class Vocabulary(abc.ABC):
     @property
     @abc.abstractmethod
     def spellings(self) -> list[Spelling]:
-        """How each piece is written in a text, [V]."""
+        """How each token is written in a text, [V]."""
 
     def check(self, name: str) -> None:
-        """Raises InputError if no model can read with these pieces.
+        """Raises InputError if models can't use these tokens or settings.
 
-        Or if the settings contradict them. Errors begin with `name`. There is
-        nothing to add for a kind whose files say all and are checked when read.
+        Errors begin with `name`. The default does nothing, for kinds whose
+        files contain everything and are checked when read.
         """
         del name
 
     def tokenizer(self) -> Tokenizer:
-        """Makes the tokenizer in Python, the reference of the others."""
+        """Creates the tokenizer in Python, the reference of the others."""
         plain = self.own_tokenizer()
         if not self.added:
             return plain
@@ -223,7 +224,7 @@ class Vocabulary(abc.ABC):
         )
 
     def bulk_tokenizer(self) -> BulkTokenizer:
-        """Makes the tokenizer of much text."""
+        """Creates the tokenizer for large amounts of text."""
         plain = self.own_bulk_tokenizer()
         if not self.added:
             return plain
@@ -231,27 +232,27 @@ class Vocabulary(abc.ABC):
 
     @abc.abstractmethod
     def own_tokenizer(self) -> Tokenizer:
-        """Makes the tokenizer of text without added tokens."""
+        """Creates the tokenizer for text without added tokens."""
 
     @abc.abstractmethod
     def own_bulk_tokenizer(self) -> BulkTokenizer:
-        """Makes the tokenizer of much text without added tokens."""
+        """Creates the bulk tokenizer for text without added tokens."""
 
     def normalizer(self) -> Callable[[str], str] | None:
-        """Returns what changes single characters; None if nothing does."""
+        """Returns the normalization of single characters, None without one."""
         return None
 
     @functools.cached_property
     def added_patterns(self) -> added_tokens.Found:
-        """How the added tokens are found in a text."""
+        """The patterns that find the added tokens in a text."""
         return added_tokens.patterns(self.added, self.normalizer())
 
     @functools.cached_property
     def ids(self) -> Mapping[str, int]:
-        """Piece -> id."""
+        """Token -> id."""
         return {piece: index for index, piece in enumerate(self.pieces)}
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of the files, by which manifests tell vocabularies apart."""
+        """SHA-256 of the files, which manifests compare."""
         return hashlib.sha256(b"".join(self.files.values())).hexdigest()

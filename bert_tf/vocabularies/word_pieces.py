@@ -1,4 +1,4 @@
-"""Word pieces, the vocabulary of BERT: vocab.txt and a casing."""
+"""WordPiece, the vocabulary of BERT: vocab.txt and a casing."""
 
 import dataclasses
 import functools
@@ -19,9 +19,9 @@ _UNUSED = re.compile(r"\[unused\d+\]")
 
 
 def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
-    """Reads a file of any name; `say` is whether to log what was changed.
+    """Reads a file of any name, or the tokens of a tokenizer.json.
 
-    It may be a tokenizer.json, which holds the pieces as well.
+    `say` is whether to log changes to the content.
     """
     found = tokenizer_json.read(path)
     if found is not None:
@@ -32,10 +32,10 @@ def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
 
 
 def difference(given: Mapping[str, bytes], brought: Mapping[str, bytes]) -> str:
-    """Says how pieces are not a checkpoint's; "" if they are.
+    """Describes how tokens differ from a checkpoint's, or "".
 
-    Words of the user's own may stand in its unused places. Its lines may be
-    ones that `WordPiece.parse` refuses.
+    The user's own words may replace its unused tokens. Lines need not pass
+    `WordPiece.parse`.
     """
     ours, theirs = (_lines(contents[FILE]) for contents in (given, brought))
     if len(ours) != len(theirs):
@@ -43,8 +43,8 @@ def difference(given: Mapping[str, bytes], brought: Mapping[str, bytes]) -> str:
             f"it has {len(ours)} pieces, and the checkpoint's has {len(theirs)}"
         )
     for i, (own, their) in enumerate(zip(ours, theirs, strict=True)):
-        # No text reaches an empty line, or the first of two that are the same:
-        # `parse_vocab` says to rename them.
+        # No text reaches an empty line, or the first of two equal lines, which
+        # users rename as the error of `parse_vocab` suggests.
         is_unused = _UNUSED.fullmatch(their) or not their
         if own != their and not is_unused and their not in theirs[i + 1 :]:
             return f"line {i + 1} is {own!r}, and the checkpoint's is {their!r}"
@@ -54,20 +54,20 @@ def difference(given: Mapping[str, bytes], brought: Mapping[str, bytes]) -> str:
 def append(
     contents: Mapping[str, bytes], tokens: Sequence[str]
 ) -> dict[str, bytes]:
-    """Adds lines."""
+    """Appends lines to the file."""
     text = vocab_files.vocab_text([*_lines(contents[FILE]), *tokens])
     return {FILE: text.encode()}
 
 
 def _lines(data: bytes) -> list[str]:
     text = data.decode().removesuffix("\n")
-    # Not splitlines: the released Chinese vocabulary has U+2028 as a piece.
+    # Not splitlines: the released Chinese vocabulary has the token U+2028.
     return text.split("\n") if text else []
 
 
 @functools.cache
 def _normalizer(lower: bool, strip: bool) -> Callable[[str], str]:
-    # Chinese is not set apart: that changes nothing of where it is found.
+    # Splitting around Chinese would not change where tokens are found.
     return lambda char: characters.normalize(
         characters.clean_only(char), lower, strip
     )
@@ -75,11 +75,11 @@ def _normalizer(lower: bool, strip: bool) -> Callable[[str], str]:
 
 @dataclasses.dataclass(frozen=True)
 class WordPiece(vocabulary.Vocabulary):
-    """The pieces of a vocab.txt.
+    """The tokens of a vocab.txt.
 
-    `do_lower_case`, `strip_accents` (None: as `do_lower_case`) and
-    `tokenize_chinese_chars` must be as in training. `text` is that of the file,
-    by default that of the pieces.
+    `do_lower_case`, `strip_accents` (None: like `do_lower_case`) and
+    `tokenize_chinese_chars` must be the same as in training. `text` is the
+    content of the file, by default written from the tokens.
     """
 
     do_lower_case: bool
@@ -96,7 +96,7 @@ class WordPiece(vocabulary.Vocabulary):
 
     @classmethod
     def parse(cls, text: str, do_lower_case: bool, name: str) -> Self:
-        """Reads the text of the file `name`; InputError if it is bad."""
+        """Parses the text of the file `name`; InputError if it is bad."""
         pieces = tuple(vocab_files.parse_vocab(text, name))
         return cls(pieces, do_lower_case, text)
 
@@ -104,14 +104,14 @@ class WordPiece(vocabulary.Vocabulary):
     def of_contents(
         cls, contents: Mapping[str, bytes], do_lower_case: bool, name: str
     ) -> Self:
-        """Reads what `open_file` returned."""
+        """Parses the result of `open_file`."""
         return cls.parse(contents[FILE].decode(), do_lower_case, name)
 
     @classmethod
     def read(
         cls, path: epath.PathLike, do_lower_case: bool, say: bool = True
     ) -> Self:
-        """Reads a file; `say` is whether to log what was changed in it."""
+        """Reads a file; `say` is whether to log changes to the content."""
         text = vocab_files.read_vocab(path, say)
         return cls.parse(text, do_lower_case, str(path))
 
@@ -128,9 +128,9 @@ class WordPiece(vocabulary.Vocabulary):
 
     @functools.cached_property
     def special(self) -> vocabulary.Special:
-        """The pieces that stand for no text; InputError if one is missing."""
+        """The special tokens; InputError if one is missing."""
         return vocabulary.Special(
-            # The original fills up with 0, whatever piece that is.
+            # The original pads with 0, whatever token that is.
             pad=vocabulary.Piece(vocab_files.PAD, 0),
             unk=self._needed(vocab_files.UNKNOWN),
             cls=self._needed(vocab_files.CLS),
@@ -150,7 +150,7 @@ class WordPiece(vocabulary.Vocabulary):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Those of `[CLS]`, `[SEP]` and `[MASK]` that it lacks."""
+        """`[CLS]`, `[SEP]` or `[MASK]`, if the vocabulary lacks them."""
         pieces = (vocab_files.CLS, vocab_files.SEP, vocab_files.MASK)
         return tuple(piece for piece in pieces if piece not in self.ids)
 
@@ -161,13 +161,13 @@ class WordPiece(vocabulary.Vocabulary):
 
     @functools.cached_property
     def continues(self) -> np.ndarray:
-        """[V] bool, whether a piece begins with `##`."""
+        """[V] bool, whether a token begins with `##`."""
         mark = vocab_files.SUFFIX_INDICATOR
         return np.array([piece.startswith(mark) for piece in self.pieces])
 
     @property
     def spellings(self) -> list[vocabulary.Spelling]:
-        """Without the `##` of a piece that goes on with the word before it."""
+        """Without the `##` of tokens that continue the word before them."""
         mark = vocab_files.SUFFIX_INDICATOR
         return [
             vocabulary.Spelling(piece.removeprefix(mark), False)
@@ -177,26 +177,26 @@ class WordPiece(vocabulary.Vocabulary):
         ]
 
     def check(self, name: str) -> None:
-        """Checks `[CLS]` and `[SEP]`, and that the casing is the pieces'."""
+        """Checks that `[CLS]` and `[SEP]` exist, and that the casing fits."""
         vocab_files.check_row_pieces(self.ids, name)
         vocab_files.check_casing(
             self.pieces, self.do_lower_case, name, self.strip_accents
         )
 
     def own_tokenizer(self) -> tokenization.FullTokenizer:
-        """Makes the original's tokenizer."""
+        """Creates the original's tokenizer."""
         return tokenization.FullTokenizer.from_vocab(
             self.ids, self.do_lower_case, **self.own_settings
         )
 
     def own_bulk_tokenizer(self) -> bulk.BulkTokenizer:
-        """Makes the one by NumPy."""
+        """Creates the tokenizer for large amounts of text."""
         return bulk.BulkTokenizer(
             self.ids, self.do_lower_case, **self.own_settings
         )
 
     def normalizer(self) -> Callable[[str], str]:
-        """Cleans a character, and changes its case and accents as texts'."""
+        """Returns the normalization of single characters, same as for texts."""
         strips = characters.strips_accents(
             self.do_lower_case, self.strip_accents
         )

@@ -1,4 +1,4 @@
-"""Tiny Keras models, inputs for them, and what NumPy computes of both."""
+"""Tiny Keras models, inputs for them, and reference outputs in NumPy."""
 
 import dataclasses
 
@@ -35,7 +35,7 @@ def classifier(config=PLAIN, **kwargs):
 
 
 def logits(model, inputs=INPUTS):
-    """Of a classifier in NumPy."""
+    """Returns the logits of a classifier, computed in NumPy."""
     weights = reference.weights_of(model.variables)
     return reference.classify(model.bert.config, weights, inputs)
 
@@ -44,7 +44,7 @@ def close(got, expected, tolerance=1e-5):
     np.testing.assert_allclose(got, expected, rtol=0, atol=tolerance)
 
 
-# Name of the class -> what it takes after the encoder.
+# Class name -> its arguments after the encoder.
 HEADS = {
     "BertClassifier": (["bad", "good", "so so"],),
     "BertTagger": (4,),
@@ -58,7 +58,7 @@ KINDS = ("Bert", *HEADS)
 
 
 def of_kind(kind):
-    """One of the eight classes, of random weights."""
+    """Returns a model of one of the eight classes, with random weights."""
     model = models.Bert(PLAIN, name="mine")
     if kind != "Bert":
         made = getattr(models, kind)
@@ -68,7 +68,7 @@ def of_kind(kind):
 
 
 def inputs_of(kind):
-    """What a model of this class takes."""
+    """Returns the inputs of a model of this class."""
     if kind != "BertMultipleChoice":
         return INPUTS
     return {
@@ -79,6 +79,6 @@ def inputs_of(kind):
 
 
 def outputs(model, inputs):
-    """All that a model returns, as a list of arrays."""
+    """Returns all outputs of a model, as a list of arrays."""
     found = model(inputs)
     return [np.asarray(x) for x in keras.tree.flatten(found)]

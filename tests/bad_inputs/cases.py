@@ -1,4 +1,4 @@
-r"""Reads tables of cases: commands that are wrong, and what the error says.
+r"""Parses tables of cases: invalid commands, and the errors they produce.
 
     @good: run_ner --check_only --lr=1        the script, with --check_only if
                                                 it has it, and a right command
@@ -17,10 +17,10 @@ r"""Reads tables of cases: commands that are wrong, and what the error says.
     === Right                                 commands that are right, and what
     no rate: !rate => a rate of 1               is logged
 
-A case has words as a shell reads them: `--name=value`, `!name` for a flag that
-is left out, `NAME=value` for an environment variable; anything else, and all
-after `--`, is an argument. In quotes a value may hold `\n`, `\udce9` and
-`<x*300>`. A line that ends in a backslash goes on in the next.
+A case has words as in a shell: `--name=value`, `!name` for an omitted flag,
+`NAME=value` for an environment variable; anything else, and everything after
+`--`, is an argument. In quotes a value may have `\n`, `\udce9` and `<x*300>`. A
+line that ends with a backslash continues on the next line.
 """
 
 import collections
@@ -41,10 +41,10 @@ _FOLDER = pathlib.Path(__file__).resolve().parent
 def read(
     name: str,
 ) -> tuple[matrix.Script, dict[str, matrix.Case], dict[str, matrix.Case]]:
-    """Returns a script, its wrong cases and its right ones, by their names.
+    """Returns a script, its invalid cases and its valid ones, by name.
 
     Args:
-        name: Of a text file of this folder, without its ending.
+        name: Name of a text file in this folder, without extension.
     """
     table = _Table(f"{name}.txt")
     table.read()
@@ -60,7 +60,7 @@ def read(
 
 
 class _Table:
-    """A file of cases, as far as it is read."""
+    """A file of cases, parsed line by line."""
 
     def __init__(self, name: str):
         self._name = name
@@ -71,10 +71,10 @@ class _Table:
         self._number = 0
         self._groups: dict[str, list[str]] = {}
         self._open: list[tuple[str, list[str]]] = []  # without an error so far
-        self._said: list[str] = []  # the error of those, as far as it is read
+        self._said: list[str] = []  # the lines of their error so far
 
     def read(self) -> None:
-        """Reads all of it."""
+        """Parses the whole file."""
         for number, line in self._lines():
             is_error = line.startswith("  ")
             if not is_error:
@@ -136,7 +136,7 @@ class _Table:
         self._add(name.replace("$", value), words, said.strip())
 
     def _close(self) -> None:
-        """Adds the cases that wait for their error, if it is there."""
+        """Adds the cases that wait for their error, if it is complete."""
         if self._open and "$" in self._open[-1][0]:
             self._open.clear()
         elif self._said:
@@ -159,7 +159,7 @@ class _Table:
         )
 
     def case(self, words: list[str], line: str) -> matrix.Case:
-        """Returns the case of some words."""
+        """Returns the case for some words."""
         flags: dict[str, str | None] = {}
         environment: dict[str, str] = {}
         arguments: list[str] = []
@@ -201,9 +201,10 @@ def _names(text: str) -> set[str]:
 
 @functools.cache
 def _turns() -> dict[str, str]:
-    """Returns damaged model -> the table whose case of it runs in CI.
+    """Returns damaged model -> the table whose case for it runs in CI.
 
-    One of those that have one: each script opens models by the same code.
+    It is one of the tables that have one: all scripts open models with the same
+    code.
     """
     users: dict[str, list[str]] = collections.defaultdict(list)
     known = {*damaged.CONFIGS, *damaged.VOCABS, *damaged.MODELS, *trained.SAVED}

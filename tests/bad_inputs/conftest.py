@@ -1,4 +1,4 @@
-"""Leaves the tables of bad inputs to `make bad-inputs` and CI."""
+"""Restricts the tables of bad inputs to `make bad-inputs` and CI."""
 
 import pytest
 

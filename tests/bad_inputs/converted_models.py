@@ -1,4 +1,4 @@
-"""The inputs of the table of convert_checkpoint.py."""
+"""Inputs for the table of convert_checkpoint.py."""
 
 import dataclasses
 import json
@@ -15,7 +15,7 @@ import numpy as np
 
 
 def write(folder: pathlib.Path) -> None:
-    """Writes models, vocabularies, and what may not be written to."""
+    """Writes models, vocabularies, and paths that must not be overwritten."""
     _write_models(folder)
     _write_files(folder)
 
@@ -44,7 +44,7 @@ _SHARED = albert.AlbertConfig(
 
 
 def _write_groups(model: pathlib.Path) -> None:
-    """Writes two groups of layers, of which the config knows one."""
+    """Writes two groups of layers, while the config has only one."""
     two = dataclasses.replace(_SHARED, num_hidden_groups=2)
     tiny_files.write_model(model, heads.BertPretrainer(families.make(two)))
     (model / "bert_config.json").write_text(_SHARED.to_json())
@@ -58,9 +58,9 @@ def _write_shared_layers(model: pathlib.Path) -> None:
 
 
 def _write_roberta(folder: pathlib.Path, path: pathlib.Path) -> None:
-    """Writes a RoBERTa of transformers whose config lacks the two rows.
+    """Writes a Hugging Face RoBERTa whose config lacks two positions.
 
-    It counts the positions of tokens, where that of transformers counts rows.
+    It counts only positions of tokens, while Hugging Face counts table rows.
     """
     config = roberta.RobertaConfig(
         len(tiny_files.VOCAB),
@@ -81,7 +81,7 @@ def _write_roberta(folder: pathlib.Path, path: pathlib.Path) -> None:
 
 
 def _write_adapters(model: pathlib.Path) -> None:
-    """Writes layers with a part that BERT's have not."""
+    """Writes layers with parts that BERT's layers do not have."""
     prefix = str(model / "bert_model.ckpt")
     tensors = tf1_files.read(prefix, list(tf1_files.shapes(prefix)))
     for i in range(2):

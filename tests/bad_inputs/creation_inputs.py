@@ -1,4 +1,4 @@
-"""Inputs and outputs of data creation, most of them wrong in one way."""
+"""Inputs and outputs of data creation, most of them with one error."""
 
 import gzip
 import json
@@ -27,7 +27,7 @@ def _example(**features: list[Any]) -> bytes:
 
 
 def write_records(folder: pathlib.Path) -> None:
-    """Writes files of one record each that is none of pre-training's."""
+    """Writes files of one record each, not valid for pre-training."""
     folder.mkdir()
     good: dict[str, list[Any]] = {
         "input_ids": [2, 5, 4, 3, 6, 3, 0, 0],
@@ -73,7 +73,7 @@ def write_records(folder: pathlib.Path) -> None:
 
 
 def write_texts(folder: pathlib.Path) -> None:
-    """Writes good texts, and others."""
+    """Writes valid texts, and others."""
     sentence = "the cat sat on the old red bird ."
     document = "\n".join(
         [sentence, "anna sees bob .", "is it so ? yes !", "she ran in rome ."]
@@ -131,7 +131,7 @@ def write_texts(folder: pathlib.Path) -> None:
 
 
 def write_vocabularies(folder: pathlib.Path) -> None:
-    """Writes vocabularies, most of which are wrong in one way."""
+    """Writes vocabularies, most of them with one error."""
     folder.mkdir()
     pieces = tiny_files.VOCAB
 
@@ -172,8 +172,8 @@ def write_outputs(folder: pathlib.Path) -> None:
     """Writes folders of records, of other programs, and of unfinished work.
 
     Args:
-        folder: Holds the records of a run, and of one that leaves the masks to
-            training: folder/records, folder/unmasked.
+        folder: Has the records of a run in folder/records, and of a run without
+            masks in folder/unmasked.
     """
     (folder / "unmasked" / "manifest.json").unlink()
 

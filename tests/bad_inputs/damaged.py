@@ -1,4 +1,4 @@
-"""Models, configs and vocabularies wrong in one way each, and other files."""
+"""Models, configs and vocabularies with one error each, and other files."""
 
 import json
 import os
@@ -11,16 +11,16 @@ from tests import tiny_files
 
 import numpy as np
 
-# What GitHub shows of a file, saved in its place.
+# GitHub's page about a file, saved instead of the file.
 HTML = b"<!DOCTYPE html>\n<html><head><title>404</title></head></html>\n"
-# No UTF-8.
+# Not valid UTF-8.
 BINARY = bytes(range(128, 256)) * 8
 GZIP = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03" + BINARY
 
 LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
-# What `write_files` makes a pipe.
+# `write_files` creates a pipe for it.
 PIPE = object()
-# What is no text, by names.
+# Contents that are not text, by name.
 NO_TEXTS = {"empty": b"", "lfs": LFS, "page": HTML, "binary": BINARY}
 
 _CONFIG = "bert_config.json"
@@ -32,20 +32,20 @@ Change = Callable[[pathlib.Path], object]
 
 
 class Link(str):
-    """What `write_files` makes a link, by its target."""
+    """The target of a symbolic link, for `write_files`."""
 
 
 class Same(str):
-    """What `write_files` makes another name of a file, as a hard link."""
+    """The target of a hard link, for `write_files`."""
 
 
 def write_files(folder: pathlib.Path, files: Mapping[str, object]) -> None:
     """Writes files, and the folders they are in.
 
     Args:
-        folder: Of all.
-        files: Name -> bytes, text, a Link, Same, PIPE, or what becomes JSON.
-            A name that ends in a slash is of a folder.
+        folder: Folder of all files.
+        files: Name -> bytes, text, a Link, Same, PIPE, or a value to write as
+            JSON. A name that ends with a slash is a folder.
     """
     for name, content in files.items():
         path = folder / name
@@ -67,19 +67,19 @@ def write_files(folder: pathlib.Path, files: Mapping[str, object]) -> None:
 
 
 def lines(words: Iterable[object]) -> str:
-    """Returns a text with a word a line."""
+    """Returns a text with one word per line."""
     return "".join(f"{word}\n" for word in words)
 
 
 def flip(path: pathlib.Path, at: float = 0.5) -> None:
-    """Flips one bit, so far behind the beginning of the file."""
+    """Flips one bit at a fraction of the file's length."""
     data = bytearray(path.read_bytes())
     data[int(len(data) * at)] ^= 4
     path.write_bytes(data)
 
 
 def cut(path: pathlib.Path, at: float = 0.5) -> None:
-    """Cuts a file off, so far behind its beginning."""
+    """Truncates a file to a fraction of its length."""
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * at)])
 
@@ -87,19 +87,19 @@ def cut(path: pathlib.Path, at: float = 0.5) -> None:
 def write_changed(
     model: pathlib.Path, folder: pathlib.Path, changes: Mapping[str, Change]
 ) -> None:
-    """Writes copies of a folder, each changed in its way: folder/NAME."""
+    """Writes copies of a folder, each with one change: folder/NAME."""
     for name, change in changes.items():
         shutil.copytree(model, folder / name, symlinks=True)
         change(folder / name)
 
 
 def bytes_in(name: str, data: bytes) -> Change:
-    """Returns what writes a file in a folder."""
+    """Returns a function that writes a file in a folder."""
     return lambda folder: (folder / name).write_bytes(data)
 
 
 def without(*names: str) -> Change:
-    """Returns what removes files from a folder."""
+    """Returns a function that removes files from a folder."""
 
     def change(folder):
         for name in names:
@@ -109,7 +109,7 @@ def without(*names: str) -> Change:
 
 
 def values(**values: object) -> Change:
-    """Returns what changes a folder's config; None leaves a key out."""
+    """Returns a function that changes a config; None removes a key."""
 
     def change(folder):
         path = folder / _CONFIG
@@ -121,7 +121,7 @@ def values(**values: object) -> Change:
 
 
 def _pieces(change: Callable[[list[str]], list[str]]) -> Change:
-    """Returns what changes the pieces of a folder's vocabulary."""
+    """Returns a function that changes the tokens of a vocabulary."""
 
     def write(folder):
         pieces = change(list(tiny_files.VOCAB))
@@ -135,7 +135,7 @@ def _instead(piece: str, other: str) -> Change:
 
 
 def rename_tensors(folder: pathlib.Path, rename: Callable[[str], str]) -> None:
-    """Renames what is in the checkpoints of a run; to "": leaves it out."""
+    """Renames tensors in the checkpoints of a run; "" removes a tensor."""
     for prefix in tf1_files.numbered(str(folder)).values():
         values = tf1_files.read(prefix, list(tf1_files.shapes(prefix)))
         renamed = {rename(name): value for name, value in values.items()}
@@ -182,7 +182,7 @@ VOCABS: dict[str, Change] = {
 
 
 def _only_names(*names: str) -> Change:
-    """Returns what replaces a checkpoint by one of these names."""
+    """Returns a function that replaces a checkpoint by one of these names."""
 
     def change(folder):
         tensors = {name: np.zeros([2, 2], np.float32) for name in names}
@@ -227,9 +227,10 @@ MODELS: dict[str, Change] = {
 
 
 def write_models(folder: pathlib.Path) -> None:
-    """Writes a model as released ones are, if there is none, and others.
+    """Writes a model as released ones are, unless it exists, and others.
 
-    These are models/NAME: CONFIGS, VOCABS, MODELS, and nearly Hugging Face's.
+    The others are models/NAME: CONFIGS, VOCABS, MODELS, and models that are
+    almost in Hugging Face's format.
     """
     if not (folder / "model").exists():
         tiny_files.write_model(folder / "model")

@@ -1,7 +1,7 @@
-"""Cases that follow from the definition of a flag: values, paths, conditions.
+"""Cases derived from the definition of a flag: values, paths, conditions.
 
-What an error says is put together here from what is defined: the kind of a
-flag, its bounds, what it names and what it goes with.
+Expected errors are composed from the definition: the kind of a flag, its
+bounds, its path type and its conditions.
 """
 
 import math
@@ -26,15 +26,15 @@ _MUST_BE = {
 
 
 class FlagCase(NamedTuple):
-    """A command line, and what its one line says: a start and more."""
+    """A command line, and its error line: the start and other parts."""
 
     words: list[str]
     line: tuple[str, ...]
     is_refused: bool = True
 
     def is_met(self, code: int, said: str) -> bool:
-        """Whether an exit code and a log are as they must be."""
-        said = re.sub(r"\n {9}(?! )", " ", said)  # Of wrapped lines.
+        """Whether an exit code and a log are as expected."""
+        said = re.sub(r"\n {9}(?! )", " ", said)  # Joins wrapped lines.
         begins = said.startswith("error: " + self.line[0])
         one_line = begins and said.count("\n") == 1
         as_expected = one_line if self.is_refused else code == 0
@@ -43,18 +43,18 @@ class FlagCase(NamedTuple):
 
 
 def about(flag: flags.Flag) -> sections.About:
-    """Returns what is known of one of our flags."""
+    """Returns the properties of one of our flags."""
     known = sections.about(flag)
     assert known is not None
     return known
 
 
 class ScriptFlags:
-    """The flags of a script, and the cases that follow from them.
+    """The flags of a script, and the cases derived from them.
 
     Args:
-        known: Its flags.
-        ignored: Those whose conditions hold whatever their values.
+        known: Flags of the script.
+        ignored: Flags whose conditions hold whatever their values.
         folder: Has a `file`, a `folder` with a file, and `dangling`, a link.
     """
 
@@ -97,7 +97,7 @@ class ScriptFlags:
         return _as_words({**self._needed, **given})
 
     def _outputs(self, name: str) -> Iterator[FlagCase]:
-        """Yields places that an output can't have."""
+        """Yields invalid paths for an output."""
         folder, holds = self._folder, about(self._known[name]).holds
         given: dict[str, str] = {}
         for condition in about(self._known[name]).only_with:
@@ -123,7 +123,7 @@ class ScriptFlags:
     def _unused(
         self, name: str, failing: sections.Condition
     ) -> Iterator[FlagCase]:
-        """Yields a flag whose conditions hold up to one, which doesn't."""
+        """Yields a flag whose conditions all hold but one."""
         given = {name: self._other(name)}
         for condition in about(self._known[name]).only_with:
             if condition == failing:
@@ -146,7 +146,7 @@ class ScriptFlags:
     def _fulfil(
         self, condition: sections.Condition, given: dict[str, str]
     ) -> None:
-        """Gives what a condition needs, and what that needs."""
+        """Sets the flags that a condition needs, recursively."""
         if any(self._holds(term, given) for term in condition.terms):
             return
         name, _, value = condition.terms[0].partition("=")
@@ -164,7 +164,7 @@ class ScriptFlags:
         return (now not in (None, False, "", 0, "false")) != (term[0] == "!")
 
     def _other(self, name: str, terms: Collection[str] = ()) -> str:
-        """Returns a right value: not the default, nor what a term names."""
+        """Returns a valid value, neither the default nor a term's value."""
         flag = self._known[name]
         parser, bounds = flag.parser, vars(flag.parser)
         if isinstance(parser, flag_values.Number):
@@ -194,7 +194,7 @@ def _as_words(given: Mapping[str, str]) -> list[str]:
 
 
 def _values(flag: flags.Flag, folder: str) -> Iterator[tuple[Any, str]]:
-    """Yields values that a flag doesn't take, and how the line begins."""
+    """Yields invalid values of a flag, and the start of the error."""
     name, parser = flag.name, flag.parser
     empty = f"--{name} must be given or left out, and it {_IS_EMPTY}"
     if about(flag).role:

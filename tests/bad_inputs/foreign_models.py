@@ -1,4 +1,4 @@
-"""Models of Hugging Face and KerasHub that are wrong in one way each."""
+"""Models of Hugging Face and KerasHub with one error each."""
 
 import dataclasses
 import json
@@ -24,14 +24,14 @@ _Tensors = dict[str, np.ndarray]
 
 
 class _Code:
-    """What runs a command where it is unpickled."""
+    """Runs a command when it is unpickled."""
 
     def __reduce__(self):
         return os.system, ("touch /tmp/unpickled",)
 
 
 def _json(name: str, **values: object) -> damaged.Change:
-    """Returns what changes values in a JSON file of a folder."""
+    """Returns a function that changes values in a JSON file of a folder."""
 
     def change(folder):
         path = folder / name
@@ -41,7 +41,7 @@ def _json(name: str, **values: object) -> damaged.Change:
 
 
 def _tensors(change: Callable[[_Tensors], _Tensors]) -> damaged.Change:
-    """Returns what changes the weights in a folder of Hugging Face."""
+    """Returns a function that changes the weights in a Hugging Face folder."""
 
     def write(folder):
         path = folder / _WEIGHTS
@@ -57,7 +57,7 @@ def _with_tensor(name: str, *shape: int) -> damaged.Change:
 
 
 def _instead(name: str, other: str, data: bytes) -> damaged.Change:
-    """Returns what removes one file and writes another."""
+    """Returns a function that removes one file and writes another."""
 
     def change(folder):
         (folder / name).unlink()
@@ -71,7 +71,7 @@ def _cut(name: str, at: float = 0.5) -> damaged.Change:
 
 
 def _small(tensors: _Tensors) -> _Tensors:
-    """Returns weights of whole numbers, as those of 8 bits are kept."""
+    """Returns weights of integers, like those stored in 8 bits."""
     return {
         name: (x * 100).astype(np.int8) if x.ndim == 2 else x
         for name, x in tensors.items()
@@ -129,11 +129,11 @@ _KERAS_HUB: dict[str, damaged.Change] = {
 def write(
     folder: pathlib.Path, model: pathlib.Path, classifier: pathlib.Path
 ) -> None:
-    """Writes folders of each: hf and keras_hub are right, hf/NAME wrong.
+    """Writes folders for both: hf and keras_hub are valid, hf/NAME are not.
 
     Args:
-        folder: A new one, of all.
-        model: Of the original's format, uncased.
+        folder: New folder for all of them.
+        model: A model in the original's format, uncased.
         classifier: The same, with classes.
     """
     _convert(model, folder / "right" / "hf", "hf")

@@ -1,8 +1,8 @@
-"""Runs commands that are wrong in one way, and looks at what they leave.
+"""Runs commands with one error each, and checks their output.
 
-Every case must end with exit code 1 and one line that says what is wrong,
-without a traceback, leave its inputs as they were and no results, and be found
-by `--check_only` in the same words, where the script has it.
+Every case must exit with code 1 and one line that states the problem, without a
+traceback. It must leave its inputs unchanged and no results, and
+`--check_only`, if the script has it, must report the same error.
 """
 
 import contextlib
@@ -30,18 +30,18 @@ _LONGEST = 700
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A command that is wrong.
+    """An invalid command.
 
     Attributes:
-        flags: What differs from the good command: flag -> value, None to leave
-            it out. {data} is the folder of the inputs, {out} that of outputs,
+        flags: Differences from the valid command: flag -> value, None to omit
+            it. {data} is the folder of inputs, {out} the folder of outputs,
             {root} the repository.
-        line: What the line of the error holds, with the same fields.
-        environment: Variables, with the same fields.
-        checked: Whether --check_only says the same. False where it is not
-            the flags or inputs that are wrong.
-        arguments: What stands on the command line besides.
-        is_exhaustive: Whether CI leaves it out, having one much like it.
+        line: A part of the error line, with the same fields.
+        environment: Environment variables, with the same fields.
+        checked: Whether --check_only reports the same. False if the error is
+            not in the flags or inputs.
+        arguments: Additional words on the command line.
+        is_exhaustive: Whether CI skips it, as it has a similar case.
     """
 
     flags: Mapping[str, str | None]
@@ -54,12 +54,12 @@ class Case:
 
 @dataclasses.dataclass(frozen=True)
 class Script:
-    """A script, and a command of it that is right.
+    """A script and a valid command for it.
 
     Attributes:
-        name: Without ".py".
+        name: Name without ".py".
         good: Flag -> value, with the fields of `Case`.
-        has_check_only: Whether it takes --check_only.
+        has_check_only: Whether it has --check_only.
     """
 
     name: str
@@ -70,13 +70,13 @@ class Script:
 def check(
     script: Script, case: Case, data: pathlib.Path, folder: pathlib.Path
 ) -> None:
-    """Runs a case, and asserts that it does what each must do.
+    """Runs a case, and asserts that its outcome is as required.
 
     Args:
-        script: Whose command.
-        case: What is wrong with it.
-        data: The folder of the inputs.
-        folder: A new one, for outputs and logs.
+        script: The script.
+        case: The error in the command.
+        data: Folder of inputs.
+        folder: New folder for outputs and logs.
     """
     assert case.line, "What must the error say?"
     before = contents(data)
@@ -93,7 +93,7 @@ def check_works(
     folder: pathlib.Path,
     *more: str,
 ) -> None:
-    """Asserts that what looks wrong works, and says `case.line`."""
+    """Asserts that an unusual command works, and logs `case.line`."""
     flags = [*command(script, case, data, folder / "out"), *more]
     environment = _environment(case, data, folder)
     run = _run_untraced(folder / "log", script, *flags, **environment)
@@ -104,14 +104,15 @@ def check_works(
 
 # ---- The tests of a script --------------------------------------------------
 
-# What pytest finds under a name: `test_bad_input = refused(SCRIPT, CASES)`.
+# The test that pytest finds: `test_bad_input = refused(SCRIPT, CASES)`.
 _Test = Callable[..., None]
 
 
 def inputs(write: Callable[[pathlib.Path], Any]) -> Any:
-    """Returns the fixture `data`: a folder with what a function writes.
+    """Returns the fixture `data`: a folder written by a function.
 
-    What it returns, such as a lock, is held while the tests run.
+    If `write` returns a context manager, such as a lock, it is held during the
+    tests.
     """
 
     @pytest.fixture(scope="module")
@@ -124,10 +125,10 @@ def inputs(write: Callable[[pathlib.Path], Any]) -> Any:
 
 
 def refused(script: Script, cases: Mapping[str, Case]) -> _Test:
-    """Returns a test of each case: see `check`.
+    """Returns a test for each case: see `check`.
 
-    Only the first case of each error runs in CI, a third of these with
-    --check_only as well.
+    Only the first case of each error runs in CI; a third of these also with
+    --check_only.
     """
     first = {
         case.line: name
@@ -157,12 +158,12 @@ def refused(script: Script, cases: Mapping[str, Case]) -> _Test:
 def right(
     script: Script, cases: Mapping[str, Case], to_the_end: Sequence[str] = ()
 ) -> _Test:
-    """Returns a test of cases that work: see `check_works`.
+    """Returns a test for cases that work: see `check_works`.
 
     Args:
-        script: Whose commands.
-        cases: What is different, and rightly works; a `line` is logged.
-        to_the_end: Cases that run though the script has --check_only.
+        script: The script.
+        cases: Differences that are valid; a `line` is logged.
+        to_the_end: Cases that run fully even if the script has --check_only.
     """
 
     marks = {True: [pytest.mark.exhaustive], False: []}
@@ -197,10 +198,10 @@ def _environment(
 def _run_untraced(
     log: pathlib.Path, script: Script, *flags: str, **environment: str
 ) -> scripts.Done:
-    """Runs a script and its functions as Python.
+    """Runs a script with its graph functions executed eagerly.
 
-    Tracing takes most of the time of a short run. An export has to trace, and
-    takes longer if functions don't share what is traced.
+    Tracing takes most of the time of a short run. Exports must be traced, and
+    are slower if functions do not share traces.
     """
     is_export = script.name == "export_saved_model"
     with contextlib.nullcontext() if is_export else tiny_model.untraced():
@@ -210,7 +211,7 @@ def _run_untraced(
 def make(
     script: Script, data: pathlib.Path, out: pathlib.Path, *more: str
 ) -> None:
-    """Runs the good command, to its end."""
+    """Runs the valid command to its end."""
     log = out.with_name(f"{out.name}.log")
     flags = command(script, Case({}, ""), data, out)
     run = _run_untraced(log, script, *flags, *more)
@@ -224,7 +225,7 @@ def in_a_shell(
     environment: Mapping[str, str],
     redirections: str = "",
 ) -> "subprocess.CompletedProcess[str]":
-    """Runs a script as its users do, which takes seconds more than others."""
+    """Runs a script in a shell, which takes seconds longer than in-process."""
     command = [sys.executable, f"{_ROOT}/{script.name}.py", *flags]
     return subprocess.run(
         ["bash", "-c", f"{shlex.join(command)} {redirections}"],
@@ -242,7 +243,7 @@ def _run(
     folder: pathlib.Path,
     more: list[str],
 ) -> str:
-    """Returns the line of the error."""
+    """Returns the error line."""
     out = folder / "out"
     before = contents(out)
     run = _run_untraced(
@@ -282,7 +283,7 @@ def command(
 
 
 def contents(folder: pathlib.Path) -> dict[str, str]:
-    """Returns name -> digest of all files in a folder; links as they are."""
+    """Returns name -> digest of all files in a folder; links by target."""
     found = {}
     for place, folders, files in os.walk(folder):
         for name in [*folders, *files]:
@@ -301,5 +302,5 @@ def contents(folder: pathlib.Path) -> dict[str, str]:
 
 @functools.cache
 def _digest(path: str, *_: int) -> str:
-    """Returns a file's digest, read again only if the file has changed."""
+    """Returns a file's digest, cached unless the file changes."""
     return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()

@@ -1,4 +1,4 @@
-"""Inputs and outputs of pre-training, most of them wrong in one way."""
+"""Inputs and outputs of pre-training, most of them with one error."""
 
 import gzip
 import json
@@ -14,7 +14,7 @@ import tensorflow as tf
 
 
 def write_inputs(folder: pathlib.Path) -> None:
-    """Writes good inputs, and those that are wrong in one way each."""
+    """Writes valid inputs, and inputs with one error each."""
     damaged.write_models(folder)
     (folder / "records").mkdir()
     pretraining_records.write(folder / "records")
@@ -25,10 +25,10 @@ def write_inputs(folder: pathlib.Path) -> None:
 
 
 def write_folders(folder: pathlib.Path) -> None:
-    """Writes folders to write into, and flagfiles.
+    """Writes output folders, and flagfiles.
 
     Args:
-        folder: Holds the good inputs, and a run: folder/trained.
+        folder: Has the valid inputs, and a run in folder/trained.
     """
     files: dict[str, object] = {
         "link": damaged.Link("model"),
@@ -61,7 +61,7 @@ def write_folders(folder: pathlib.Path) -> None:
 
 
 def _record(**changes: float) -> bytes:
-    """Returns a record of which single numbers are changed."""
+    """Returns a record with some numbers changed."""
     values = pretraining_records.values(np.random.default_rng(0))
     values = {name: np.array(value) for name, value in values.items()}
     for name, value in changes.items():
@@ -118,7 +118,7 @@ def _write_records(folder: pathlib.Path) -> None:
 
 
 def _write_other_records(folder: pathlib.Path) -> None:
-    """Writes TFRecord files of what are no records of pre-training."""
+    """Writes TFRecord files that are not pre-training records."""
     feature = tf.train.Feature(int64_list=tf.train.Int64List(value=[1] * 16))
     names = ("input_ids", "input_mask", "segment_ids")
     features = tf.train.Features(feature=dict.fromkeys(names, feature))

@@ -1,4 +1,4 @@
-"""What surrounds a command: other processes, disks, variables, closed files."""
+"""The environment of a command: other processes, disks, variables, stdio."""
 
 import contextlib
 import dataclasses
@@ -15,7 +15,7 @@ from tests import small_disks
 from tests.bad_inputs import matrix
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Of which a script must say what it does not use, and go on.
+# A script must log the ones that it does not use, and continue.
 _ODD = {
     "KERAS_BACKEND": "torch",
     "MPLBACKEND": "of_no_such_name",
@@ -30,9 +30,10 @@ def held(
     what: str = "trains",
     of: pathlib.Path | None = None,
 ) -> Iterator[None]:
-    """Another process of this machine that works in a folder.
+    """Simulates another process on this machine that uses a folder.
 
-    The lock is this process's, in the name of one that outlives all tests.
+    The lock belongs to this process, under the name of one that outlives all
+    tests.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = str(folder / name)
@@ -50,7 +51,7 @@ def held(
 
 @contextlib.contextmanager
 def held_elsewhere(folder: pathlib.Path) -> Iterator[None]:
-    """A process of another machine that works in a folder, and says so."""
+    """Simulates a process on another machine that uses a folder."""
     folder.mkdir(parents=True)
     holder = lock_file.Holder.here("trains")
     holder = dataclasses.replace(holder, host="far", boot="its own", process=12)
@@ -74,7 +75,7 @@ def held_elsewhere(folder: pathlib.Path) -> Iterator[None]:
 def check_other_writer(
     script: matrix.Script, name: str, data: pathlib.Path, folder: pathlib.Path
 ) -> None:
-    """Asserts that an output that another process writes is left alone."""
+    """Asserts that an output being written by another process is kept."""
     (folder / "out").mkdir()
     descriptor = file_systems.lock(str(folder / "out" / f"{name}.tmp"))
     assert descriptor is not None
@@ -105,9 +106,9 @@ def check_full_disk(
 def check_odd_shell(
     script: matrix.Script, data: pathlib.Path, folder: pathlib.Path
 ) -> None:
-    """Asserts that the good command works where nothing is as usual.
+    """Asserts that the valid command works in an unusual environment.
 
-    With odd variables, names beyond ASCII, and neither input nor output.
+    With unusual variables, non-ASCII names, and neither input nor output.
     """
     case = matrix.Case({"output_dir": "{out}/ä 水"}, "")
     command = matrix.command(script, case, data, folder / "out")

@@ -1,4 +1,4 @@
-"""Tiny trained models in folders, as runs leave them, right and wrong."""
+"""Tiny trained models in run folders, valid and invalid."""
 
 import json
 import pathlib
@@ -25,7 +25,7 @@ def _write(
     flags: Sequence[str],
     labels: Sequence[str] = (),
 ) -> None:
-    """Writes what a run leaves."""
+    """Writes the files that a run leaves."""
     tiny_files.write_model(folder, model, _PREFIX)
     tf1_files.write_state(str(folder), [str(folder / _PREFIX)])
     known = ("--max_seq_length=16", "--do_lower_case=true", *flags)
@@ -35,7 +35,7 @@ def _write(
 
 
 def _flags(*more: str) -> damaged.Change:
-    """Returns what adds flags to those of a run."""
+    """Returns a function that adds flags to those of a run."""
 
     def change(folder):
         with (folder / "flags.txt").open("a") as file:
@@ -45,7 +45,7 @@ def _flags(*more: str) -> damaged.Change:
 
 
 def _untrained(folder: pathlib.Path) -> None:
-    """Leaves all of a run but its weights."""
+    """Removes the weights of a run."""
     for path in folder.glob("model.ckpt*"):
         path.unlink()
     (folder / "checkpoint").unlink()
@@ -59,7 +59,7 @@ def _nan(folder: pathlib.Path) -> None:
 
 
 def _best(text: bytes) -> damaged.Change:
-    """Returns what adds a folder of best weights, which says `text`."""
+    """Returns a function that adds best weights, recorded by `text`."""
 
     def change(folder):
         damaged.write_files(folder, {"best/results.json": text})
@@ -98,7 +98,7 @@ DAMAGES: dict[str, damaged.Change] = {
 
 
 def write(folder: pathlib.Path) -> None:
-    """Writes folders: of each head, and of what is wrong with a classifier."""
+    """Writes folders: one per head, and classifiers with errors."""
     config = tiny_files.CONFIG
     pairs = folder / "run"
     _write(
@@ -150,7 +150,7 @@ def _in_assets(name: str, data: bytes) -> damaged.Change:
 
 
 def _described(**values: object) -> damaged.Change:
-    """Returns what changes a SavedModel's export.json; None leaves out."""
+    """Returns a function that changes export.json; None removes a key."""
 
     def change(folder):
         path = folder / "assets" / "export.json"
@@ -185,7 +185,7 @@ SAVED: Mapping[str, damaged.Change] = {
 
 
 def write_saved(folder: pathlib.Path) -> None:
-    """Writes the SavedModel of a run, and what is wrong with it."""
+    """Writes the SavedModel of a run, and SavedModels with errors."""
     saved = folder / "saved"
     saved.mkdir()
     done = scripts.run(

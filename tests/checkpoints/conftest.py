@@ -1,4 +1,4 @@
-"""A released checkpoint, of which each test has a copy."""
+"""A released checkpoint, copied for each test."""
 
 import pathlib
 import shutil
@@ -18,5 +18,5 @@ def _released_fixture(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def tf1(_released: str, tmp_path: pathlib.Path) -> str:
-    """A folder with both heads of pre-training, and a vocabulary."""
+    """A folder with both pre-training heads, and a vocabulary."""
     return str(shutil.copytree(_released, tmp_path / "tf1"))

@@ -1,4 +1,4 @@
-"""Texts to be cut into segments, and what was cut."""
+"""Texts to be cut into segments, and the resulting segments."""
 
 import random
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def make_text(lengths, first_key=0):
-    """Documents of sentences of so many tokens."""
+    """Returns documents of sentences with these numbers of tokens."""
     return segments.Text(
         pretraining_sequences.borders([x for doc in lengths for x in doc]),
         pretraining_sequences.borders([len(doc) for doc in lengths]),
@@ -30,12 +30,12 @@ def document_starts(text):
 
 
 def documents_of(text, tokens):
-    """The document that each token belongs to."""
+    """Returns the document that each token belongs to."""
     return np.searchsorted(document_starts(text), tokens, side="right") - 1
 
 
 def cut(function, text, *args, repetitions=1, seed=1):
-    """The ranges of several repetitions."""
+    """Returns the ranges of several repetitions."""
     parts = [function(text, *args, seed, i) for i in range(repetitions)]
     names = ("starts", "ends", "labels")
     return segments.Ranges(

@@ -1,4 +1,4 @@
-"""Requests that are refused, and texts that are unusual and answered."""
+"""Requests that are rejected, and unusual texts that are answered."""
 
 import json
 
@@ -23,7 +23,7 @@ def of_ids(**changes):
 
 _DEEP = b"[" * 100_000
 BAD = [
-    # ---- No JSON, or no object
+    # ---- Not JSON, or not an object
     *map(_post, (b"", b" ", b"{", b"{}", b"[]", b"null", b"1")),
     *map(_post, (b'"instances"', b"{'instances': []}", b"text_a=a&text_b=b")),
     *map(_post, (b'{"instances": ["a"],}', b'{"instances": ["a"]} x')),
@@ -80,7 +80,7 @@ BAD = [
     of_ids(input_ids=[]),
     of_ids(input_ids=[[1, 1, 1]]),
     of_ids(segment_ids=[[1, 1], [1, 1]]),
-    # ---- What the model has no row of
+    # ---- Ids without an embedding
     of_ids(input_ids=[[1, 10**6]]),
     of_ids(input_ids=[[1, -1]]),
     of_ids(**{name: [[1] * 500] for name in IDS}),
@@ -105,10 +105,10 @@ BAD = [
     ("GET", f"{PATH}/versions/7", None, 404),
     ("GET", f"{PATH}/versions/7/metadata", None, 404),
     ("GET", "/nothing", None, 404),
-    # ---- Too much
+    # ---- Too large
     _post(b'{"instances": ["' + b"a" * (3 << 20) + b'"]}', status=413),
 ]
-# What is unusual and answered.
+# Unusual values that are answered.
 UNUSUAL = {
     "NUL": "a\x00b",
     "nothing": "",

@@ -1,4 +1,4 @@
-"""Exports of tiny models, which the server is to serve."""
+"""Exports of tiny models for the server."""
 
 from tests import exports
 

@@ -1,4 +1,4 @@
-"""A server in a process of its own, and a client of the standard library."""
+"""A server in a separate process, and a client of the standard library."""
 
 import contextlib
 import http.client
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Server:
-    """A server that runs."""
+    """A running server."""
 
     def __init__(self, run: scripts.Run, address: str):
         """Takes the process, and `host:port`."""
@@ -37,12 +37,12 @@ class Server:
             return answer.status, answer.read()
 
     def get(self, path: str) -> tuple[int, Any]:
-        """Returns the status of an answer, and what its JSON holds."""
+        """Returns the status of an answer, and its JSON value."""
         status, body = self.ask("GET", path)
         return status, json.loads(body)
 
     def post(self, path: str, asked: Any) -> tuple[int, Any]:
-        """Posts bytes, or what is made JSON."""
+        """Posts bytes, or a value as JSON."""
         body = asked if isinstance(asked, bytes) else json.dumps(asked)
         status, answer = self.ask("POST", path, body)
         return status, json.loads(answer)
@@ -50,7 +50,7 @@ class Server:
 
 @contextlib.contextmanager
 def start(folder: pathlib.Path, *flags: str) -> Iterator[Server]:
-    """Runs a server until the block ends; it must end well."""
+    """Runs a server in this context; it must exit without an error."""
     run = scripts.start(folder, "run_server", "--port=0", *flags)
     try:
         address = _address(run, folder / "stderr")
@@ -75,7 +75,7 @@ def _address(run: scripts.Run, errors: pathlib.Path) -> str:
 
 
 def wait_for(find: Callable[[], T | None], seconds: float = 120) -> T:
-    """Waits until something is found that is true, and returns it."""
+    """Waits until `find` returns a true value, and returns it."""
     until = time.monotonic() + seconds
     while not (found := find()):
         if time.monotonic() > until:

@@ -1,4 +1,4 @@
-"""Records that training is tested on."""
+"""Records for tests of training."""
 
 from tests import pretraining_records, tiny_model
 

@@ -1,4 +1,4 @@
-"""Byte pairs that are learned here, and what they are compared with."""
+"""Byte pairs learned for tests, and the reference tokenizer."""
 
 import functools
 import json
@@ -11,7 +11,7 @@ import tokenizers
 from tokenizers import models, pre_tokenizers, trainers
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
-# More than English: bytes of other scripts, spaces and marks are joined, too.
+# More than English, so that bytes of other scripts, spaces and marks merge.
 _OTHERS = (
     "Größe naïve café 中文字中文 日本語 русский язык ελληνικά 가나다 \u3000 "
     "      \n\n\n\n ''' ... !!! aaaa aaaaaaaa 000 000000 \U0001f600\U0001f600 "
@@ -20,7 +20,7 @@ _OTHERS = (
 
 @functools.cache
 def learned(size: int = 3000) -> dict:
-    """The JSON of a tokenizer of the library, learned from English."""
+    """Returns the JSON of the library's tokenizer, learned from English."""
     tokenizer = tokenizers.Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     trainer = trainers.BpeTrainer(
@@ -36,7 +36,7 @@ def learned(size: int = 3000) -> dict:
 
 
 def files(size: int = 3000) -> dict[str, bytes]:
-    """The two files of it, as RoBERTa has them."""
+    """Returns the tokenizer's two files, as RoBERTa has them."""
     model = learned(size)["model"]
     vocab = {**model["vocab"], "<mask>": len(model["vocab"])}
     merges = [x if isinstance(x, str) else " ".join(x) for x in model["merges"]]
@@ -47,14 +47,14 @@ def files(size: int = 3000) -> dict[str, bytes]:
 
 
 def vocabulary(size: int = 3000) -> byte_pairs.BytePairs:
-    """The vocabulary of the two files."""
+    """Returns the vocabulary of the two files."""
     return byte_pairs.BytePairs.parse(files(size), "byte_pairs")
 
 
 def reference(size: int = 3000) -> tokenizers.Tokenizer:
-    """The library's own, made of its JSON, with offsets without spaces."""
+    """Returns the library's tokenizer, with offsets that exclude spaces."""
     found = learned(size)
-    # Texts hold no special pieces.
+    # Texts have no special tokens.
     found = {**found, "added_tokens": []}
     found["post_processor"] = {
         "type": "ByteLevel",

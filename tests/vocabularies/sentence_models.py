@@ -1,4 +1,4 @@
-"""Small models of sentencepiece, trained on this project's pages."""
+"""Small SentencePiece models, trained on this project's pages."""
 
 import functools
 import io
@@ -26,14 +26,14 @@ ALBERT: dict[str, Any] = {
 
 
 def pages() -> list[str]:
-    """English, with words for computers."""
+    """Returns English lines with technical words."""
     paths = sorted((_ROOT / "docs").glob("*.md"))
     return [line for x in paths for line in x.read_text("utf-8").split("\n")]
 
 
 @functools.cache
 def lines() -> tuple[str, ...]:
-    """English with numbers before commas and some Greek, Hangul and kana."""
+    """Returns English with numbers before commas and other scripts."""
     rng = random.Random(0)
     found = pages()
     found += [f"in {rng.randrange(1990, 2030)}, the end" for _ in range(3000)]
@@ -44,12 +44,12 @@ def lines() -> tuple[str, ...]:
 
 @functools.cache
 def train(**changes: Any) -> bytes:
-    """Trains a model as ALBERT's, but for the changes of the options."""
+    """Trains a model with ALBERT's options, except for the changes."""
     model = io.BytesIO()
     options: dict[str, Any] = {"vocab_size": 1500, "num_threads": 2}
     options |= ALBERT | changes
     arguments: Any = {
-        # They are remembered by their values, so lists come as tuples.
+        # Results are cached by arguments, so lists are passed as tuples.
         key: list(value) if isinstance(value, tuple) else value
         for key, value in options.items()
     }
@@ -63,17 +63,17 @@ def train(**changes: Any) -> bytes:
 
 
 def vocabulary(do_lower_case: bool = True) -> sentence_pieces.SentencePieces:
-    """Returns the vocabulary of the model as ALBERT's."""
+    """Returns the vocabulary of the model with ALBERT's options."""
     return sentence_pieces.SentencePieces.parse(
         {"spiece.model": train()}, do_lower_case, "spiece.model"
     )
 
 
 def original_text(text: str, lower: bool) -> str:
-    """What the original's preprocess_text does, by its description.
+    """Preprocesses text as the original's preprocess_text is described.
 
-    White space becomes single spaces, then NFKD, then all characters that
-    combine are dropped, then the text is lower-cased.
+    White space becomes single spaces; after NFKD, all combining characters are
+    dropped; then the text is lower-cased.
     """
     decomposed = unicodedata.normalize("NFKD", " ".join(text.split()))
     kept = [x for x in decomposed if unicodedata.combining(x) == 0]
@@ -81,7 +81,7 @@ def original_text(text: str, lower: bool) -> str:
 
 
 def original_ids(processor: Any, text: str, lower: bool) -> list[int]:
-    """What the original's encode_pieces gives, a line at a time."""
+    """Returns the ids of the original's encode_pieces, line by line."""
     ids = []
     for piece in processor.encode_as_pieces(original_text(text, lower)):
         if len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit():
@@ -94,7 +94,7 @@ def original_ids(processor: Any, text: str, lower: bool) -> list[int]:
 
 
 def original(do_lower_case: bool) -> Callable[[str], list[int]]:
-    """Returns the original: text -> ids."""
+    """Returns the original as a function: text -> ids."""
     processor = sentencepiece.SentencePieceProcessor(model_proto=train())
     return lambda text: original_ids(processor, text, do_lower_case)
 
@@ -113,10 +113,10 @@ _TIE = 1e-3
 def are_equally_good(
     vocabulary: sentence_pieces.SentencePieces, *splits: Sequence[int]
 ) -> bool:
-    """Whether two ways to split a text, as ids, have one sum of scores.
+    """Whether segmentations of a text, as ids, have the same total score.
 
-    Each tokenizer may take another of the two. It hangs on the model whether
-    there are such, and the model on our pages.
+    Tokenizers may then choose different ones. Whether such ties occur depends
+    on the model, and the model depends on our pages.
     """
     pieces = vocabulary.proto.pieces
     one, other = (sum(pieces[x].score for x in ids) for ids in splits)

@@ -1,7 +1,7 @@
 """A vocabulary of another kind, defined outside of the package.
 
-Its pieces are what white space separates, and its rows are laid out otherwise
-than BERT's in all that a template says.
+Its tokens are separated by white space, and its sequences differ from BERT's in
+every part of a template.
 """
 
 import dataclasses
@@ -50,9 +50,10 @@ class Bulk:
 
 @dataclasses.dataclass(frozen=True)
 class Signs(vocabularies.Vocabulary):
-    """`<mask> <s> first </s> </s> second </s>`, filled up with piece 1.
+    """`<mask> <s> first </s> </s> second </s>`, padded with token 1.
 
-    The first text and what fills up are in segment 1, the second in 3."""
+    The first text and padding are in segment 1, the second text in 3.
+    """
 
     kind: ClassVar[str] = "signs"
 
@@ -105,7 +106,7 @@ class Signs(vocabularies.Vocabulary):
 
 
 class GraphTokenizer(graph_rows.Tokenizer):
-    """Splits at ASCII spaces, in the graph, and knows where pieces are."""
+    """Splits at ASCII spaces, in the graph, with the offsets of tokens."""
 
     def __init__(self, vocabulary):
         super().__init__(vocabulary)

@@ -1,1 +1,1 @@
-"""The training step compiled for GPUs and TPUs on a machine without either."""
+"""Compiles the training step for GPUs and TPUs on machines without them."""

@@ -78,7 +78,7 @@ class Check:
         self.problems: list[str] = []
 
     def lower(self, platform: str, names: Sequence[str]) -> list[str]:
-        """Lowers cases; returns those that are not refused."""
+        """Lowers cases; returns the ones that succeed."""
         folder = self._folder / platform
         _run(
             *(sys.executable, "export", f"--platform={platform}"),

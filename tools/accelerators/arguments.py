@@ -57,9 +57,9 @@ def replaced(
     slots: dict[str, tf.Variable],
     values: Sequence[tf.Tensor],
 ) -> Iterator[list[Argument]]:
-    """Puts arguments in the places of weights and of an optimizer's slots.
+    """Replaces weights and an optimizer's slots by arguments.
 
-    The values are of the weights, then of the slots, in order.
+    The values are those of the weights, then of the slots, in order.
     """
     variables = [weight._value for weight in weights]
     everything = [*variables, *slots.values()]

@@ -33,7 +33,7 @@ class Chip:
 
     @property
     def topology_options(self) -> dict[str, Any]:
-        """The description of a GPU that PJRT needs if there is none."""
+        """The description of the GPU, which PJRT needs without one."""
         if not self.is_gpu:
             return {}
         return {"target_config": _H100, "topology": "1x1x1"}

@@ -150,7 +150,7 @@ def compile_for(path: pathlib.Path, chip: chips.Chip) -> None:
     """Compiles an artifact in its own process, and writes its CPU seconds.
 
     Raises:
-        SystemExit: If the compiler refuses it.
+        SystemExit: If the compiler rejects it.
     """
     program = path.with_suffix(f".{chip.name}.hlo")
     program.unlink(missing_ok=True)

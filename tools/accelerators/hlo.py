@@ -30,8 +30,8 @@ _FREE = {
     *("after-all", "iota", "copy-start", "async-start", "slice-start"),
     *("async-update", "opt-barrier", "partition-id", "replica-id"),
 }
-# The ends of copies between a chip's memory and a core's own, which run beside
-# kernels. The beginnings have the whole array, of which a part may be copied.
+# The ends of copies between a chip's memory and a core's, which run parallel to
+# kernels. The beginnings have the whole array, even if only a part is copied.
 _LOADS = {"copy-done", "slice-done", "async-done"}
 # Operations that only rearrange numbers.
 _MOVES = {
@@ -200,7 +200,7 @@ class Program:
         )
 
     def _loaded(self, computation: str) -> int:
-        """Returns the bytes of copies that run beside kernels."""
+        """Returns the bytes of copies that run in parallel with kernels."""
         total = 0
         for line in self.computations[computation].values():
             if line.opcode in _LOADS:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from tools.lint.problems import File, Problem, Repository
 
-# The packages that know flags.
+# The packages that may read flags.
 _KNOW_FLAGS = ("bert_tf/flags/", "bert_tf/setup/")
 # Folders of tests that are not about a folder of bert_tf.
 _OTHER_TESTS = {"bad_inputs", "commands", "parity", "tools"}
@@ -24,7 +24,7 @@ def _imports(file: File) -> Iterator[tuple[int, str]]:
 
 
 def nobody_imports_a_script(repository: Repository) -> Iterator[Problem]:
-    """Scripts are run; shared code is in the package."""
+    """Scripts are only run; shared code must be in the package."""
     names = {file.stem for file in repository.scripts}
     files = [*repository.package, *repository.scripts, *repository.examples]
     for file in files:
@@ -40,7 +40,7 @@ def nobody_imports_a_script(repository: Repository) -> Iterator[Problem]:
 def scripts_leave_tensorflow_text_alone(
     repository: Repository,
 ) -> Iterator[Problem]:
-    """As the package does, which the import linter checks."""
+    """Scripts must not import tensorflow_text; nor may most of the package."""
     for file in repository.scripts:
         for line, name in _imports(file):
             if name.partition(".")[0] == "tensorflow_text":
@@ -52,7 +52,7 @@ def scripts_leave_tensorflow_text_alone(
 
 
 def library_knows_no_flags(repository: Repository) -> Iterator[Problem]:
-    """Flags end at the scripts' `main`, and in setup."""
+    """Only the scripts' `main`, flags and setup may use flags."""
     for file in repository.package:
         if file.path.startswith(_KNOW_FLAGS):
             continue
@@ -95,7 +95,7 @@ def no_flag_is_read_at_import(repository: Repository) -> Iterator[Problem]:
 
 
 def scripts_end_with_main(repository: Repository) -> Iterator[Problem]:
-    """A script runs only as a script."""
+    """Scripts must do nothing when they are imported."""
     for file in repository.scripts:
         body = file.tree.body
         names = [x.name for x in body if isinstance(x, ast.FunctionDef)]

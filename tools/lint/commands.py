@@ -22,7 +22,7 @@ from tools.lint.problems import File, Problem, Repository
 _COMMAND = re.compile(
     r"\b(python3? (?:-m )?|bert-tf )([a-z][\w./]*)(?: ([^\n`\"]*))?"
 )
-# What `bert-tf` runs besides the scripts.
+# Subcommands of `bert-tf` that are not scripts.
 _SUBCOMMANDS = ("completion", "configs")
 _HELP = ("--help", "--helpshort", "--helpfull")
 # Each takes more than a tenth of a second to import.
@@ -168,7 +168,7 @@ def _check_flagfiles(
 
 
 def check(repository: Repository) -> tuple[int, list[Problem]]:
-    """Returns how many commands were checked, and the problems."""
+    """Returns the number of checked commands, and the problems."""
     programs = {file.stem: file for file in repository.flag_readers}
     problems: list[Problem] = []
     found: dict[File, list[Command]] = {}
@@ -193,7 +193,7 @@ def check(repository: Repository) -> tuple[int, list[Problem]]:
     problems += _check_flagfiles(repository, found)
     everything = [(programs[x], work[x]) for x in programs]
     # Flags are defined only once in a process, so each program has one, forked
-    # from this with what all of them import.
+    # from this process, which has imported the shared modules.
     for name in ("absl.testing.flagsaver", "bert_tf.flags.command_line"):
         importlib.import_module(name)
     context = multiprocessing.get_context("fork")

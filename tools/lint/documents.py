@@ -18,7 +18,7 @@ _README_LINES = 180
 
 
 def paths_exist(repository: Repository) -> Iterator[Problem]:
-    """Files and folders that documents and programs name."""
+    """Files and folders that documents and programs name must exist."""
     for file in repository.sources:
         for line, match in file.find(_PATH):
             if not any(repository.root.glob(match[1])):
@@ -28,7 +28,7 @@ def paths_exist(repository: Repository) -> Iterator[Problem]:
 
 
 def _headings(text: str) -> set[str]:
-    """Returns what links call the headings of a document."""
+    """Returns the anchors of the headings of a document."""
     headings = set()
     for title in re.findall(r"^#+ (.*)", text, re.MULTILINE):
         plain = re.sub(r"[^\w\s-]", "", title).strip().lower()
@@ -37,7 +37,7 @@ def _headings(text: str) -> set[str]:
 
 
 def links_lead_somewhere(repository: Repository) -> Iterator[Problem]:
-    """Links between documents, and to their headings."""
+    """Links between documents, and to their headings, must resolve."""
     site = repository.root / "docs"
     for file in repository.documents:
         source = repository.root / file.path
@@ -118,7 +118,7 @@ def _has(module: File, name: str) -> bool:
 
 
 def documented_modules_exist(repository: Repository) -> Iterator[Problem]:
-    """Modules and names whose docstrings a page shows."""
+    """Modules and names whose docstrings a page shows must exist."""
     for file in repository.pages:
         for line, match in file.find(r"^::: (\S+)$"):
             path = match[1].replace(".", "/")

@@ -22,7 +22,7 @@ _KIND_WORDS = re.compile(
 )
 _NOT_A_KIND = re.compile(r"WordPieces|\w*word_?piece_?tokenizer", re.IGNORECASE)
 
-# Path -> the pattern of what it may name. Folders end with "/". An entry that
+# Path -> pattern of the names it may have. Folders end with "/". An entry that
 # nothing needs is a problem, too.
 _FAMILIES_ARE_IN = {
     "bert_tf/encoders/": ".*",
@@ -40,7 +40,7 @@ _FAMILIES_ARE_IN = {
 _KINDS_ARE_IN = {
     "bert_tf/vocabularies/": ".*",
     "bert_tf/text/": ".*",
-    # What other libraries have for each kind.
+    # Other libraries' names for each kind.
     "bert_tf/checkpoints/tokenizer_files.py": ".*",
     "bert_tf/checkpoints/keras_hub.py": ".*",
     "bert_tf/checkpoints/keras_hub_names.py": ".*",
@@ -48,7 +48,7 @@ _KINDS_ARE_IN = {
     "bert_tf/encoders/": ".*",
     # The type of a tokenizer.json next to which a `vocab.txt` may be written.
     "bert_tf/checkpoints/huggingface_tokenizer.py": "WordPiece",
-    # The embeddings of new tokens are made of those that spell them.
+    # New tokens' embeddings are averages of the tokens that spell them.
     "bert_tf/checkpoints/vocabulary_change.py": (
         r"bert_tf\.vocabularies\.word_pieces|WordPiece"
     ),

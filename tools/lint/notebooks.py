@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from tools.lint.problems import Notebook, Problem, Repository
 
 _STORE = "Run python -m tests.notebooks, which writes the outputs."
-# Folders of a machine, and what a cell that failed prints.
+# Folders of a machine, and the output of a failed cell.
 _BANNED = re.compile(
     r"(?<![\w./])/(?:content|home|mnt|opt|private|root|srv|tmp|usr|Users|var"
     r"|work|workspace)/|\b[A-Z]:\\\w+\\|site-packages|\berror: |Traceback \("
@@ -16,7 +16,7 @@ _BANNED = re.compile(
 def outputs_are_those_of_any_machine(
     repository: Repository,
 ) -> Iterator[Problem]:
-    """No paths of the machine that ran a notebook, and no errors."""
+    """Outputs must have no paths of the machine, and no errors."""
     for file in repository.notebooks:
         for number, output in _outputs(file):
             text = "".join(output.get("text", ()))
@@ -41,7 +41,7 @@ def _outputs(file: Notebook) -> Iterator[tuple[int, dict]]:
 
 
 def cells_ran_in_order(repository: Repository) -> Iterator[Problem]:
-    """The outputs are those of one run from start to end."""
+    """The outputs must come from one run from start to end."""
     for file in repository.notebooks:
         for expected, (number, cell) in enumerate(file.cells, 1):
             count = cell["execution_count"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tools.lint.problems import File, Problem, Repository
 
-# Not installed by the tests; a comment in setup.cfg says why.
+# Not installed by the tests; setup.cfg has the reason.
 _NOT_PINNED = {"beam"}
 # For one file format only, or for a service that few have.
 _NOT_IN_ALL = {"mlflow", "parquet", "wandb"}
@@ -102,7 +102,7 @@ def _checks(repository: Repository) -> Iterator[tuple[File, int, str, str]]:
 
 
 def all_brings_every_extra(repository: Repository) -> Iterator[Problem]:
-    """`pip install .[all]` installs what errors ask for."""
+    """`pip install .[all]` installs the packages that errors name."""
     setup = _Setup(repository)
     named = {extra for *_, extra in _checks(repository)}
     expected = f"bert-tf[{','.join(sorted(named - _NOT_IN_ALL))}]"
@@ -115,11 +115,11 @@ def all_brings_every_extra(repository: Repository) -> Iterator[Problem]:
 
 
 def errors_name_extras_there_are(repository: Repository) -> Iterator[Problem]:
-    """The extra that an error tells users to install has the package."""
+    """The extra that an error names has the missing package."""
     extras = _Setup(repository).extras
     for file, line, package, extra in _checks(repository):
         names = {x.replace("_", "-") for x in extras.get(extra, ())}
-        # What is imported as tensorflow_serving is -api to pip.
+        # The package of tensorflow_serving is tensorflow-serving-api.
         if not names & {package, f"{package}-api", f"{package}-skinny"}:
             yield file.problem(
                 line,

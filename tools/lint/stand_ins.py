@@ -12,7 +12,7 @@ _PACKAGES = (
 
 
 class _Anything:
-    """Has every attribute and can be called, subclassed and combined."""
+    """An object with every attribute, to be called, subclassed or combined."""
 
     def __init__(self, *_: Any, **__: Any):
         pass

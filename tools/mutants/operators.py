@@ -52,7 +52,7 @@ _NAMES = {
     )
     for left, right in (pair, pair[::-1])
 }
-# Keyword arguments that a call can usually do without.
+# Keyword arguments that a call can usually omit.
 _KEYWORDS = {
     *("axis", "keepdims", "key", "reverse", "default", "dtype", "training"),
     *("exclusive", "errors", "exist_ok", "initializer", "batch_dims"),

@@ -1,1 +1,1 @@
-"""More rows for a table: words that a masked language model puts in place."""
+"""Data augmentation: a masked language model replaces words of a table."""

@@ -1,7 +1,7 @@
-"""What may stand in place of words, by a masked language model.
+"""Candidate replacements for words, from a masked language model.
 
-Shapes: B rows of a batch, S sequence length, P masks of a row, V pieces of the
-vocabulary, K of them that are likeliest for a mask.
+Shapes: B rows per batch, S sequence length, P masks per row, V tokens of the
+vocabulary, K most likely tokens per mask.
 """
 
 import collections
@@ -17,24 +17,25 @@ from bert_tf.tasks.masked_words import text as masked_words
 import numpy as np
 import tensorflow as tf
 
-# Kernels prefer lengths that are a multiple of this.
+# Kernels run faster when lengths are a multiple of this.
 _MULTIPLE = 8
-# Rows whose lengths differ by less are of about one length.
+# Rows whose lengths differ by less count as equally long.
 _ALIKE = 16
-# Pieces among which one is the likeliest, before those are compared.
+# Size of the groups whose maxima are compared first in `_best`.
 _GROUP = 64
 
-# Of each word of a text, what may replace it.
+# The possible replacements of each word of a text.
 Candidates = list[list[str]]
 
 
 def whole_words(vocabulary: vocabularies.Vocabulary) -> np.ndarray:
-    """Returns which pieces are words by themselves, [V] bool.
+    """Returns which tokens are whole words, [V] bool.
 
-    Those that are letters alone, or a symbol, begin a word and stand for text.
+    These are tokens of letters only (or a symbol) that begin a word and spell
+    out text.
     """
     find = words.finder(vocabulary)
-    # Where spaces belong to pieces, one without goes on with a word.
+    # Where tokens include spaces, one without a space continues a word.
     needs_space = bool(vocabulary.before_words)
     found = np.array(
         [
@@ -63,17 +64,16 @@ class Finder:
         """Prepares the graph.
 
         Args:
-            model: From inputs with `masked_lm_positions` to logits, as
+            model: Maps inputs with `masked_lm_positions` to logits, as
                 `heads.BertMaskedLM`.
-            vocabulary: Of the model.
-            max_seq_length: Pieces of a row.
-            number: Candidates of a word.
-            batch_size: Rows at a time.
-            masked_share: As of `passes.of`.
+            vocabulary: Vocabulary of the model.
+            max_seq_length: Max number of tokens per row.
+            number: Number of candidates per word.
+            batch_size: Rows per batch.
+            masked_share: As in `passes.shares`.
 
         Raises:
-            InputError: The vocabulary has too few words for so many, or no
-                piece that masks.
+            InputError: The vocabulary has too few words, or no mask token.
         """
         masked_words.check(vocabulary, top_k=1)
         self._vocabulary = vocabulary
@@ -84,7 +84,7 @@ class Finder:
         is_word = whole_words(vocabulary)
         pieces = np.flatnonzero(is_word).tolist()
         self._spelled = [x.text for x in vocabulary.spellings]
-        # The same word in lower and upper case is no other word; a symbol is.
+        # Words that differ only in case are the same word; symbols are not.
         has_symbols = not vocabulary.splits_punctuation
         self._key: Callable[[str], str] = str if has_symbols else str.lower
         self._alike = collections.defaultdict(set)
@@ -94,7 +94,7 @@ class Finder:
         self._has_case = has_symbols or any(
             self._spelled[x] != self._spelled[x].lower() for x in pieces
         )
-        # Enough where all that are the word itself are among the likeliest.
+        # Enough candidates remain even if all spellings of the word are on top.
         most_alike = max(map(len, self._alike.values()))
         top_k = min(number + most_alike + 1, len(pieces))
         self._run = _best_of(model, is_word, top_k)
@@ -106,7 +106,7 @@ class Finder:
     ) -> list[Candidates]:
         """Returns the candidates of each text's words, in order.
 
-        `done` gets the number of texts that each batch completes.
+        `done` is called with the number of texts that each batch completes.
         """
         found: list[Candidates] = [[[] for _ in text.words] for text in texts]
         how = (self._vocabulary, self._length)
@@ -115,9 +115,9 @@ class Finder:
             for number, text in enumerate(texts)
             for share in passes.shares(text, *how, self._masked_share)
         ]
-        # The longest first, so that memory that is too little shows at once.
-        # Of about one length those with as many masks go together: the encoder
-        # leaves padding out, but not the head.
+        # Longest first, so that a lack of memory shows at once. Among equally
+        # long rows, those with as many masks are batched together: the encoder
+        # skips padding, but the head does not.
         lengths = [passes.length(text, *how) // _ALIKE for text in texts]
         rows.sort(key=lambda x: (-lengths[x[0]], -len(x[1])))
         left = collections.Counter(number for number, _ in rows)
@@ -145,7 +145,7 @@ class Finder:
         )
         mask = np.zeros(shape, np.int32)
         most = max(len(row.places) for row in rows)
-        # Of rows with fewer masks the first place is read again.
+        # Rows with fewer masks read their first position again.
         places = np.zeros([len(rows), most], np.int32)
         for i, row in enumerate(rows):
             size = len(row.ids)
@@ -158,21 +158,21 @@ class Finder:
     def _choose(
         self, word: words.Word, ids: Sequence[int], best: Sequence[int]
     ) -> list[str]:
-        """Returns the likeliest that are not the word, sorted by id.
+        """Returns the most likely tokens other than the word, sorted by id.
 
-        So their order is that of the vocabulary: it does not hang on how
-        scores are rounded, which differs between sizes of batches.
+        Sorting makes the order independent of how scores are rounded, which
+        differs between batch sizes.
         """
         same = self._alike.get(self._key(word.text), set())
         if len(ids) == 1:
-            same = {*same, *ids}  # Where accents are stripped, for one.
+            same = {*same, *ids}  # For example where accents are stripped.
         chosen = [piece for piece in best if piece not in same]
         texts = [self._spelled[x] for x in sorted(chosen[: self._number])]
         return texts if self._has_case else in_case(word.text, texts)
 
 
 def in_case(word: str, candidates: list[str]) -> list[str]:
-    """Returns candidates in lower case as the word is written."""
+    """Matches the case of lower-case candidates to the word."""
     if len(word) > 1 and word.isupper():
         return [text.upper() for text in candidates]
     if word[0].isupper():
@@ -181,7 +181,7 @@ def in_case(word: str, candidates: list[str]) -> list[str]:
 
 
 def _best_of(model: Any, is_word: np.ndarray, top_k: int) -> Any:
-    """Returns the function from rows to the best words, [B, P, K]."""
+    """Returns a function that maps rows to their best words, [B, P, K]."""
     left_out = tf.constant(np.where(is_word, 0.0, -np.inf), tf.float32)  # [V]
     spec = tf.TensorSpec([None, None], tf.int32)
 
@@ -205,10 +205,10 @@ def _best_of(model: Any, is_word: np.ndarray, top_k: int) -> Any:
 
 
 def _best(scores: tf.Tensor, size: int, top_k: int) -> tf.Tensor:
-    """Returns the places of the highest scores [R, V], [R, K].
+    """Returns the indices of the highest scores, [R, K], of [R, V].
 
-    They are in the K groups whose highest are the highest: so a quarter of the
-    time is enough.
+    Only the K groups with the highest maxima are searched, which takes a
+    quarter of the time of a full search.
     """
     groups = -(-size // _GROUP)
     if groups <= top_k:

@@ -1,6 +1,6 @@
-"""Copies of rows, with some words replaced.
+"""Draws copies of rows with some words replaced.
 
-What is drawn is a function of the seed, the row and the copy.
+The copies depend only on the seed, the row and the copy's number.
 """
 
 import dataclasses
@@ -14,12 +14,12 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """How many copies a row has at most, and how they differ from it.
+    """How many copies of a row are drawn, and how they differ from it.
 
     Attributes:
-        copies: Those that are drawn; what is the same is left out.
-        probability: With which each word is replaced.
-        seed: Of all that is drawn.
+        copies: Max number of copies; duplicates are dropped.
+        probability: Probability that a word is replaced.
+        seed: Random seed.
     """
 
     copies: int = 30
@@ -43,14 +43,14 @@ def draw(
     """Returns copies of a row that differ from it and from each other.
 
     Args:
-        texts: Of the row, one or two.
-        candidates: Text -> word -> what may replace it.
-        settings: How.
-        row: Its number in the table.
+        texts: The row's one or two texts.
+        candidates: Text -> word -> possible replacements.
+        settings: Number of copies, probability and seed.
+        row: The row's index in the table.
     """
     key = np.array([settings.seed, row], np.uint64)
     rng = np.random.Generator(np.random.Philox(key=key))
-    # Copy by copy: more of them leave the first as they are.
+    # Copy by copy, so that asking for more leaves the first ones unchanged.
     count = sum(len(text.words) for text in texts)
     numbers = rng.random([settings.copies, count, 2]).tolist()
     seen = {tuple(text.text for text in texts)}
@@ -74,9 +74,10 @@ def _replace(
     numbers: Iterator[Sequence[float]],
     probability: float,
 ) -> tuple[str, int]:
-    """Returns a text with words replaced, and how many.
+    """Returns a text with words replaced, and the number of replacements.
 
-    Of `numbers` each word takes two of [0, 1): whether, and by which.
+    Each word takes two numbers in [0, 1) from `numbers`: one decides whether it
+    is replaced, the other chooses the candidate.
     """
     parts, done, replaced = [], 0, 0
     for word, choices in zip(text.words, candidates, strict=True):

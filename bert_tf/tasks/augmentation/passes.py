@@ -1,12 +1,11 @@
-"""Rows of the model that show a text with some of its words masked.
+"""Sequences that show a text with some of its words masked.
 
-As TinyBERT's, a row is the masked text and then the text as it is, as a pair;
-of a text that leaves no room for both, the masked one alone. Otherwise than
-there, a row masks more than one word, which is as much quicker. The words of a
-row stand as far apart as they can, so that a mask's neighbours are there to be
-read.
+As in TinyBERT, a sequence is a pair: the masked text and the unchanged text. If
+there is no room for both, it is the masked text alone. Unlike TinyBERT, a
+sequence masks several words, which is proportionally faster. The masked words
+are spread as far apart as possible, so that each mask keeps its neighbours.
 
-Shapes: S pieces of a row, P masks of it.
+Shapes: S tokens per sequence, P masks per sequence.
 """
 
 from typing import NamedTuple
@@ -14,18 +13,18 @@ from typing import NamedTuple
 from bert_tf import vocabularies
 from bert_tf.tasks.augmentation import words
 
-# Of a pair that is half of the masked text, where most of the words that may be
-# replaced have room; the other text hides nothing.
+# In a pair, this is half of the masked text, which fits most of the replaceable
+# words; the other text has no masks.
 MASKED_SHARE = 0.25
 
 
 class Pass(NamedTuple):
-    """A row of the model.
+    """A sequence with masks.
 
     Attributes:
-        ids: The pieces, [S].
-        segments: Their segment numbers, [S].
-        places: Where the masks are in the row, [P].
+        ids: The token ids, [S].
+        segments: The segment ids, [S].
+        places: Positions of the masks, [P].
     """
 
     ids: list[int]
@@ -36,7 +35,7 @@ class Pass(NamedTuple):
 def length(
     text: words.Text, vocabulary: vocabularies.Vocabulary, max_seq_length: int
 ) -> int:
-    """Returns how many pieces a row has about: masks may be of several."""
+    """Returns the approximate length: a mask may replace several tokens."""
     whole = 2 * len(text.ids) + vocabulary.template.special(2)
     return min(whole, max_seq_length)
 
@@ -47,9 +46,10 @@ def shares(
     max_seq_length: int,
     masked_share: float = MASKED_SHARE,
 ) -> list[range]:
-    """Returns which words of a text each row is to mask: each word once.
+    """Returns the indices of the words that each sequence masks.
 
-    A row masks at most `masked_share` of its pieces, but one word at least.
+    Each word is masked once. A sequence masks at most `masked_share` of its
+    tokens, but at least one word.
     """
     pieces = length(text, vocabulary, max_seq_length)
     count = len(text.words)
@@ -63,7 +63,7 @@ def lay_out(
     vocabulary: vocabularies.Vocabulary,
     max_seq_length: int,
 ) -> Pass:
-    """Returns the row that masks some words, each as one piece."""
+    """Returns the sequence with some words masked by one token each."""
     template = vocabulary.template
     first: list[int] = []
     places: list[int] = []

@@ -1,8 +1,8 @@
-"""Words that say little by themselves, and are never replaced."""
+"""Stop words: words with little meaning, which are never replaced."""
 
 from bert_tf.tasks import tables
 
-# TinyBERT's list. It has "don't" as well, which is three words to a tokenizer.
+# TinyBERT's list without "don't", which is three words to a tokenizer.
 _WORDS = """
 a about above after again against ain all am an and any are aren as at be
 because been before being below between both but by can couldn d did didn do
@@ -19,6 +19,6 @@ ENGLISH = frozenset(_WORDS.split())
 
 
 def read(path: str) -> frozenset[str]:
-    """Reads a file of such words, a line each; InputError if it is no text."""
+    """Reads stop words, one per line; InputError if the file is not text."""
     words = (line.strip().lower() for _, line in tables.lines(path))
     return frozenset(words) - {""}

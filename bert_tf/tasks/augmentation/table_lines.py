@@ -1,4 +1,4 @@
-"""Rows of a table as lines of another with the same format and columns."""
+"""Reads rows of a table and writes them back in the same format."""
 
 import csv
 import dataclasses
@@ -10,13 +10,13 @@ from typing import Any
 from bert_tf.storage import input_files
 from bert_tf.tasks import tables
 
-# Characters of the rows that are kept in memory at a time; one may have more.
+# Characters of the rows that are held in memory at a time, or one row.
 _MOST_IN_WINDOW = 1 << 24
 
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """A file and its columns of texts; attributes as of `tables.read_rows`."""
+    """A file and its text columns; attributes as for `tables.read_rows`."""
 
     path: str
     columns: Mapping[str, str | int]
@@ -25,7 +25,7 @@ class Table:
     skips_short_rows: bool = False
 
     def rows(self) -> Iterator[tables.Row]:
-        """Reads it; raises as `tables.read_rows`, and InputError of a pipe."""
+        """Reads it; raises as `tables.read_rows`, and InputError for pipes."""
         input_files.check_can_be_read_again(self.path)
         for row in tables.read_rows(
             self.path,
@@ -35,12 +35,12 @@ class Table:
             skip_short_rows=self.skips_short_rows,
         ):
             if self.file_format == "jsonl":
-                # Also what is written as it stands.
+                # Also checks cells that are copied unchanged.
                 tables.check_text(row.cells, f"{self.path}, line {row.line}")
             yield row
 
     def header(self) -> Iterator[str]:
-        """Yields the line that names columns, if there is one."""
+        """Yields the header line, if there is one."""
         if self.has_header and self.file_format != "jsonl":
             cells = tables.read_header(self.path, self.file_format)
             yield line(cells, self.file_format)
@@ -49,7 +49,7 @@ class Table:
 def windows(
     rows: Iterable[tables.Row], most: int
 ) -> Iterator[list[tables.Row]]:
-    """Cuts a stream into lists of rows, not too many, that fit into memory."""
+    """Cuts a stream into lists of up to `most` rows that fit into memory."""
     window: list[tables.Row] = []
     size = 0
     for row in rows:
@@ -64,7 +64,7 @@ def windows(
 
 
 def changed(row: tables.Row, texts: Mapping[str, str]) -> Any:
-    """Returns the cells of a row with other texts in some columns."""
+    """Returns the cells of a row with some texts replaced."""
     cells = row.cells.copy()
     for name, text in texts.items():
         if text != row.texts[name]:
@@ -73,7 +73,7 @@ def changed(row: tables.Row, texts: Mapping[str, str]) -> Any:
 
 
 def line(cells: Any, file_format: str) -> str:
-    """Returns cells as they stand in a file, without the line end."""
+    """Returns cells as a line of the file, without the line break."""
     if file_format == "jsonl":
         return json.dumps(cells, ensure_ascii=False)
     if file_format == "tsv":

@@ -1,9 +1,9 @@
-"""The words of a text that may be replaced, and the pieces they are made of.
+"""Finds the replaceable words of a text, and the tokens of each.
 
-A word is what the original's tokenizer takes for one: letters between white
-space, punctuation and Chinese characters, each of which is one, too. As in
-TinyBERT, words with digits or symbols and stop words stay. Of a vocabulary of
-symbols each symbol is a word.
+Words are those of the original's basic tokenizer: letters between white space,
+punctuation and Chinese characters; each Chinese character is a word. As in
+TinyBERT, words with digits or symbols, and stop words, are not replaced. In a
+vocabulary of symbols, each symbol is a word.
 """
 
 import re
@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 from bert_tf import characters, tokenization, vocabularies
 
-# Longer ones are names, or texts in a script without spaces: no one word would
-# stand for them.
+# Longer words are names, or text in a script without spaces, which a single
+# word cannot replace.
 _MOST_PIECES = 8
 
 
 class Word(NamedTuple):
-    """A word: its characters `text[start:end]` and pieces `ids[first:last]`."""
+    """A word: characters `text[start:end]` and token ids `ids[first:last]`."""
 
     text: str
     start: int
@@ -29,7 +29,7 @@ class Word(NamedTuple):
 
 
 class Text(NamedTuple):
-    """A text with the ids that a row has room for, and its words among them."""
+    """A text, the ids that fit into a sequence, and the words among them."""
 
     text: str
     ids: list[int]
@@ -37,7 +37,7 @@ class Text(NamedTuple):
 
 
 class Reader:
-    """Finds the words of texts."""
+    """Finds the replaceable words of texts."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Reader:
         stop_words: Collection[str],
         max_seq_length: int,
     ):
-        """Takes the words that stay, in lower case."""
+        """Creates a reader; `stop_words` are in lower case."""
         self._tokenizer = vocabulary.tokenizer()
         self._find = finder(vocabulary)
         self._stop_words = stop_words
@@ -69,7 +69,7 @@ class Reader:
 
 
 class _Spans:
-    """Finds the pieces that are a word, and nothing beside it."""
+    """Finds the tokens that exactly cover a word."""
 
     def __init__(self, tokens: Sequence[tokenization.Token]):
         self._tokens = tokens
@@ -80,7 +80,7 @@ class _Spans:
             self._last[token.end] = place
 
     def find(self, start: int, end: int) -> tuple[int, int] | None:
-        """Returns their range; None where a piece reaches across an end."""
+        """Returns the range of tokens; None if one crosses a boundary."""
         first, last = self._first.get(start), self._last.get(end)
         if first is None or last is None or last < first:
             return None
@@ -95,12 +95,12 @@ class _Spans:
 def finder(
     vocabulary: vocabularies.Vocabulary,
 ) -> Callable[[str], list[tuple[int, int]]]:
-    """Returns the function from a text to where its words begin and end."""
+    """Returns a function that finds where words of a text begin and end."""
     return of_letters if vocabulary.splits_punctuation else of_symbols
 
 
 def of_symbols(text: str) -> list[tuple[int, int]]:
-    """Returns where what white space separates begins and ends."""
+    """Returns the start and end of each run without white space."""
     return [match.span() for match in re.finditer(r"\S+", text)]
 
 
@@ -111,7 +111,7 @@ _WORD = re.compile(f"(?<![{_LETTER}{_OTHER}])a+(?![{_LETTER}{_OTHER}])|x")
 
 
 class _Kinds(dict[int, str]):
-    """For str.translate: what is a letter, and what stands between words."""
+    """Table for str.translate: maps characters to letters and others."""
 
     def __missing__(self, code: int) -> str:
         kind = self[code] = _kind(chr(code))
@@ -123,7 +123,7 @@ def _kind(char: str) -> str:
         return _BETWEEN
     if characters.is_cjk(char):
         return _CHINESE
-    # Of many scripts vowels are marks.
+    # In many scripts, vowels are marks.
     return _LETTER if unicodedata.category(char)[0] in "LM" else _OTHER
 
 
@@ -131,6 +131,6 @@ _KINDS = _Kinds()
 
 
 def of_letters(text: str) -> list[tuple[int, int]]:
-    """Returns where the words that are letters alone begin and end."""
+    """Returns the start and end of each word that is made of letters only."""
     found = _WORD.finditer(text.translate(_KINDS))
     return [match.span() for match in found]

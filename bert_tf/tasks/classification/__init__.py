@@ -1,1 +1,1 @@
-"""Classes and numbers for texts and pairs: GLUE's tasks, own files."""
+"""Text classification and regression: GLUE's tasks and custom files."""

@@ -1,8 +1,8 @@
-"""How much each class counts in training, where some are rare.
+"""Class weights: how much each class counts in training.
 
-A class's weight multiplies the loss of its examples, and the sum of the loss is
-divided by the sum of the weights. With several labels for an example, it
-multiplies the loss of a label where that is given.
+A class's weight multiplies the loss of its examples, and the summed loss is
+divided by the sum of the weights. In multi-label tasks, the weight multiplies a
+label's loss for the examples that have the label.
 """
 
 import collections
@@ -14,15 +14,15 @@ from bert_tf.tasks import tables
 from bert_tf.tasks.labels import listed
 
 BALANCED = "balanced"
-# Beyond them float32 has no digits left for the others.
+# Beyond these, float32 has no digits left for the other classes.
 _LEAST, _MOST = 1e-6, 1e6
 
 
 def parse(given: Sequence[str], labels: Sequence[str]) -> tuple[float, ...]:
-    """Reads `label=weight` pairs; a class that is not named counts 1.
+    """Parses `label=weight` pairs; classes that are not named weigh 1.
 
-    Raises InputError if a pair names no class, or one again, or no positive
-    number.
+    Raises InputError for an unknown or repeated class, or a weight that is not
+    a positive number.
     """
     weights = dict.fromkeys(labels, 1.0)
     named: set[str] = set()
@@ -48,11 +48,11 @@ def parse(given: Sequence[str], labels: Sequence[str]) -> tuple[float, ...]:
 def balanced(
     examples: Iterable[tables.Example], labels: Sequence[str]
 ) -> tuple[float, ...]:
-    """Returns weights with which every class counts the same.
+    """Returns weights that balance the classes.
 
-    Those of scikit-learn: n / (classes * n_class). With several labels for an
-    example, the examples without a label over those with it. A class without
-    examples raises InputError.
+    As in scikit-learn: n / (classes * n_class). For multi-label tasks, a
+    label's weight is the number of examples without it, divided by the number
+    with it. Raises InputError for a class without examples.
     """
     counts: collections.Counter[str] = collections.Counter()
     number, are_sets = 0, False
@@ -71,7 +71,7 @@ def balanced(
             f"Received: no examples of {', '.join(missing)}"
         )
     if are_sets:
-        # A label that all have would weigh 0, and the others 1 / 0.
+        # A label that all examples have would weigh 0.
         return tuple(
             max(number - counts[label], 1) / counts[label] for label in labels
         )

@@ -1,4 +1,4 @@
-"""The published tasks: GLUE, its diagnostic set, and XNLI.
+"""The published tasks: GLUE, its diagnostic set and XNLI.
 
 Labels are in the original's order; files and columns are as downloaded.
 """
@@ -17,7 +17,7 @@ _TFDS_SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 def _splits(
     text_a: str, text_b: str | None, label: str
 ) -> dict[str, classification.Split]:
-    """Rows of a task whose three files have headers."""
+    """Returns the splits of a task whose three files have headers."""
     labelled = {
         split: classification.Split(f"{split}.tsv", text_a, text_b, label)
         for split in ("train", "dev")
@@ -85,7 +85,7 @@ _TASKS = (
         tfds=classification.Tfds(
             "glue/qqp", "question1", "question2", ("0", "1"), _TFDS_SPLITS
         ),
-        # A few released questions hold line ends, which break their rows.
+        # A few released questions contain line breaks, which break their rows.
         skips_short_rows=True,
     ),
     classification.Task(
@@ -168,7 +168,7 @@ _TASKS = (
 
 
 def _xnli(language: str) -> classification.Task:
-    """XNLI in one language, trained on MultiNLI translated to it."""
+    """Returns XNLI in one language, trained on translated MultiNLI."""
     evaluation = classification.Split(
         "xnli.dev.tsv",
         "sentence1",
@@ -182,7 +182,7 @@ def _xnli(language: str) -> classification.Task:
         labels=_NLI,
         metrics=("accuracy",),
         splits={
-            # By number, as the original: the header's third name is "label".
+            # By number, as in the original: the header's third name is "label".
             "train": classification.Split(train, 0, 1, 2),
             "dev": evaluation,
             "test": dataclasses.replace(evaluation, file="xnli.test.tsv"),
@@ -198,7 +198,7 @@ NAMES = (*(task.name for task in _TASKS), "XNLI")
 def find(name: str, xnli_language: str = "zh") -> classification.Task:
     """Finds a task by name in any usual spelling: MRPC, sst2, sts-b.
 
-    Raises InputError if there is none.
+    Raises InputError for an unknown name.
     """
     key = "".join(letter for letter in name.lower() if letter.isalnum())
     if key == "xnli":

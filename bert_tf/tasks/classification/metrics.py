@@ -17,12 +17,12 @@ def compute(
     labels: Sequence[float] | np.ndarray,
     predictions: Sequence[float] | np.ndarray,
 ) -> dict[str, float]:
-    """Computes metrics by name, of NAMES.
+    """Computes metrics by name, from NAMES.
 
-    Labels and predictions are class indices or scores [examples], or 0 and 1 of
-    each label, [examples, labels], where an example may have several. A metric
-    that is undefined for them (a correlation with constant predictions, F1
-    without positives) is 0.0, and a warning says so.
+    Labels and predictions are class indices or scores [examples], or for
+    multi-label tasks 0 or 1 for each label, [examples, labels]. A metric that
+    is undefined for them (a correlation with constant predictions, F1 without
+    positives) is 0.0 and logs a warning.
 
     Raises:
         InputError: An unknown metric, no examples, different lengths, or a
@@ -52,7 +52,7 @@ def compute(
 
 def _value(name: str, labels: np.ndarray, predictions: np.ndarray) -> float:
     with warnings.catch_warnings():
-        # What they warn of is said below, once.
+        # Undefined metrics are logged below, once.
         warnings.simplefilter("ignore")
         value = float(_METRICS[name](labels, predictions))
     if math.isfinite(value):
@@ -67,7 +67,7 @@ def _value(name: str, labels: np.ndarray, predictions: np.ndarray) -> float:
 
 
 def _matthews(labels: np.ndarray, predictions: np.ndarray) -> float:
-    # scikit-learn reports the undefined 0 / 0 as 0.0 without a word.
+    # scikit-learn silently returns 0.0 for the undefined 0 / 0.
     if len(set(labels)) == 1 or len(set(predictions)) == 1:
         return math.nan
     return metrics.matthews_corrcoef(labels, predictions)
@@ -91,7 +91,7 @@ def _micro_f1(labels: np.ndarray, predictions: np.ndarray) -> float:
 
 def _correlation(function: Callable) -> Callable:
     def correlate(labels: np.ndarray, predictions: np.ndarray) -> float:
-        # One pair of values has no correlation; SciPy raises for it.
+        # A single pair of values has no correlation; SciPy raises for it.
         if len(labels) < 2:
             return math.nan
         return function(labels, predictions).statistic
@@ -104,12 +104,12 @@ _METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "f1": _f1,
     "macro_f1": _macro_f1,
     "micro_f1": _micro_f1,
-    # The share of examples with exactly the right labels.
+    # The fraction of examples whose labels are all correct.
     "subset_accuracy": metrics.accuracy_score,
     "matthews_correlation": _matthews,
     "pearson": _correlation(scipy.stats.pearsonr),
     "spearman": _correlation(scipy.stats.spearmanr),
 }
 NAMES = tuple(_METRICS)
-# Those of examples with several labels, whose F1 is then one of these, too.
+# Metrics of multi-label tasks only; with them, macro_f1 is multi-label too.
 _OF_SETS = {"micro_f1", "subset_accuracy"}

@@ -1,6 +1,6 @@
-"""What a classifier minimizes: sums, to be divided by weights.
+"""The objective of a classifier, as sums and weights to divide them by.
 
-Weights are summed over all replicas. B: rows of a batch; C: classes.
+Weights are summed over all replicas. Shapes: B rows per batch, C classes.
 """
 
 import functools
@@ -19,7 +19,7 @@ def rows(
     task: classification.Task,
     class_weights: Sequence[float] | None,
 ) -> tf.Tensor:
-    """What each row counts, [B]: filling 0, a window its share of 1."""
+    """Returns row weights [B]: 0 for padding, a window its share of 1."""
     weights = batch["row_weights"] * batch.get("window_weights", 1.0)
     weights *= tf.cast(batch["is_real_example"], tf.float32)
     if class_weights and not task.is_multi_label:
@@ -30,15 +30,15 @@ def rows(
 def of(
     task: classification.Task, class_weights: Sequence[float] | None
 ) -> loop.Objective:
-    """Returns what a task minimizes.
+    """Returns the objective of a task.
 
     Args:
-        task: Of classes, of several labels for a text, or of scores.
-        class_weights: How much each counts, [C]; None: all the same.
+        task: A task with classes, several labels per text, or scores.
+        class_weights: Weight of each class, [C]; None for equal weights.
     """
 
     def weights(batch: loop.Batch) -> dict[str, tf.Tensor]:
-        """What the loss is divided by."""
+        """Returns the divisor of the loss."""
         return {"label": tf.reduce_sum(rows(batch, task, class_weights))}
 
     def sums(
@@ -46,7 +46,7 @@ def of(
         batch: loop.Batch,
         dropout_seed: tf.Tensor | None,
     ) -> dict[str, Any]:
-        """Loss and accuracy sums of one replica's batch."""
+        """Returns loss and accuracy sums of one replica's batch."""
         logits = model(batch, dropout_seed)  # [B, C]
         of_batch = batch["label_ids"], rows(batch, task, class_weights)
         if task.labels is None:
@@ -62,7 +62,7 @@ def of(
 def comparison(
     task: classification.Task, class_weights: Sequence[float] | None
 ) -> distillation.Comparison:
-    """Returns how logits are compared with a teacher's."""
+    """Returns a function that compares logits with a teacher's."""
     divergence = distillation_losses.classes
     if task.labels is None:
         divergence = distillation_losses.scores

@@ -1,4 +1,4 @@
-"""Classification and regression tasks in files of the user's own."""
+"""Classification and regression tasks in the user's own files."""
 
 import dataclasses
 import random
@@ -17,18 +17,18 @@ _MULTI_LABEL_METRICS = ("micro_f1", "macro_f1", "subset_accuracy")
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """How the user's own files are laid out; attributes as in Split."""
+    """The layout of the user's own files; attributes as in Split."""
 
     text_a: str | int
     text_b: str | int | None
     label: str | int
     key: str | int | None = None
     has_header: bool = True
-    file_format: str | None = None  # None: by the file's name.
+    file_format: str | None = None  # None: by the file's extension.
     strict: bool = False
 
     def check(self) -> None:
-        """Raises InputError if one column is to be two of text and label."""
+        """Raises InputError if text and label columns are not distinct."""
         names = {
             "text_a_column": str(self.text_a),
             "text_b_column": str(self.text_b),
@@ -42,7 +42,7 @@ class Columns:
             )
 
     def split(self, file: str, with_label: bool) -> classification.Split:
-        """The row of the table for one file."""
+        """Returns the `Split` of one file."""
         return classification.Split(
             file,
             self.text_a,
@@ -52,7 +52,7 @@ class Columns:
             self.has_header,
             self.file_format or table_formats.find(file, self.has_header),
             gold=None if with_label else self.label,
-            # Predictions go by row.
+            # Predictions are matched to rows by position.
             strict=self.strict or not with_label,
         )
 
@@ -65,15 +65,15 @@ def custom(
     label_separator: str | None = None,
     known: Sequence[str] | None = None,
 ) -> classification.Task:
-    """Describes a task in files of the user's own.
+    """Describes a task in the user's own files.
 
-    `files` are paths by split ("train", "dev", "test"). The classes are those
-    of the training file if `labels` is None: in the order of `known`, the
-    classes of the run that goes on, or else of `labels.ordered`.
-    `label_separator` stands between the labels of a text that may have several.
+    `files` are paths by split ("train", "dev", "test"). If `labels` is None,
+    the classes are collected from the training file. They keep the order of
+    `known`, the classes of the resumed run; without it, `labels.ordered` sorts
+    them. `label_separator` separates the labels of a text in multi-label tasks.
 
     Raises:
-        InputError: Fewer than two labels, or no way to know them.
+        InputError: Fewer than two labels, or no file to collect them from.
     """
     columns.check()
     splits = {
@@ -112,7 +112,7 @@ def custom(
 
 
 def _check_header(split: classification.Split, labels: Sequence[str]) -> None:
-    """Raises InputError if the row that counts as the header is a text's."""
+    """Raises InputError if the header row is an example."""
     if not split.has_header or split.file_format == "jsonl":
         return
     if not str(split.label).isdecimal():
@@ -134,7 +134,7 @@ def hold_out(
     """Splits the training file of a custom task into training and dev rows.
 
     The dev rows are `random.Random(seed).sample(range(n), round(n * fraction))`
-    of the n rows, counted from 0. If one side has none, it is an InputError.
+    of the n rows, counted from 0. Raises InputError if either side is empty.
     """
     train = task.splits["train"]
     rows = classification.read_columns(
@@ -171,7 +171,7 @@ def _learned_labels(
         split.file, split, False, separator is not None
     )
     found: set[str] = set()
-    first: set[str] | None = None  # Of the first row, if of no other yet.
+    first: set[str] | None = None  # Labels that only row 1 has.
     for line, columns in rows:
         labels: tuple[str, ...] = (columns["label"],)
         if separator is not None:

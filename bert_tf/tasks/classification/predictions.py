@@ -1,4 +1,4 @@
-"""From a classifier's logits to predictions, results and prediction files.
+"""Converts a classifier's logits to predictions, results and files.
 
 Shapes: B examples, C classes (1 for a score).
 """
@@ -16,14 +16,14 @@ from bert_tf.tasks.classification import task as classification
 import numpy as np
 import scipy.special
 
-# What the human annotators of STS-B could give.
+# The range of scores that STS-B's annotators could assign.
 _STS_B_RANGE = (0.0, 5.0)
 
 
 def predicted(task: classification.Task, logits: np.ndarray) -> np.ndarray:
-    """Returns scores [B], class indices [B], or 0 and 1 of each label [B, C].
+    """Returns scores [B], class indices [B], or labels [B, C].
 
-    A label is 1 where its probability is above a half.
+    In multi-label tasks, a label is 1 if its probability is above 0.5, else 0.
     """
     if task.labels is None:
         return logits[:, 0]
@@ -33,7 +33,7 @@ def predicted(task: classification.Task, logits: np.ndarray) -> np.ndarray:
 
 
 def probabilities(task: classification.Task, logits: np.ndarray) -> np.ndarray:
-    """Returns those of the classes, or of each label for itself: [B, C]."""
+    """Returns probabilities of classes, or of independent labels, [B, C]."""
     if task.is_multi_label:
         return scipy.special.expit(logits)
     return scipy.special.softmax(logits, axis=1)
@@ -42,10 +42,10 @@ def probabilities(task: classification.Task, logits: np.ndarray) -> np.ndarray:
 def results(
     task: classification.Task, logits: np.ndarray, labels: np.ndarray
 ) -> dict[str, float]:
-    """Scores logits [B, C] by the task's metrics and by the mean loss.
+    """Computes the task's metrics and the mean loss of logits [B, C].
 
     `labels` are as for `metrics.compute`. The names of the results begin with
-    "eval_"; "eval_loss" is one of them.
+    "eval_"; one is "eval_loss".
     """
     logits = logits.astype(np.float64)
     if task.labels is None:
@@ -66,7 +66,7 @@ def results(
 def write_probabilities(
     path: str, logits: np.ndarray, is_multi_label: bool = False
 ) -> None:
-    """Writes test_results.tsv as the original: a row of classes, or a score."""
+    """Writes test_results.tsv as the original does: a row per example."""
     if is_multi_label:
         logits = scipy.special.expit(logits)
     elif logits.shape[1] > 1:
@@ -81,10 +81,10 @@ def write_named(
     logits: np.ndarray,
     examples: Iterable[tables.Example] | None = None,
 ) -> None:
-    """Writes predictions of logits [B, C] as JSON lines that say what is what.
+    """Writes predictions as JSON lines with labels, from logits [B, C].
 
-    `keys` are the texts' ids. `examples`, read one at a time, add the texts
-    and, as `gold`, any labels.
+    `keys` are the texts' ids. `examples`, read one at a time, add the texts and
+    any labels (as `gold`).
     """
     beside: Iterable[dict[str, Any]] = itertools.repeat({}, len(logits))
     if examples is not None:

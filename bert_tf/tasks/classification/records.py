@@ -1,6 +1,6 @@
-"""Texts -> TFRecords of token ids, tokenized in batches in the graph.
+"""Converts texts to TFRecords of token ids, tokenizing batches in a graph.
 
-Shapes: B batch, S sequence length, W rows: windows of all texts of a batch.
+Shapes: B batch, S sequence length, W windows of all texts of a batch.
 """
 
 import os
@@ -21,7 +21,7 @@ _BATCH_SIZE = 1024
 
 
 class Encoder:
-    """Writes examples in the features of the original's run_classifier."""
+    """Writes examples with the features of the original's run_classifier."""
 
     def __init__(
         self,
@@ -31,7 +31,8 @@ class Encoder:
     ):
         """Traces its graph once, for all files.
 
-        `documents` says how texts are cut to S, by default to their heads.
+        `documents` specifies how texts are cut to S; by default, they are
+        truncated.
         """
         self._max_seq_length = max_seq_length
         self._documents = documents or long_documents.LongDocuments()
@@ -39,14 +40,14 @@ class Encoder:
         room = max_seq_length - template.special(1)
         self._documents.check(room)
 
-        # No Python control flow hangs on tensors here: AutoGraph would only
-        # take time.
+        # No Python control flow depends on tensors here, so AutoGraph would
+        # only cost time.
         @tf.function(
             input_signature=[tf.TensorSpec([None], tf.string)] * 2,
             autograph=False,
         )
         def pack(texts_a, texts_b):
-            """[B], [B] -> ids [W, S], the text of each row [W], number cut."""
+            """Maps [B], [B] to ids [W, S], text indices [W] and cut texts."""
             first = tokenizer.tokenize(texts_a)
             second = tokenizer.tokenize(texts_b)
             pieces = first.row_lengths() + second.row_lengths()
@@ -125,10 +126,10 @@ class Encoder:
     def _columns(
         self, values: np.ndarray, owners: np.ndarray, number: int
     ) -> Mapping[str, np.ndarray]:
-        """Returns what records have beside their ids.
+        """Returns the features of records besides their ids.
 
-        `values` are labels [B] or [B, C], `owners` the text of each row [W],
-        and `number` counts the texts before this batch.
+        `values` are labels [B] or [B, C], `owners` the text index of each
+        window [W], and `number` is the number of texts before this batch.
         """
         columns = {
             "label_ids": values[owners],

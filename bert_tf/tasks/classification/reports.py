@@ -1,4 +1,4 @@
-"""Where a classifier is right and where it errs: each class, and each pair.
+"""Reports on a classifier: metrics of each class, and confusions.
 
 Shapes: B examples, C classes.
 """
@@ -20,9 +20,9 @@ from sklearn import metrics
 if typing.TYPE_CHECKING:
     from matplotlib import figure
 
-# More classes leave no room for numbers in a picture's cells.
+# Max number of classes for which a plot's cells have room for numbers.
 _MOST_NUMBERS = 30
-# With more classes a table of all pairs is not read; instead so many mistakes.
+# With more classes, the most frequent mistakes replace the full table.
 MOST_CLASSES = 100
 _MOST_MISTAKES = 200
 
@@ -41,9 +41,10 @@ def write(
 def report(
     task: classification.Task, labels: np.ndarray, predicted: np.ndarray
 ) -> str:
-    """Returns a table with a line for each class, and what is taken for what.
+    """Returns a table of metrics by class, and a table of confusions.
 
-    Values are class indices [B], or 0 and 1 of each label [B, C]; no scores.
+    Values are class indices [B], or 0 or 1 for each label [B, C]; scores are
+    not supported.
     """
     names = task.labels or ()
     table = _scores(task, labels, predicted)
@@ -68,8 +69,8 @@ def _scores(
     names = task.labels or ()
     shown: Sequence[int] = range(len(names))
     if not task.is_multi_label:
-        # As the metric macro_f1 has it: a class that does not occur has no F1,
-        # and would count as 0 in the mean.
+        # As in the metric macro_f1: a class that does not occur has no F1, and
+        # would count as 0 in the mean.
         shown = np.union1d(labels, predicted).tolist()
     table = metrics.classification_report(
         labels,
@@ -88,7 +89,7 @@ def _scores(
 def confusions(
     task: classification.Task, labels: np.ndarray, predicted: np.ndarray
 ) -> np.ndarray:
-    """Counts [C, C]: examples of the row's class taken for the column's."""
+    """Counts confusions [C, C]: true classes in rows, predicted in columns."""
     classes = range(len(task.labels or ()))
     return metrics.confusion_matrix(labels, predicted, labels=classes)
 
@@ -119,15 +120,15 @@ def _table(
 
 
 def can_draw() -> bool:
-    """Whether matplotlib is there (the extra `viz`)."""
+    """Whether matplotlib is installed (the extra `viz`)."""
     return importlib.util.find_spec("matplotlib") is not None
 
 
 def picture(names: Sequence[str], counts: np.ndarray) -> "figure.Figure":
-    """Draws a confusion matrix [C, C], from `confusions`."""
-    # No window is opened, and matplotlib refuses a kind that it lacks.
+    """Plots a confusion matrix [C, C], as computed by `confusions`."""
+    # Opens no window. matplotlib rejects a backend that is not installed.
     os.environ["MPLBACKEND"] = "agg"
-    # Slow to import, needed here alone, and not everywhere there.
+    # Slow to import, used only here, and optional.
     from matplotlib import figure
 
     size = min(3 + 0.5 * len(names), 20)  # inches
@@ -137,7 +138,7 @@ def picture(names: Sequence[str], counts: np.ndarray) -> "figure.Figure":
     image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     drawn.colorbar(image, label="share of the row's class")
     places = range(len(names))
-    # A label may hold dollar signs, which are no formula.
+    # Dollar signs in labels do not mark formulas.
     axes.set_xticks(places, names, rotation=90, parse_math=False)
     axes.set_yticks(places, names, parse_math=False)
     axes.set_xlabel("predicted")
@@ -151,8 +152,8 @@ def picture(names: Sequence[str], counts: np.ndarray) -> "figure.Figure":
 
 
 def write_png(path: str, drawn: "figure.Figure") -> None:
-    """Writes a picture that appears under its name when it is complete."""
-    png = io.BytesIO()  # Files in buckets cannot be written back and forth.
+    """Writes a plot to a file that appears once it is complete."""
+    png = io.BytesIO()  # Files in buckets do not support seeking.
     drawn.savefig(png, format="png", dpi=150)
     files.write_bytes(path, png.getvalue())
 
@@ -163,7 +164,7 @@ def write_picture(
     labels: np.ndarray,
     predicted: np.ndarray,
 ) -> None:
-    """Writes what is taken for what, of few classes, as a PNG."""
+    """Writes the confusion matrix of a few classes as a PNG."""
     names = task.labels or ()
     if can_draw() and len(names) <= MOST_CLASSES and not task.is_multi_label:
         counts = confusions(task, labels, predicted)

@@ -1,7 +1,7 @@
-"""Classification and regression: what a task is, and how one is read.
+"""Classification and regression tasks, and readers of their examples.
 
-A `Task` says where its texts and labels stand; `read` and `read_tfds` read all
-of them. glue.py has the published tasks, own_files.py a user's own.
+A `Task` specifies where its texts and labels are; `read` and `read_tfds` read
+all tasks. glue.py has the published tasks, own_files.py the user's own.
 """
 
 import dataclasses
@@ -18,9 +18,9 @@ from bert_tf.tasks import tables
 from absl import logging
 from etils import epath
 
-# The share of bad rows in a file; more of them are another format.
+# Max fraction of bad rows in a file; beyond it, the format is wrong.
 _MAX_LEFT_OUT = 0.1
-# The name of tasks in files of the user's own.
+# The name of tasks in the user's own files.
 CUSTOM = "custom"
 
 
@@ -29,14 +29,14 @@ class Split:
     """One file of a task; columns are names, or numbers from 0.
 
     Attributes:
-        file: Path below the data folder.
-        text_b: Column of the second text, if there is one.
-        key: Column of the texts' ids, if there is one.
-        file_format: One of common.FORMATS.
-        where: A column and the value it has in the rows to keep.
-        rows: Numbers from 0 of the rows to keep; None for all.
-        gold: Column of labels in a test file, which nothing scores.
-        strict: Whether a bad row is an error; else a few are left out.
+        file: Path in the data folder.
+        text_b: Column of the second text, if any.
+        key: Column of the texts' ids, if any.
+        file_format: One of table_formats.FORMATS.
+        where: A column and the value that rows to keep have in it.
+        rows: Indices of the rows to keep, from 0; None for all.
+        gold: Column of labels in a test file, which are not scored.
+        strict: Whether a bad row is an error; otherwise a few are skipped.
     """
 
     file: str
@@ -54,10 +54,10 @@ class Split:
 
 @dataclasses.dataclass(frozen=True)
 class Tfds:
-    """The same task in TensorFlow Datasets: dataset and configuration, columns.
+    """The same task in TensorFlow Datasets: dataset, configuration, columns.
 
-    `labels` are ours in the order of its class numbers; `splits` maps ours to
-    its.
+    `labels` are our labels in the order of TFDS' class indices; `splits` maps
+    our split names to its names.
     """
 
     name: str
@@ -69,21 +69,21 @@ class Tfds:
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """One task.
+    """A classification or regression task.
 
     Attributes:
         labels: Classes in the original's order; None for a score.
-        metrics: Of metrics.NAMES. The first is the one that the paper reports,
-            and picks the best checkpoint.
+        metrics: From metrics.NAMES. The first is the one that the paper
+            reports, and selects the best checkpoint.
         splits: "train", "dev", "test", and for MNLI "dev_mismatched" and
             "test_mismatched".
         server_files: Split -> name of the file that the GLUE server expects.
         tfds: The same task in TensorFlow Datasets.
         aliases: Spelling of a label in some file -> label.
         skips_short_rows: Whether broken rows of labelled files are skipped. A
-            test file must be whole: predictions go by place.
-        label_separator: Between labels, where a text may have several.
-        is_symmetric: Whether a label does not depend on which text is first.
+            test file must be intact, as predictions are matched by position.
+        label_separator: Separator of the labels of a text in multi-label tasks.
+        is_symmetric: Whether a label does not depend on the order of the texts.
     """
 
     name: str
@@ -104,7 +104,7 @@ class Task:
 
     @property
     def takes_pairs(self) -> bool:
-        """Whether its examples have a second text."""
+        """Whether examples have a second text."""
         return any(split.text_b is not None for split in self.splits.values())
 
 
@@ -116,7 +116,7 @@ def read_split(
 ) -> Iterator[tables.Example]:
     """Reads one split, from files or from TensorFlow Datasets.
 
-    With `with_gold` also labels of a test file, as they stand there.
+    With `with_gold`, also reads the labels of a test file, unvalidated.
     """
     if data_dir or task.name == CUSTOM:
         return read(task, data_dir or "", split, with_gold)
@@ -131,7 +131,7 @@ def read(
     Raises:
         FileNotFoundError: There is no such file.
         InputError: The task has no such split, a row lacks a column or has an
-            unknown label, or nothing is left.
+            unknown label, or no rows remain.
     """
     check_split(task, split)
     row = task.splits[split]
@@ -167,7 +167,7 @@ def read(
             columns.get("text_b", ""),
             label,
         )
-    # Of rows that are held out, once for both splits.
+    # For held-out rows, only once for both splits.
     if row.rows is None or split == "train":
         left_out.warn(number + 1, "rows")
     if empty:
@@ -195,7 +195,7 @@ def _warn_of_empty(path: str, lines: list[int]) -> None:
 def _label_of_row(
     task: Task, columns: Mapping[str, str], where: str
 ) -> label_column.Label | None:
-    """Returns a row's label, or None; one that is only shown stays as it is."""
+    """Returns a row's label or None; a gold label is not validated."""
     if "label" in columns:
         return _label(task, columns["label"], where)
     if "gold" in columns:
@@ -206,7 +206,7 @@ def _label_of_row(
 def in_both_orders(
     examples: Iterable[tables.Example],
 ) -> Iterator[tables.Example]:
-    """Yields each pair twice, the second time with its texts exchanged."""
+    """Yields each pair twice, the second time with its texts swapped."""
     for example in examples:
         yield example
         yield dataclasses.replace(
@@ -219,9 +219,9 @@ def read_tfds(
 ) -> Iterator[tables.Example]:
     """Reads the examples of one split of a GLUE task from TensorFlow Datasets.
 
-    Test examples come in the order of their `idx`, which the GLUE server
-    expects. `data_dir` is that of prepared data sets, by default TFDS' own.
-    Raises InputError if TFDS does not have the task or the split.
+    Test examples are in the order of their `idx`, which the GLUE server
+    expects. `data_dir` is the folder of prepared data sets, by default TFDS'
+    own. Raises InputError if TFDS does not have the task or the split.
     """
     if task.tfds is None:
         raise InputError(
@@ -232,7 +232,7 @@ def read_tfds(
     extras.check(
         "tensorflow_datasets", "tfds", "Runs of GLUE without --data_dir"
     )
-    # Slow to import, and needed by this function alone.
+    # Slow to import, and only used here.
     import tensorflow_datasets as tfds
 
     names = task.tfds
@@ -259,7 +259,7 @@ def read_tfds(
 
 
 def with_mismatched(task: Task, data_dir: str | None, split: str) -> list[str]:
-    """Returns the split and, for MNLI, the mismatched one if it is there."""
+    """Returns the split and, for MNLI, the mismatched one if it exists."""
     check_split(task, split)
     other = task.splits.get(f"{split}_mismatched")
     if other is None:
@@ -300,7 +300,7 @@ def read_columns(
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Yields the line and the columns of each row, by their names in Split.
 
-    Bad rows are counted by `left_out`.
+    `left_out` counts bad rows.
     """
     left_out = left_out or _left_out(path, split)
     input_files.check_can_be_read_again(path)
@@ -354,9 +354,10 @@ def _label(task: Task, text: str, where: str) -> label_column.Label:
 
 
 def _as_it_stands(task: Task, text: str) -> label_column.Label:
-    """Returns any label of the task's kind, known or not; None for "".
+    """Parses a label of the task's kind without validation; None for "".
 
-    It is only shown: a test file may have new classes, or -1 for the hidden.
+    It is only displayed: a test file may have new classes, or -1 for hidden
+    labels.
     """
     if task.label_separator is not None:
         return label_column.split(text, task.label_separator)

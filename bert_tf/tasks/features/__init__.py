@@ -1,1 +1,1 @@
-"""Vectors of pieces, words and texts."""
+"""Feature vectors of tokens, words and texts."""

@@ -1,7 +1,7 @@
 """Vectors of tokens, words or whole lines: BERT as a feature extractor.
 
-Shapes: B lines of a batch, S sequence length, D hidden size, K vectors of a
-token, one a layer, n vectors of a line.
+Shapes: B lines per batch, S sequence length, D hidden size, K vectors per token
+(one per layer), n vectors per line.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,14 +14,14 @@ from bert_tf.training import distribution
 import numpy as np
 import tensorflow as tf
 
-# Kernels prefer lengths that are a multiple of this.
+# Kernels run faster when lengths are a multiple of this.
 _MULTIPLE = 8
-# Of the vectors that are kept in memory at a time.
+# Size of the vectors that are held in memory at a time.
 _MOST_BYTES = 1 << 29
 
 
 class Extractor:
-    """Applies a model to lines, those of about one length together."""
+    """Applies a model to lines, batching lines of similar length."""
 
     def __init__(
         self,
@@ -33,9 +33,16 @@ class Extractor:
         max_seq_length: int,
         normalize: bool = False,
     ):
-        """Prepares the graph; `model` was made under the strategy's scope.
+        """Prepares the graph.
 
-        `unit` is one of UNITS; `batch_size` counts lines over all replicas.
+        Args:
+            strategy: Distribution strategy.
+            model: The model, created in the strategy's scope.
+            choice: The layers to read.
+            unit: One of UNITS.
+            batch_size: Number of lines over all replicas.
+            max_seq_length: Max number of tokens per line.
+            normalize: Whether vectors are scaled to length 1.
         """
         choice.check(model.config.num_blocks)
         distribution.check_batch_size(strategy, "batch_size", batch_size)
@@ -44,7 +51,7 @@ class Extractor:
         self._batch_size = batch_size
         self._length = max_seq_length
         self._normalize = normalize
-        # One shape on TPUs, and equal shares for replicas.
+        # One shape on TPUs, and equally sized batches on all replicas.
         self._is_fixed = distribution.is_tpu(strategy)
         self._fills = self._is_fixed or strategy.num_replicas_in_sync > 1
 
@@ -58,7 +65,7 @@ class Extractor:
             found = tf.cast(
                 feature_layers.pool(found, input_mask, unit), tf.float32
             )
-            # Those of words are made of these.
+            # Word vectors are computed from token vectors and normalized later.
             is_whole = normalize and unit != "word"
             return feature_layers.unit_length(found) if is_whole else found
 
@@ -78,7 +85,7 @@ class Extractor:
         lines: Sequence[feature_lines.Line],
         done: Callable[[int], None] = lambda _: None,
     ) -> list[np.ndarray]:
-        """Returns the vectors of each line, [n, K, D] float32, in order.
+        """Returns the vectors of each line, [n, K, D] float32, in input order.
 
         `done` is called with the number of lines of each batch.
         """
@@ -100,7 +107,7 @@ class Extractor:
             length = self._length
         rows = self._batch_size if self._fills else len(lines)
         ids, mask, segments = np.zeros([3, rows, length], np.int32)
-        # Rows that fill the batch attend to something: no NaN comes of it.
+        # Padding rows attend to their first position, so they produce no NaN.
         mask[:, 0] = 1
         for i, line in enumerate(lines):
             size = len(line.ids)
@@ -118,7 +125,7 @@ class Extractor:
             return vectors
         if not line.words:
             return vectors[:0]
-        # A word's vector is the mean of its pieces'.
+        # A word's vector is the mean of its tokens' vectors.
         words = means(vectors, np.array(line.starts), np.array(line.ends))
         return (
             feature_layers.unit_length(words).numpy()
@@ -140,11 +147,12 @@ def _shares(strategy: tf.distribute.Strategy, x: tf.Tensor) -> tf.Tensor:
 def means(
     vectors: np.ndarray, starts: np.ndarray, ends: np.ndarray
 ) -> np.ndarray:
-    """Returns the means of vectors [S, K, D], float32 [words, K, D].
+    """Returns the mean vector of each word, float32 [words, K, D].
 
-    A word's are those from `starts` [words] to before `ends` [words].
+    `vectors` is [S, K, D]. A word's tokens are those from `starts` [words] up
+    to, but not including, `ends` [words].
     """
-    # In float64: of a word far back it is the difference of two large sums.
+    # In float64, as each mean is the difference of two large cumulative sums.
     sums = np.zeros([len(vectors) + 1, *vectors.shape[1:]])
     np.cumsum(vectors, axis=0, out=sums[1:])
     counts = (ends - starts)[:, np.newaxis, np.newaxis]
@@ -157,7 +165,7 @@ def lines_in_memory(
     hidden_size: int,
     max_seq_length: int,
 ) -> int:
-    """Returns of how many lines the vectors take up to half a gigabyte."""
+    """Returns the number of lines whose vectors fit into half a gigabyte."""
     values = hidden_size * len(choice.names)
     if choice.name == "concat_last_four":
         values *= 4

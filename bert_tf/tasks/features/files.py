@@ -1,9 +1,9 @@
 """Files of vectors: the original's JSON lines, NumPy, Parquet, TFRecord.
 
-All are written as they come, in memory that does not grow, and appear under
-their names when they are complete.
+Vectors are written as they arrive, in constant memory. A file appears under its
+final name only once it is complete.
 
-Shapes: n vectors of a line, K layers, D values.
+Shapes: n vectors per line, K layers, D values.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ FORMATS = options.FEATURE_FORMATS
 _ENDINGS = {".npy": "npy", ".parquet": "parquet", ".tfrecord": "tfrecord"}
 
 
-# What other programs would take JSON lines for.
+# Extensions of other formats, which must not be written as JSON lines.
 _OF_OTHERS = (
     *(".csv", ".feather", ".h5", ".hdf5", ".mat", ".npz", ".pkl", ".pq"),
     *(".pt", ".pth", ".safetensors", ".tsv"),
@@ -33,9 +33,9 @@ _OF_OTHERS = (
 
 
 def format_of(path: str) -> str:
-    """Returns the format that a file's name promises; JSON lines if none.
+    """Returns the format for a file's extension, by default JSON lines.
 
-    It raises InputError for the name of a format that is not written here.
+    Raises InputError for the extension of a format that cannot be written.
     """
     ending = os.path.splitext(path)[1].lower()
     if ending in _OF_OTHERS:
@@ -48,12 +48,12 @@ def format_of(path: str) -> str:
 
 
 class Writer(Protocol):
-    """Takes lines and their vectors."""
+    """Writes lines and their vectors to a file."""
 
     def write(
         self, lines: Sequence[feature_lines.Line], vectors: Sequence[np.ndarray]
     ) -> None:
-        """Appends lines in order; vectors of each are [n, K, D]."""
+        """Appends lines in order; each line's vectors are [n, K, D]."""
 
 
 @contextlib.contextmanager
@@ -64,9 +64,9 @@ def writer(
     unit: str,
     vocab: Sequence[str],
 ) -> Iterator[Writer]:
-    """Opens a file of vectors, which appears when the context is left.
+    """Opens a file of vectors, which appears when the context exits.
 
-    `unit` is one of features.UNITS; `vocab` has the pieces by id, for names.
+    `unit` is one of features.UNITS; `vocab` maps ids to token texts.
     """
     if file_format == "tfrecord":
         with tfrecord.Writer(path) as records_file:
@@ -87,12 +87,12 @@ def writer(
 def _tokens(
     line: feature_lines.Line, unit: str, vocab: Sequence[str]
 ) -> Sequence[str]:
-    """What each of a line's vectors is of."""
+    """Returns the token, word or line that each vector belongs to."""
     return [vocab[i] for i in line.ids] if unit == "token" else line.words
 
 
 class _JsonLines:
-    """What the original writes, and the like for words and whole lines."""
+    """The original's JSON lines, with word and line vectors in addition."""
 
     def __init__(
         self,
@@ -123,14 +123,14 @@ class _JsonLines:
             self._file.write(json.dumps(row).encode() + b"\n")
 
     def _layers(self, vectors: np.ndarray) -> list[dict[str, Any]]:
-        # Python's own rounding is the original's; NumPy's differs at times.
+        # The original rounds in Python; NumPy's rounding differs at times.
         return [
             {"index": name, "values": [round(x, 6) for x in values]}
             for name, values in zip(self._names, vectors.tolist(), strict=True)
         ]
 
     def finish(self) -> None:
-        """Nothing comes at the end."""
+        """Does nothing: JSON lines have no footer."""
 
 
 _OFFSETS = ".offsets.npy"
@@ -138,9 +138,10 @@ _OFFSETS = ".offsets.npy"
 
 @contextlib.contextmanager
 def _numpy_writer(path: str, unit: str) -> Iterator["_Npy"]:
-    """Opens a file of vectors and, if lines have several, one of their offsets.
+    """Opens a file of vectors and, if lines have several, a file of offsets.
 
-    If it is cut off there are no offsets, so never those of other vectors.
+    If writing is interrupted, no offsets are left, so old offsets never appear
+    next to new vectors.
     """
     if "://" in path:
         raise InputError(
@@ -151,7 +152,7 @@ def _numpy_writer(path: str, unit: str) -> Iterator["_Npy"]:
     beside = pathlib.Path(path + _OFFSETS)
     has_offsets = unit in ("token", "word")
     with (
-        # Gets its name last.
+        # Renamed last, after the vectors.
         files.new_file(beside if has_offsets else os.devnull) as offsets,
         files.new_file(path) as vectors,
     ):
@@ -187,7 +188,7 @@ class _Npy:
 
 
 class _GrowingArray:
-    """An .npy file whose first dimension is known at its end."""
+    """An .npy file whose first dimension is known only at the end."""
 
     def __init__(self, file: IO[bytes]):
         self._file = file
@@ -205,7 +206,7 @@ class _GrowingArray:
         self._write_header()
 
     def _write_header(self) -> None:
-        # NumPy leaves room in it for the first number to grow.
+        # NumPy reserves room in the header for the first dimension to grow.
         self._file.seek(0)
         np.lib.format.write_array_header_1_0(
             self._file,
@@ -218,7 +219,7 @@ class _GrowingArray:
 
 
 class _Parquet:
-    """A row for each line: its number, its tokens, its vectors."""
+    """One row per line: its number, its tokens and its vectors."""
 
     def __init__(
         self,
@@ -274,7 +275,7 @@ _KINDS: Mapping[str, Callable[..., "_JsonLines | _Parquet"]] = {
 
 
 class _TfRecords:
-    """An Example for each line: `line`, `shape` and `vectors`, flat."""
+    """One Example per line: `line`, `shape` and the flattened `vectors`."""
 
     def __init__(self, file: tfrecord.Writer):
         self._file = file

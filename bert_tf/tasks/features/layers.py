@@ -1,6 +1,6 @@
-"""What of the layers makes a vector: the paper's section 5.3, table 7.
+"""How layers are combined into feature vectors (the paper's table 7).
 
-Shapes: B lines, S sequence length, D hidden size, K vectors of a token.
+Shapes: B lines, S sequence length, D hidden size, K vectors per token.
 """
 
 import dataclasses
@@ -16,10 +16,11 @@ UNITS = options.UNITS
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """Which layers' outputs make the vectors: a key of CHOICES.
+    """The layers whose outputs make up the vectors: a key of CHOICES.
 
-    For "layers" these are numbers from 0, negative from the last; the weights
-    of "weighted_sum_last_four" go from the last down, by default equal.
+    For "layers", `layers` counts from 0, or from the last layer if negative.
+    The `weights` of "weighted_sum_last_four" start with the last layer and are
+    equal by default.
     """
 
     name: str = "layers"
@@ -27,7 +28,7 @@ class Choice:
     weights: tuple[float, ...] = ()
 
     def check(self, number: int) -> None:
-        """Raises InputError if a model of so many layers has not these."""
+        """Raises InputError if a model with `number` layers lacks a layer."""
         if self.name not in CHOICES:
             raise InputError(
                 f"`features` must be one of {', '.join(CHOICES)}. "
@@ -59,12 +60,12 @@ class Choice:
 
     @property
     def names(self) -> tuple[int | str, ...]:
-        """What to call each of the K vectors."""
+        """The name of each of the K vectors."""
         return self.layers if self.name == "layers" else (self.name,)
 
     @property
     def reads_last_only(self) -> bool:
-        """Whether no other layer's output is selected than the last one's."""
+        """Whether only the last layer's output is selected."""
         return self.name == "last" or (
             self.name == "layers" and set(self.layers) == {-1}
         )
@@ -95,10 +96,10 @@ CHOICES: Mapping[str, Callable[[Choice, modeling.BertOutputs], tf.Tensor]] = {
 
 
 def pool(vectors: tf.Tensor, input_mask: tf.Tensor, unit: str) -> tf.Tensor:
-    """Makes vectors [B, 1, K, D] of lines, if the unit is not tokens or words.
+    """Pools vectors into [B, 1, K, D], unless the unit is tokens or words.
 
-    "mean" is that over all tokens, [CLS] and [SEP] too, as in
-    sentence-transformers.
+    "mean" averages over all tokens, including [CLS] and [SEP], as
+    sentence-transformers does.
     """
     if unit == "cls":
         return vectors[:, :1]
@@ -106,25 +107,25 @@ def pool(vectors: tf.Tensor, input_mask: tf.Tensor, unit: str) -> tf.Tensor:
         mask = of_vectors(input_mask, vectors)
         total = tf.reduce_sum(vectors * mask, axis=1, keepdims=True)
         tokens = tf.reduce_sum(mask, axis=1, keepdims=True)
-        # A line without a token has none to divide by: its vector is 0.
+        # A line without tokens would divide by 0: its vector is 0.
         return total / tf.maximum(tokens, 1)
     return vectors
 
 
 def of_vectors(input_mask: tf.Tensor, vectors: tf.Tensor) -> tf.Tensor:
-    """Returns the mask [B, S] as what vectors are multiplied by, [B, S, 1, 1].
+    """Returns the mask [B, S] as a factor for vectors, [B, S, 1, 1].
 
-    LiteRT has no slices with two new axes.
+    LiteRT does not support slices that add two axes.
     """
     mask = tf.cast(input_mask, vectors.dtype)
     return tf.expand_dims(tf.expand_dims(mask, -1), -1)
 
 
-# What a vector of zeros is divided by, as in PyTorch's normalize.
+# Lower bound of the divisor, as in PyTorch's normalize.
 _LEAST_LENGTH = 1e-12
 
 
 def unit_length(vectors: tf.Tensor) -> tf.Tensor:
-    """Divides vectors [..., D] by their lengths: dot products are cosines."""
+    """Scales vectors [..., D] to length 1, so dot products are cosines."""
     length = tf.norm(vectors, axis=-1, keepdims=True)
     return vectors / tf.maximum(length, _LEAST_LENGTH)

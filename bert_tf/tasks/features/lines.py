@@ -1,4 +1,4 @@
-"""Lines of text as the extractor reads them, with the places of their words."""
+"""Tokenized lines of text for the extractor, with their word boundaries."""
 
 import dataclasses
 import itertools
@@ -11,17 +11,17 @@ from bert_tf.text import graph as text_graph
 import tensorflow as tf
 
 _PAIR = re.compile(r"^(.*) \|\|\| (.*)$", re.DOTALL)
-# Of the texts that are kept in memory at a time.
+# Size of the texts that are held in memory at a time.
 _MOST_CHARACTERS = 1 << 24
 
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """A line of the input, as the model reads it.
+    """A line of the input, tokenized.
 
-    `words` are known where they are wanted: their first pieces are at `starts`,
-    and `ends` are behind their last. `ids` and `segments` have [CLS] and [SEP];
-    `index` counts from 0.
+    `words` is set only when vectors are extracted by word; a word's tokens are
+    those from `starts` up to, but not including, `ends`. `ids` and `segments`
+    include [CLS] and [SEP]; `index` counts from 0.
     """
 
     index: int
@@ -34,7 +34,7 @@ class Line:
 
 
 class Reader:
-    """Makes `Line`s of texts, or of pairs of texts with ` ||| ` between."""
+    """Converts texts, or pairs separated by ` ||| `, into `Line`s."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Reader:
         max_seq_length: int,
         by_word: bool,
     ):
-        """Traces its graph; `max_seq_length` counts [CLS] and [SEP], too."""
+        """Traces the graph; `max_seq_length` includes [CLS] and [SEP]."""
         tokenizer = text_graph.of(vocabulary)
         self._template = vocabulary.template
         self._unknown = vocabulary.special.unk.id
@@ -56,7 +56,7 @@ class Reader:
         )
 
     def read(self, texts: Sequence[str], first: int) -> list[Line]:
-        """Returns a line for each text; `first` is the number of the first."""
+        """Returns one line per text; `first` is the index of the first text."""
         parts: list[str] = []
         for text in texts:
             match = _PAIR.match(text.strip())
@@ -70,12 +70,12 @@ class Reader:
         ]
 
     def _pieces(self, parts: Sequence[str]) -> list[list[list[int]]]:
-        """Returns the pieces of each word, or of each part as one word."""
+        """Returns the tokens of each word, or of each part as one word."""
         if not self._by_word:
             return [[ids] for ids in self._tokenize(parts).to_list()]
         split = [part.split() for part in parts]
         words = [self._before_words + word for part in split for word in part]
-        # A word of control characters only has no pieces, and needs a vector.
+        # A word of control characters has no tokens, but needs a vector.
         ids = iter(
             x or [self._unknown] for x in self._tokenize(words).to_list()
         )
@@ -112,9 +112,9 @@ class Reader:
 
 
 def _fitting(first: int, second: int, room: int) -> tuple[int, int]:
-    """Returns the lengths that are left when the longer text loses pieces.
+    """Returns the two lengths after truncating the longer text first.
 
-    If both are equally long the second loses, as in the original.
+    If both are equally long, the second is truncated, as in the original.
     """
     half = room // 2
     if first + second <= room:
@@ -124,9 +124,9 @@ def _fitting(first: int, second: int, room: int) -> tuple[int, int]:
 
 
 def windows(texts: Iterable[str], size: int) -> Iterator[list[str]]:
-    """Cuts a stream into lists of up to `size` texts, fewer of long ones.
+    """Cuts a stream into lists of up to `size` texts, fewer for long texts.
 
-    Each is to be sorted by length.
+    The extractor sorts each list by length.
     """
     window: list[str] = []
     characters = 0

@@ -1,11 +1,11 @@
-"""Writes a feature extractor as a SavedModel: raw text in, vectors out.
+"""Exports a feature extractor as a SavedModel: raw text in, vectors out.
 
     import tensorflow as tf
     import tensorflow_text  # Registers the tokenizer's op.
     model = tf.saved_model.load("/models/vectors/1")
     model(tf.constant(["what a film"]))["vectors"]
 
-Shapes: B texts, S sequence length, K layers, D values of a vector.
+Shapes: B texts, S sequence length, K layers, D values per vector.
 """
 
 import functools
@@ -21,21 +21,21 @@ from bert_tf.text import graph_rows
 
 import tensorflow as tf
 
-# Ids -> vectors, and what goes with them: what `serve_ids` takes and returns.
+# Maps token ids to vectors: the inputs and outputs of `serve_ids`.
 _Extract = Callable[[Mapping[str, tf.Tensor]], dict[str, tf.Tensor]]
 
 
 class Reads(TypedDict):
-    """What is read of an encoder, as `inference.of` takes it."""
+    """Which encoder outputs are read: arguments of `inference.of`."""
 
     every_layer: bool
     reads_all: bool
 
 
 def reads(choice: feature_layers.Choice, unit: str) -> Reads:
-    """Returns what is read of an encoder.
+    """Returns which encoder outputs are read.
 
-    Of the last layer the vectors of [CLS] need no other place.
+    For [CLS] vectors of the last layer, no other position is computed.
     """
     is_last = choice.reads_last_only
     return {
@@ -97,7 +97,7 @@ class _ExtractorModule(tf.Module):
             )
             return extract(inputs)
 
-        # A function in the graph, too: signatures that call it share it.
+        # Also a function in the graph, so that signatures share it.
         extract_pairs = function(extract_pairs, [texts, texts])
 
         def serve(text_a, text_b=none):
@@ -121,7 +121,7 @@ class _ExtractorModule(tf.Module):
         self.serve_text = function(serve_text, [texts])
         self.serve_pairs = function(serve_pairs, [texts, texts])
         self.serve_ids = function(serve_ids, [ids, ids, ids])
-        # What the loaded model does when it is called.
+        # Makes the loaded model callable.
         self.__call__ = self.serve
 
 
@@ -133,17 +133,17 @@ def extractor(
     unit: str,
     normalize: bool = False,
 ) -> saved_model.Export:
-    """Returns the model as one that takes raw text.
+    """Returns an export of the model that takes raw text.
 
-    The signatures are `serve_text` (`text`), `serve_pairs` (`text` and as many
-    `text_b`, "" for none), `serving_default` (`text_a` and `text_b`, which may
-    be [""], the default, for none of all; each string [B]) and `serve_ids`
-    (`input_ids`, `input_mask`, `segment_ids`; each int32 [B, S]). All return
-    `vectors` (float32): of texts [B, K, D]; of tokens [B, S, K, D], 0 for
-    padding, with `input_ids` and `input_mask` (int32 [B, S]).
+    The signatures are `serve_text` (`text`), `serve_pairs` (`text` and an equal
+    number of `text_b`, "" for no second text), `serving_default` (`text_a` and
+    `text_b`, by default [""] for no second texts; each string [B]) and
+    `serve_ids` (`input_ids`, `input_mask`, `segment_ids`; each int32 [B, S]).
+    All return `vectors` (float32): for texts [B, K, D]; for tokens [B, S, K,
+    D], 0 for padding, with `input_ids` and `input_mask` (int32 [B, S]).
 
-    `unit` is "token", "cls" or "mean". With `normalize` each vector has the
-    length 1. Arguments that do not fit raise InputError.
+    `unit` is "token", "cls" or "mean". With `normalize`, each vector has length
+    1. Raises InputError for invalid arguments.
     """
     config = model.config
     saved_model.check_fits(config, vocabulary, max_seq_length)
@@ -179,9 +179,10 @@ def around(
     vocabulary: vocabularies.Vocabulary,
     description: Mapping[str, Any],
 ) -> saved_model.Export:
-    """Returns what makes vectors of ids, with these weights, as of raw text.
+    """Returns an export around a function that maps ids to vectors.
 
-    `description` is that of `extractor`, whose signatures it gets.
+    It has the signatures of `extractor` and takes raw text; `description` is
+    also the same. `weights` are the variables that `extract` reads.
     """
     module = _ExtractorModule(
         extract,

@@ -1,1 +1,1 @@
-"""All of GLUE at once: runs, scores, the submission."""
+"""All of GLUE at once: runs, scores and the submission."""

@@ -1,4 +1,4 @@
-"""The files of GLUE's tasks: a folder for each."""
+"""The files of GLUE's tasks: one folder per task."""
 
 import dataclasses
 import os
@@ -21,7 +21,7 @@ _DIAGNOSTIC = "diagnostic"
 class Data:
     """The files of a task, the number of training rows, and a digest.
 
-    The digest is that of the files that decide a dev score.
+    The digest covers the files that affect the dev score.
     """
 
     name: str
@@ -31,11 +31,11 @@ class Data:
 
     @classmethod
     def read(cls, name: str, folder: str) -> "Data":
-        """Reads all rows to train and to evaluate on, so that they are sound.
+        """Reads all training and evaluation rows, to validate them.
 
         Raises:
-            FileNotFoundError: There is no training or dev file.
-            InputError: They have a column or a label that doesn't fit.
+            FileNotFoundError: The training or dev file is missing.
+            InputError: A file has an invalid column or label.
         """
         task = glue.find(name)
         splits = ["train", *classification.with_mismatched(task, folder, "dev")]
@@ -55,12 +55,12 @@ class Data:
         return cls(name, folder, counts["train"], glue_runs.digest(files))
 
     def tests(self) -> dict[str, str]:
-        """Returns what the server calls a test set -> its file."""
+        """Returns the files of the test sets, by the server's names."""
         return test_files(self.name, self.folder)
 
 
 def test_files(name: str, folder: str) -> dict[str, str]:
-    """Returns what the server calls a task's test set -> its file."""
+    """Returns the files of a task's test sets, by the server's names."""
     task = glue.find(name)
     files = {
         file: os.path.join(folder, task.splits[split].file)
@@ -70,7 +70,7 @@ def test_files(name: str, folder: str) -> dict[str, str]:
 
 
 def check_tests(name: str, folder: str) -> None:
-    """Raises InputError if a test set is not the one that the server has."""
+    """Raises InputError if a test set differs from the server's."""
     task = glue.find(name)
     present = test_files(name, folder)
     for split, file in task.server_files.items():
@@ -87,9 +87,10 @@ def check_tests(name: str, folder: str) -> None:
 
 
 def check_all_tests(data: Mapping[str, Data], ax: str | None) -> None:
-    """Raises InputError if a test set is not the server's.
+    """Raises InputError if a test set differs from the server's.
 
-    With MNLI those in `ax`, the diagnostics' folder if any, are predicted.
+    If MNLI is among the tasks, the diagnostic set in the folder `ax` is checked
+    too, unless `ax` is None.
     """
     folders = {task: found.folder for task, found in data.items()}
     if "MNLI" in data and ax:
@@ -101,9 +102,9 @@ def check_all_tests(data: Mapping[str, Data], ax: str | None) -> None:
 def find_folder(
     name: str, data_dir: str, task_dirs: Mapping[str, str]
 ) -> str | None:
-    """Returns the folder of a task's files; None if there is none.
+    """Returns the folder of a task's files, or None.
 
-    It is in `data_dir` under the task's name, unless `task_dirs` has another.
+    It is in `data_dir` under the task's name, unless `task_dirs` overrides it.
     """
     names = [task_dirs.get(name, name)]
     if names == ["AX"]:
@@ -115,7 +116,7 @@ def find_folder(
 def read_all(
     names: list[str], data_dir: str, task_dirs: Mapping[str, str]
 ) -> dict[str, Data]:
-    """Reads all tasks; InputError if one has no folder, or bad data."""
+    """Reads all tasks; InputError for a missing folder or bad data."""
     if not os.path.isdir(data_dir):
         raise InputError(
             "There is no such folder. --data_dir holds a folder for each task. "

@@ -1,4 +1,4 @@
-"""All runs of a GLUE experiment: each a process of run_classifier.py."""
+"""A GLUE experiment: many runs, each a process of run_classifier.py."""
 
 import contextlib
 import dataclasses
@@ -24,20 +24,20 @@ from bert_tf.tasks.glue import scores as glue_scores
 import tensorflow as tf
 from absl import logging
 
-# What the predictions beside it are of.
+# Records which model and data the predictions next to it belong to.
 _PREDICTED = "predicted.txt"
 
 
 @dataclasses.dataclass(frozen=True)
 class Start:
-    """Weights that runs start from, or learn from; no path: random ones."""
+    """Initial weights or teacher weights of runs; path None: random ones."""
 
     path: str | None
     digest: str
 
 
 class Experiment:
-    """All runs of a command, in their order."""
+    """All runs of a command, in order."""
 
     def __init__(
         self,
@@ -51,12 +51,12 @@ class Experiment:
         seeds: Sequence[int],
         teachers: Mapping[str, Start] = types.MappingProxyType({}),
     ):
-        """Takes up what is done in the folder.
+        """Restores the progress of the folder.
 
-        `lock` is the folder's, None if nothing is written; `script` is
-        run_classifier.py, with its `flags`, the same for all runs. Each of the
-        settings runs with each of the seeds, and learns from its task's
-        teacher, if there is one.
+        `lock` is the folder's lock, None if nothing is written; `script` is
+        run_classifier.py, with `flags` that are the same for all runs. Each of
+        the settings runs with each of the seeds, and learns from its task's
+        teacher, if any.
         """
         self.folder, self.script, self.files = folder, script, model_files
         self.data, self.settings, self.seeds = data, settings, seeds
@@ -75,12 +75,12 @@ class Experiment:
         self.made: list[glue_runs.Done] = []
         self.missing: dict[str, list[glue_runs.Run]] = {}
 
-    # ---- What is to be made -------------------------------------------------
+    # ---- Preparing ----------------------------------------------------------
 
     def check(self, start: Start) -> None:
-        """Raises InputError if the script would not run, before hours of work.
+        """Raises InputError if the script would fail, before hours of work.
 
-        It is asked for each task, and for the first with each size of a batch.
+        Checks each task, and each batch size with the first task.
         """
         runs: list[glue_runs.Run] = []
         for task in self.data:
@@ -103,11 +103,11 @@ class Experiment:
                     said = re.match("error: (.*)", error.last)
                     if said:
                         raise InputError(f"{run}: {said[1]}") from error
-                    stack.pop_all()  # The log tells more.
+                    stack.pop_all()  # Keeps the folder: the log has details.
                     raise
 
     def plan(self, start: Start) -> None:
-        """Says how many runs there are, and how many of them are done."""
+        """Logs the number of runs, and how many of them are done."""
         own = os.path.join(self.folder, "model")
         self.flags |= self._write_model(own)
         self.missing = {task: self._missing(task, start) for task in self.data}
@@ -116,7 +116,7 @@ class Experiment:
 
     @property
     def total(self) -> int:
-        """Number of runs."""
+        """The number of runs."""
         return len(self.data) * len(self.settings) * len(self.seeds)
 
     def runs(self, task: str, start: Start) -> list[glue_runs.Run]:
@@ -139,10 +139,10 @@ class Experiment:
         return [run for run in runs if self.results.find(run.key) is None]
 
     def _write_model(self, folder: str) -> dict[str, str]:
-        """Writes what belongs to the model; returns the flags that name it."""
+        """Writes the model's files; returns the flags that point to them."""
         tf.io.gfile.makedirs(folder)
         self.files.write(folder, None)
-        # Any file of a vocabulary names those beside it.
+        # Any file of a vocabulary leads to the files next to it.
         vocab_file = next(iter(self.files.vocab.contents))
         return {
             "bert_config_file": f"{folder}/bert_config.json",
@@ -167,13 +167,13 @@ class Experiment:
             **{name: value for name, value in given.items() if value},
         }
         if "init_checkpoint" in values:
-            # After an intermediate task, words start from what it learned.
+            # After an intermediate task, embeddings start from its weights.
             values.pop("word_vectors", None)
         log = log or os.path.join(folder, "log.txt")
         trials.call(self.script, values, log, self.lock)
 
     def train(self, task: str, start: Start) -> list[glue_runs.Done]:
-        """Makes the runs of a task that are missing; returns all of them."""
+        """Trains the missing runs of a task; returns all its runs."""
         self.missing[task] = self._missing(task, start)
         done = []
         for run in self.runs(task, start):
@@ -257,7 +257,7 @@ class Experiment:
         )
 
     def _tidy(self, done: Sequence[glue_runs.Done]) -> None:
-        """Removes records, and weights that nothing will need."""
+        """Removes records, and weights that are no longer needed."""
         kept = glue_runs.to_keep(done, len(self.seeds))
         for run in done:
             folder = os.path.join(self.folder, run.folder)
@@ -267,7 +267,7 @@ class Experiment:
     def trained(
         self, task: str, done: Sequence[glue_runs.Done], start: Start
     ) -> tuple[str, opened.Checkpoint]:
-        """Returns the folder and the weights of a task's best run."""
+        """Returns the folder and the checkpoint of a task's best run."""
         best = glue_runs.best(glue_runs.choose(done))
         folder = os.path.join(self.folder, best.folder)
         if not _has_weights(folder):
@@ -285,7 +285,7 @@ class Experiment:
     def encoder(
         self, task: str, done: Sequence[glue_runs.Done], start: Start
     ) -> Start:
-        """Returns the best run's weights without their head, to start from."""
+        """Returns the best run's weights without the head, to start from."""
         best = glue_runs.best(glue_runs.choose(done))
         path = os.path.join(self.folder, "encoders", best.key[:8])
         if not os.path.exists(path):
@@ -304,7 +304,7 @@ class Experiment:
     def predict(
         self, task: str, done: Sequence[glue_runs.Done], start: Start
     ) -> dict[str, str]:
-        """Predicts a task's test sets; server's name of a file -> its path."""
+        """Predicts a task's test sets; returns files by the server's names."""
         tests = self.data[task].tests()
         if not tests:
             logging.info("%s has no test set.", task)

@@ -1,4 +1,4 @@
-"""Many runs: what each is, which of them are done, which setting is best."""
+"""Runs of an experiment: their keys, their results, the best setting."""
 
 import dataclasses
 import hashlib
@@ -19,7 +19,7 @@ from absl import logging
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """What the paper's grid varies (appendix A.3)."""
+    """A point of the paper's grid (appendix A.3)."""
 
     learning_rate: float
     num_train_epochs: float
@@ -47,10 +47,10 @@ def grid(
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One training of one task.
+    """One training run of one task.
 
-    `others` is everything else that decides the result, by name: flags, digests
-    of the data and of the weights to start from.
+    `others` has everything else that affects the result, by name: flags, and
+    digests of the data and of the initial weights.
     """
 
     task: str
@@ -60,13 +60,13 @@ class Run:
 
     @property
     def key(self) -> str:
-        """Two runs have the same key if they have the same result."""
+        """A hash of everything that affects the result."""
         text = json.dumps(dataclasses.asdict(self), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
     def folder(self) -> str:
-        """Where its files are, below the folder of all runs."""
+        """The folder of its files, relative to the folder of all runs."""
         name = (
             f"seed{self.seed}_{self.setting.learning_rate:g}_"
             f"{self.setting.num_train_epochs:g}epochs_"
@@ -79,7 +79,7 @@ class Run:
 
 
 def digest(paths: Iterable[str]) -> str:
-    """Returns the SHA-256 of files, one after the other."""
+    """Returns the SHA-256 of the concatenated files."""
     total = hashlib.sha256()
     for path in paths:
         with open(path, "rb") as file:
@@ -87,16 +87,16 @@ def digest(paths: Iterable[str]) -> str:
     return total.hexdigest()
 
 
-# ---- What is done -----------------------------------------------------------
+# ---- Finished runs ----------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
 class Done:
-    """One line of results.jsonl: a `Run`, and what came of it.
+    """A line of results.jsonl: a `Run` and its outcome.
 
-    `results` are by metric, on the dev set, and `score` is what runs are
-    compared by. `examples` counts rows trained on; `folder` is below
-    results.jsonl's.
+    `results` are dev results by metric, and `score` is the value that runs are
+    compared by. `examples` counts the rows of the training set; `folder` is
+    relative to results.jsonl.
     """
 
     key: str
@@ -112,17 +112,16 @@ class Done:
 
 
 class Results:
-    """The file of finished runs: a line for each, added when it is finished."""
+    """The file of finished runs, one line each, appended when a run ends."""
 
     def __init__(self, path: str):
-        """Reads the file, if there is one; InputError if a line is not ours.
+        """Reads the file, if any; InputError if a line is invalid.
 
-        If the last line is half-written, it is left out, and its run made
-        again.
+        A half-written last line is dropped, and its run is repeated.
         """
         self._path = pathlib.Path(path)
         self._done: dict[str, Done] = {}
-        # Without half a last line.
+        # The lines without a half-written last one.
         self._to_mend: list[str] | None = None
         if not self._path.exists():
             return
@@ -147,15 +146,15 @@ class Results:
         return len(self._done)
 
     def find(self, key: str) -> Done | None:
-        """Returns what came of a run; None if it is not done."""
+        """Returns the outcome of a run, or None if it is not done."""
         return self._done.get(key)
 
     def of(self, task: str) -> list[Done]:
-        """Returns what came of a task's runs."""
+        """Returns the finished runs of a task."""
         return [done for done in self._done.values() if done.task == task]
 
     def add(self, done: Done) -> None:
-        """Adds a line."""
+        """Appends a finished run."""
         if self._to_mend is not None:
             files.write_lines(self._path, self._to_mend)
             self._to_mend = None
@@ -180,7 +179,7 @@ def _parse(where: str, line: str) -> Done:
 def read_evaluation(folder: str) -> dict[str, float]:
     """Returns the dev results that run_classifier.py wrote, by metric.
 
-    Those of MNLI's mismatched set are called mismatched_accuracy and so on.
+    Results on MNLI's mismatched set have the prefix mismatched_.
     """
     results = {}
     for prefix in ("", "mismatched_"):
@@ -195,11 +194,11 @@ def read_evaluation(folder: str) -> dict[str, float]:
     return results
 
 
-# ---- Which is best ----------------------------------------------------------
+# ---- The best run -----------------------------------------------------------
 
 
 def choose(done: Sequence[Done]) -> list[Done]:
-    """Returns the runs of a task's setting with the highest mean score.
+    """Returns a task's runs with the setting of the highest mean score.
 
     Ties go to the earlier setting.
     """
@@ -213,15 +212,15 @@ def choose(done: Sequence[Done]) -> list[Done]:
 
 
 def best(done: Sequence[Done]) -> Done:
-    """Returns the run with the highest score; ties to the earlier."""
+    """Returns the run with the highest score; ties go to the earlier run."""
     return max(done, key=lambda run: run.score)
 
 
 def to_keep(done: Sequence[Done], seeds: int) -> list[Done]:
     """Returns the runs of a task whose weights may still be needed.
 
-    They are the best run of the best setting that is finished, which has all
-    its `seeds`, and the best of the one that is not.
+    They are the best run of the best finished setting (all its `seeds` are
+    done), and the best run of the unfinished setting.
     """
     by_setting: dict[Setting, list[Done]] = {}
     for run in done:
@@ -236,10 +235,11 @@ def to_keep(done: Sequence[Done], seeds: int) -> list[Done]:
 def seconds_left(
     done: Sequence[Done], to_do: Sequence[tuple[str, float]]
 ) -> float:
-    """Guesses how many seconds runs will take; NaN if nothing is known.
+    """Estimates how many seconds runs will take; NaN without any data.
 
-    `to_do` has each run's task and examples (rows times epochs). A run takes as
-    long per example as its task's runs did, or as all did.
+    `to_do` has the task and the examples (rows times epochs) of each run. The
+    time per example is that of the task's finished runs, or of all finished
+    runs if the task has none.
     """
     if not to_do:
         return 0.0

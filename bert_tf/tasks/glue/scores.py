@@ -1,4 +1,4 @@
-"""How GLUE scores a task, averages the tasks, and how runs are summed up."""
+"""GLUE's task scores, its average, and summaries over seeds."""
 
 import dataclasses
 import statistics
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from bert_tf.errors import InputError
 from bert_tf.tasks import trials
 
-# What the leaderboard reports of each task, in its order.
+# The metrics that the leaderboard reports for each task, in its order.
 METRICS: Mapping[str, tuple[str, ...]] = {
     "CoLA": ("matthews_correlation",),
     "SST-2": ("accuracy",),
@@ -21,15 +21,15 @@ METRICS: Mapping[str, tuple[str, ...]] = {
 }
 TASKS = tuple(METRICS)
 
-# BERT's table 1 leaves WNLI out, takes one metric a task, and counts both of
-# MNLI's.
+# BERT's table 1 omits WNLI, takes one metric per task, and counts both MNLI
+# sets.
 _PAPERS = {
     **{task: names[:1] for task, names in METRICS.items() if task != "WNLI"},
     "STS-B": ("spearman",),
     "MNLI": METRICS["MNLI"],
 }
 
-# Rows of the training files, to tell a part of one from the whole.
+# Rows of the full training files, to detect a subset.
 TRAIN_ROWS: Mapping[str, int] = {
     "CoLA": 8551,
     "SST-2": 67349,
@@ -46,8 +46,8 @@ TRAIN_ROWS: Mapping[str, int] = {
 def task_score(task: str, results: Mapping[str, float]) -> float:
     """Returns a task's score: the unweighted mean of its metrics.
 
-    Wang et al., GLUE (2018), section 4. Where MNLI's mismatched set was left
-    out, the matched one's alone.
+    Wang et al., GLUE (2018), section 4. Without results on MNLI's mismatched
+    set, only the matched set counts.
     """
     names = [name for name in METRICS[task] if name in results]
     if not names:
@@ -82,10 +82,10 @@ def papers_average(
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """Runs of one task that differ in their seeds only.
+    """Runs of one task that differ only in their seeds.
 
-    `results` are means over the runs, `settings` a text, `examples` the rows
-    trained on.
+    `results` are means over the runs, `settings` is a description, and
+    `examples` the number of training rows.
     """
 
     task: str
@@ -102,7 +102,7 @@ class Summary:
         settings: str,
         examples: int,
     ) -> "Summary":
-        """Sums up the results of the runs."""
+        """Summarizes the results of the runs."""
         names = [name for name in METRICS[task] if name in results[0]]
         return cls(
             task,
@@ -114,22 +114,22 @@ class Summary:
 
     @property
     def mean(self) -> float:
-        """Of the scores."""
+        """The mean score."""
         return statistics.fmean(self.scores)
 
     @property
     def median(self) -> float:
-        """Of the scores."""
+        """The median score."""
         return statistics.median(self.scores)
 
     @property
     def deviation(self) -> float | None:
-        """The sample's standard deviation; None for one run."""
+        """The sample standard deviation of the scores; None for one run."""
         return statistics.stdev(self.scores) if len(self.scores) > 1 else None
 
 
 def to_json(summaries: Sequence[Summary]) -> dict[str, object]:
-    """Returns the summaries and their averages, as shares of 1."""
+    """Returns the summaries and their averages, as fractions of 1."""
     return {
         "tasks": {
             found.task: {
@@ -154,7 +154,7 @@ def to_json(summaries: Sequence[Summary]) -> dict[str, object]:
 
 
 def table(summaries: Sequence[Summary]) -> list[str]:
-    """Returns lines of Markdown, in percent; they read well on a screen."""
+    """Returns lines of a Markdown table, in percent, aligned for screens."""
     rows: list[tuple[str, ...]] = [
         ("task", "metrics", "mean", "median", "sd", "seeds", "trained with")
     ]

@@ -1,4 +1,4 @@
-"""What the GLUE server takes: eleven checked files in a zip."""
+"""A submission to the GLUE server: eleven checked files in a zip."""
 
 import io
 import math
@@ -14,7 +14,7 @@ from bert_tf.tasks.classification import glue
 from absl import logging
 from etils import epath
 
-# File -> rows of the released test set.
+# Number of rows of each file, as in the released test sets.
 TEST_ROWS: Mapping[str, int] = {
     "AX.tsv": 1104,
     "CoLA.tsv": 1063,
@@ -31,9 +31,9 @@ TEST_ROWS: Mapping[str, int] = {
 FILES = tuple(TEST_ROWS)
 
 _HEADER = "index\tprediction"
-# Of STS-B; the server takes any number, but no other has a meaning.
+# The range of STS-B. The server accepts any number, but others are invalid.
 _LOWEST, _HIGHEST = 0.0, 5.0
-# Zips of the same files are the same bytes.
+# A fixed date: zips of the same files have the same bytes.
 _DATE = (1980, 1, 1, 0, 0, 0)
 
 _LABELS = {
@@ -44,11 +44,12 @@ _LABELS = {
 
 
 def check(path: str, file: str, rows: int) -> None:
-    """Checks a file of so many predictions; `file` is the server's name for it.
+    """Checks a file of predictions; `file` is the server's name for it.
 
     Raises:
         FileNotFoundError: There is no such file.
-        InputError: It is not what the server takes.
+        InputError: The server would not accept it, or it does not have `rows`
+            rows.
     """
     number = 0
     for number, line in tables.lines(path):
@@ -98,10 +99,10 @@ def _check_prediction(
 def write_zip(
     path: str, paths: Mapping[str, str], rows: Mapping[str, int] = TEST_ROWS
 ) -> None:
-    """Checks all eleven files and writes them at the root of a zip.
+    """Checks all eleven files and writes them to the root of a zip.
 
-    `paths` are by the server's names. Raises as `check`, or InputError if one
-    is missing.
+    `paths` are by the server's names. Raises the errors of `check`, and
+    InputError for a missing file.
     """
     missing = [name for name in FILES if name not in paths]
     if missing:
@@ -121,7 +122,7 @@ def write_zip(
 
 
 def submit(folder: str, found: Mapping[str, str]) -> None:
-    """Checks the predictions; writes the zip if there are all of them."""
+    """Checks the predictions; writes the zip if all files are present."""
     for name, path in found.items():
         check(path, name, TEST_ROWS[name])
     missing = [name for name in FILES if name not in found]

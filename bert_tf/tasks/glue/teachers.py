@@ -1,4 +1,4 @@
-"""The teachers of a GLUE experiment: a model of each task."""
+"""The teachers of a GLUE experiment: one model per task."""
 
 import hashlib
 import os
@@ -11,11 +11,12 @@ from bert_tf.tasks.glue import runs as glue_runs
 
 
 def find(folder: str, tasks: Sequence[str]) -> dict[str, experiment.Start]:
-    """Returns each task's teacher, of the models in a folder.
+    """Returns the teacher of each task, from a folder of models.
 
-    It holds a folder for each task, called as the task, or is the output_dir of
-    another run_glue.py: then the best of its runs counts that has its weights.
-    It raises InputError where a task has none.
+    The folder has one folder per task, named after the task, or is the
+    output_dir of another run_glue.py. In the latter case, the teacher is the
+    best run that still has its weights. Raises InputError for a task without a
+    teacher.
     """
     results = glue_runs.Results(os.path.join(folder, "results.jsonl"))
     found = {}
@@ -43,7 +44,7 @@ def _weights(folder: str) -> str | None:
 
 
 def digest(source: opened.Checkpoint) -> str:
-    """Returns the SHA-256 of a checkpoint's weights, with their names."""
+    """Returns the SHA-256 of a checkpoint's weights and their names."""
     total = hashlib.sha256()
     for name in sorted(source.shapes):
         total.update(name.encode() + source.read([name])[name].tobytes())

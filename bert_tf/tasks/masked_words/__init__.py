@@ -1,1 +1,1 @@
-"""Words for the gaps of a text."""
+"""Prediction of masked words in texts."""

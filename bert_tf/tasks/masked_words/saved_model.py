@@ -1,15 +1,15 @@
-"""Writes a masked language model as a SavedModel: raw text in, words out.
+"""Exports a masked language model as a SavedModel: raw text in, words out.
 
     import tensorflow as tf
     import tensorflow_text  # Registers the tokenizer's op.
     model = tf.saved_model.load("/models/words/1")
     model(tf.constant(["The [MASK] sat on the [MASK]."]))["piece"]
 
-Texts of any length are read in windows, and each `[MASK]`, a word to be found,
-in the one that shows most of the text around it.
+Texts of any length are read in overlapping windows. Each `[MASK]` is predicted
+in the window that shows the most context on both sides of it.
 
 Shapes: B texts, M masks of all texts, A parts of all texts, W windows, S
-sequence length, P masks of a window, K pieces listed for a mask.
+sequence length, P masks per window, K tokens predicted per mask.
 """
 
 import functools
@@ -23,7 +23,7 @@ from bert_tf.text import graph_windows
 
 import tensorflow as tf
 
-# Inputs -> scores and ids of the best pieces, [rows, P, K].
+# Maps inputs to scores and ids of the best tokens, [rows, P, K].
 _Best = Callable[[Mapping[str, tf.Tensor]], tuple[tf.Tensor, tf.Tensor]]
 
 
@@ -82,15 +82,15 @@ class _MaskedWordsModule(tf.Module):
         self.serve = function(serve, [serving_inputs.TEXTS])
         self.serve_text = function(serve_text, [serving_inputs.TEXTS])
         self.serve_ids = function(serve_ids, [serving_inputs.IDS] * 4)
-        # What the loaded model does when it is called.
+        # Makes the loaded model callable.
         self.__call__ = self.serve
 
     def _find(self, parts: tf.RaggedTensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the scores and ids of the best pieces of masks, [M, K]."""
+        """Returns scores and ids of the best tokens for each mask, [M, K]."""
         pieces, lengths = self._pieces(parts)
         windows = graph_windows.cut(lengths, self._room)
         masks = tf.where(pieces == self._mask_id)[:, 0]  # [M]
-        # Windows without a mask are not read.
+        # Only windows with a mask are read.
         read, window = tf.unique(windows.of(masks), tf.int64)
         windows = windows.take(read)
         ids, mask = graph_windows.layout(pieces, windows, self._vocabulary)
@@ -103,7 +103,7 @@ class _MaskedWordsModule(tf.Module):
             validate=False,
         )  # [W, (masks)]
         padded = places.to_tensor()
-        # The model reads one place at least.
+        # The model needs at least one position.
         missing = tf.cast(tf.shape(padded)[1] == 0, tf.int32)
         padded = tf.pad(padded, [[0, 0], [0, missing]])
         scores, found = graph_windows.in_parts(
@@ -134,28 +134,28 @@ class _MaskedWordsModule(tf.Module):
         )
 
     def _pieces(self, parts: tf.RaggedTensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the pieces of all texts, and how many each text has."""
+        """Returns the tokens of all texts, and each text's token count."""
         rows = parts.value_rowids()
         place = tf.range(tf.size(rows, tf.int64))
         texts = parts.flat_values  # [A]
         if self._vocabulary.before_words:
-            # The space before a masked word is a part of its piece.
+            # The space before a masked word belongs to its token.
             is_last = place == tf.gather(parts.row_limits() - 1, rows)
             closed = tf.strings.regex_replace(texts, r"\s+$", "")
             texts = tf.where(is_last, texts, closed)
-        pieces = self.tokenizer.tokenize(texts)  # [A, (pieces)]
+        pieces = self.tokenizer.tokenize(texts)  # [A, (tokens)]
         is_behind = place > tf.gather(parts.row_starts(), rows)
         masks = tf.RaggedTensor.from_row_lengths(
             tf.fill([tf.math.count_nonzero(is_behind)], self._mask_id),
             tf.cast(is_behind, tf.int64),
             validate=False,
         )
-        # Each mask before its part. As rows of their own: to join rows oneDNN
-        # has no kernel on many CPUs, and TensorFlow tells that on screen.
+        # Puts each mask before its part. Masks stay separate rows: oneDNN has
+        # no kernel to concatenate rows on many CPUs, and TensorFlow logs that.
         order = tf.stack([place, place + tf.size(rows, tf.int64)], axis=1)
         pieces = tf.gather(
             tf.concat([masks, pieces], axis=0), tf.reshape(order, [-1])
-        )  # [2 A, (pieces)]
+        )  # [2 A, (tokens)]
         lengths = tf.math.unsorted_segment_sum(
             pieces.row_lengths(), tf.repeat(rows, 2), parts.nrows()
         )
@@ -168,7 +168,7 @@ class _MaskedWordsModule(tf.Module):
         counts: tf.Tensor,
         found: tf.Tensor,
     ) -> tf.Tensor:
-        """Returns texts with masks filled by pieces, [M, K], as `fill`."""
+        """Returns texts with masks filled with tokens, [M, K], as `fill`."""
         size = len(masked_words.MASK)
         lengths = tf.strings.length(parts.flat_values) + size  # bytes, [A]
         ends = parts.with_flat_values(tf.cumsum(lengths))
@@ -192,9 +192,9 @@ class _MaskedWordsModule(tf.Module):
 
 
 def _places(places: tf.Tensor, ids: tf.Tensor) -> dict[str, tf.Tensor]:
-    """Returns `masked_lm_positions` [B, P], where they are of `ids` [B, S].
+    """Returns `masked_lm_positions` [B, P], checked against `ids` [B, S].
 
-    The ids are those that were checked: of two errors the first is told.
+    The ids must be checked already, so that the first of two errors is raised.
     """
     (places,) = serving_inputs.shaped(places)
     inputs = serving_inputs.checked(
@@ -212,7 +212,7 @@ def _places(places: tf.Tensor, ids: tf.Tensor) -> dict[str, tf.Tensor]:
 
 
 def _best_of(model: inference.Model, tokens: int, top_k: int) -> _Best:
-    # A function: a module with the model would save its layers, too.
+    # A closure: a module with the model as attribute would save its layers.
     def best(inputs):
         logits = model(inputs)  # [rows, P, V]
         own = inference.without_padding(logits, tokens)
@@ -224,7 +224,7 @@ def _best_of(model: inference.Model, tokens: int, top_k: int) -> _Best:
 
 
 def _by_text(x: tf.Tensor, counts: tf.Tensor, top_k: int) -> tf.Tensor:
-    """Of masks, [M, K], to texts: [B, most masks of a text, K]."""
+    """Regroups masks [M, K] by text: [B, max masks per text, K]."""
     rows = tf.RaggedTensor.from_row_lengths(x, counts, validate=False)
     return rows.to_tensor(shape=[None, None, top_k])
 
@@ -236,20 +236,20 @@ def masked_words_finder(
     max_seq_length: int,
     top_k: int,
 ) -> saved_model.Export:
-    """Returns the model as one that takes raw text.
+    """Returns an export of the model that takes raw text.
 
-    The signature `serving_default` takes `text` (string [B]) and returns, for
-    each `[MASK]` of it, the `top_k` likeliest pieces: `piece` and `text`, which
-    has the piece in the mask's place (string), and `score`, a probability
-    (float32); each [B, most masks of a text, top_k]. `count` (int32 [B]) says
-    how many masks each text has. `serve_text` is the same.
+    The signature `serving_default` takes `text` (string [B]) and returns the
+    `top_k` most likely tokens for each `[MASK]`: `piece` and `text`, the text
+    with the token in place of the mask (string), and `score`, a probability
+    (float32); each [B, max masks per text, top_k]. `count` (int32 [B]) is the
+    number of masks in each text. `serve_text` is the same.
 
     `serve_ids` takes `input_ids`, `input_mask`, `segment_ids` (int32 [B, S])
-    and `masked_lm_positions` (int32 [B, P]), the places to be told, as in
-    training; a row with fewer repeats any place. It returns `piece` (string),
-    `piece_id` (int32) and `score` (float32), each [B, P, top_k].
+    and `masked_lm_positions` (int32 [B, P]), the positions to predict, as in
+    training; a row with fewer positions repeats any of them. It returns `piece`
+    (string), `piece_id` (int32) and `score` (float32), each [B, P, top_k].
 
-    Arguments that do not fit raise InputError.
+    Raises InputError for invalid arguments.
     """
     saved_model.check_fits(config, vocabulary, max_seq_length)
     masked_words.check(vocabulary, top_k)
@@ -269,9 +269,10 @@ def around(
     max_seq_length: int,
     top_k: int,
 ) -> saved_model.Export:
-    """Returns what finds pieces of ids, with these weights, as of raw text.
+    """Returns an export around a function that predicts token ids.
 
-    It gets the signatures of `masked_words_finder`.
+    It has the signatures of `masked_words_finder` and takes raw text; `weights`
+    are the variables that `best` reads.
     """
     module = _MaskedWordsModule(
         best, weights, config, vocabulary, max_seq_length, top_k

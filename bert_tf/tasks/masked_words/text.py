@@ -1,26 +1,26 @@
-"""Masked words of raw text: where they stand, and the text with them filled."""
+"""Masked words in raw text: counting and filling them."""
 
 from collections.abc import Sequence
 
 from bert_tf import vocab_files, vocabularies
 from bert_tf.errors import InputError
 
-# What stands for a masked word in a text, whatever piece a model has for it.
+# Marks a masked word in a text, whatever mask token a model has.
 MASK = vocab_files.MASK
-# White space that the space of a piece stands for.
+# White space that counts as the space of a token.
 _SPACES = " \t\r\n"
 
 
 def count(text: str) -> int:
-    """Returns how many words of a text are masked."""
+    """Returns the number of masked words in a text."""
     return text.count(MASK)
 
 
 def fill(text: str, number: int, piece: vocabularies.Spelling) -> str:
-    """Puts a piece in the place of one mask, from 0; the other masks stay.
+    """Fills mask `number`, counted from 0, with a token; others stay.
 
-    A piece that goes on with a word takes the space before it; one that has a
-    space brings it where there is none.
+    A token that continues a word removes the space before it; a token with a
+    leading space adds the space if it is missing.
     """
     parts = text.split(MASK)
     head = MASK.join(parts[: number + 1])
@@ -33,9 +33,9 @@ def fill(text: str, number: int, piece: vocabularies.Spelling) -> str:
 
 
 def fill_all(text: str, filled: Sequence[str]) -> str:
-    """Returns the text with every mask filled, from those with one filled."""
+    """Combines texts that each have one mask filled into one filled text."""
     parts = text.split(MASK)
-    # From the last: a piece may be [MASK] itself, and would be filled again.
+    # Backwards: a token may be [MASK] itself, which must not be filled.
     for number in reversed(range(len(filled))):
         tail = MASK.join(parts[number + 1 :])
         head = filled[number][: len(filled[number]) - len(tail)]
@@ -44,7 +44,7 @@ def fill_all(text: str, filled: Sequence[str]) -> str:
 
 
 def check(vocabulary: vocabularies.Vocabulary, top_k: int) -> None:
-    """Raises InputError if so many pieces cannot be found for a mask."""
+    """Raises InputError if `top_k` tokens cannot be predicted for a mask."""
     mask = vocabulary.special.mask.text
     if mask in vocabulary.missing:
         raise InputError(

@@ -1,1 +1,1 @@
-"""The best of several endings."""
+"""Multiple choice: selects the best of several endings."""

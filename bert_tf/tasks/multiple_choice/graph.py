@@ -1,8 +1,8 @@
-"""A prompt with each of its choices, in the graph, as the model reads them.
+"""Lays out a prompt with each of its choices, in the graph.
 
-A row is `[CLS] prompt [SEP] choice [SEP]`.
+A sequence is `[CLS] prompt [SEP] choice [SEP]`.
 
-Shapes: B prompts, K choices of a prompt, S sequence length.
+Shapes: B prompts, K choices per prompt, S sequence length.
 """
 
 from bert_tf.text import graph_rows
@@ -19,19 +19,20 @@ def pack(
 ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
     """Tokenizes prompts [B] and choices [B, K] and lays them out.
 
-    The prompt is cut at its end. Only a choice that fills a row by itself is
-    cut, at its front: the answer to a question stands behind it. A choice ""
-    fills up a prompt that has fewer; its row is empty. Rows are padded to
-    `max_seq_length` if `pad_to_max`, or to the longest.
+    Prompts are truncated at the end. A choice is truncated only if it fills a
+    sequence by itself, and then at its start, because the answer to a question
+    is at its end. "" pads the choices of a prompt that has fewer; its sequence
+    is empty. Sequences are padded to `max_seq_length` if `pad_to_max`, else to
+    the longest.
 
     Returns:
         `input_ids`, `input_mask` and `segment_ids`, each [B, K, S] int32, and
-        which rows were cut, [B, K].
+        which sequences were truncated, [B, K].
     """
     shape = tf.shape(choices)  # [2]
     pieces = tokenizer.tokenize(prompts)
     rows = tf.repeat(tf.range(shape[0]), shape[1])
-    first = tf.gather(pieces, rows)  # [B * K, (pieces)]
+    first = tf.gather(pieces, rows)  # [B * K, (tokens)]
     choices = tf.reshape(choices, [-1])
     second = tokenizer.tokenize(choices)
     is_choice = choices != ""
@@ -62,6 +63,6 @@ def pack(
 
 
 def _at_most(ragged: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
-    """Cuts each row of a ragged matrix to a length of its own."""
+    """Truncates row i of a ragged matrix to `lengths[i]`."""
     place = tf.ragged.range(ragged.row_lengths())
     return tf.ragged.boolean_mask(ragged, place < lengths[:, tf.newaxis])

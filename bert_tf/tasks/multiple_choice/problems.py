@@ -1,7 +1,7 @@
-"""Multiple choice: prompts with some choices, of which one is right.
+"""Reads multiple-choice problems: prompts with one correct choice each.
 
-Files are SWAG's CSV, RACE's objects as JSON lines, or JSON lines of one's own
-with `prompt`, `choices` and `label`. Errors name file and line.
+Files are SWAG's CSV, RACE's objects as JSON lines, or custom JSON lines with
+`prompt`, `choices` and `label`. Errors name the file and the line.
 """
 
 import contextlib
@@ -14,13 +14,13 @@ from bert_tf.errors import InputError
 from bert_tf.tasks import labels, table_formats, tables
 
 _ENDINGS = ("ending0", "ending1", "ending2", "ending3")
-# What stands in a question of RACE for the words that are asked for.
+# Marks the blank to fill in a RACE question.
 _BLANK = re.compile("_+")
 
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """A prompt, its choices, and the number of the right one from 0, if read.
+    """A prompt, its choices, and the index of the correct one, if known.
 
     `key` is its id in the file, or else its line.
     """
@@ -32,15 +32,15 @@ class Problem:
 
 
 def read(path: str, with_labels: bool | None) -> list[Problem]:
-    """Reads the problems of a file: SWAG's CSV by its name, or JSON lines.
+    """Reads the problems of a file: SWAG's CSV by its extension, or JSON lines.
 
-    `with_labels` None reads a label if it is one of the choices: a test file
-    may hide it, as by -1.
+    If `with_labels` is None, a label is read only if it is one of the choices,
+    as a test file may hide it, for example as -1.
 
     Raises:
         FileNotFoundError: There is no such file.
-        InputError: Its name says neither, it holds no problem, a row lacks
-            something or has an unknown label.
+        InputError: The extension is unknown, the file has no problems, or a row
+            lacks a field or has an unknown label.
     """
     file_format = table_formats.find(path)
     if file_format not in _READERS:
@@ -105,7 +105,7 @@ def _swag_rows(
 
 
 def _check_not_empty(where: str, texts: Mapping[str, str]) -> None:
-    """Raises InputError if a text is empty that becomes a part of a choice."""
+    """Raises InputError if a text that is part of a choice is empty."""
     for name, text in texts.items():
         if not text.strip():
             raise InputError(
@@ -141,7 +141,7 @@ def _problems(
     where: str, row: dict[str, Any], with_labels: bool | None
 ) -> list[Problem]:
     if with_labels is None:
-        # What is wrong besides the labels is found without them, too.
+        # Errors unrelated to labels also occur without them, below.
         with contextlib.suppress(ValueError):
             return _problems(where, row, True)
     if "article" in row:
@@ -159,9 +159,9 @@ def _own(where: str, row: dict[str, Any], with_labels: bool) -> Problem:
 
 
 def _race(where: str, row: dict[str, Any], with_labels: bool) -> list[Problem]:
-    """Reads one question, or all of an article as RACE's own files have them.
+    """Reads one question, or all of an article as in RACE's own files.
 
-    The choice is the question with the option in its blank, or behind it.
+    A choice is the question with the option in its blank, or after it.
     """
     article = _field(where, row, "article", str)
     key = str(row.get("id", row.get("example_id", "")))
@@ -222,7 +222,7 @@ def _asked(
 
 
 def _field(where: str, row: dict[str, Any], key: str, kind: type) -> Any:
-    # JSON's true and false are integers to Python.
+    # JSON's true and false are integers in Python.
     if type(row.get(key)) is not kind:
         raise InputError(
             f"{where}: expected {key!r} of type {kind.__name__}. Received: "

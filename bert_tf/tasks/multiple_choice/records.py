@@ -1,4 +1,4 @@
-"""Prompts with choices -> TFRecords, tokenized in batches in the graph.
+"""Converts prompts with choices to TFRecords, tokenizing in a graph.
 
 Shapes: B batch, K choices, S sequence length.
 """
@@ -23,23 +23,23 @@ _BATCH_SIZE = 256
 
 @dataclasses.dataclass(frozen=True)
 class ChoiceRecords(record_file.RecordFile):
-    """A file of records whose rows are choices, K (`choices`) at most."""
+    """A file of records of up to K (`choices`) sequences each."""
 
     choices: int
 
     @property
     def lengths(self) -> dict[str, int]:
-        """The value of each symbolic length."""
+        """The value of each symbolic dimension."""
         return {"K": self.choices, "S": self.max_seq_length}
 
 
 class Encoder:
-    """Writes problems, a row of the model for each choice."""
+    """Writes problems as records, one sequence per choice."""
 
     def __init__(self, tokenizer: graph_rows.Tokenizer, max_seq_length: int):
         """Traces its graph once, for all files.
 
-        What is longer than `max_seq_length` loses pieces of the prompt.
+        Sequences beyond `max_seq_length` lose tokens of the prompt.
         """
         self._max_seq_length = max_seq_length
 
@@ -70,7 +70,8 @@ class Encoder:
     ) -> ChoiceRecords:
         """Writes one file, in the problems' order unless a seed shuffles it.
 
-        Problems without a label get 0; missing choices are filled up with none.
+        Problems without a label get 0; missing choices are padded with empty
+        sequences.
         """
         most = max(len(problem.choices) for problem in problems)
         cut = 0
@@ -107,7 +108,7 @@ class Encoder:
 
 
 def _characters(problem: choice_problems.Problem) -> int:
-    # The prompt's pieces stand before each choice.
+    # The prompt's tokens are repeated for each choice.
     prompts = len(problem.prompt) * len(problem.choices)
     return prompts + sum(map(len, problem.choices))
 

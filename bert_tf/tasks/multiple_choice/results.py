@@ -1,4 +1,4 @@
-"""What a run says of problems: the likeliest choices."""
+"""Writes predictions for multiple-choice problems."""
 
 import json
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ def write_predictions(
     logits: np.ndarray,
     with_texts: bool = False,
 ) -> None:
-    """Writes the likeliest choices as JSON lines, by logits [B, K].
+    """Writes the most likely choices as JSON lines, from logits [B, K].
 
-    With `with_texts` they have prompt and choices, and the right one's number,
-    as `gold`, where it is known.
+    With `with_texts`, lines include the prompt and choices and, as `gold`, the
+    index of the correct choice if known.
     """
 
     def line(problem: choice_problems.Problem, row: np.ndarray) -> str:

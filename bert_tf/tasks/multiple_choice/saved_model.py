@@ -1,11 +1,11 @@
-"""Writes a chooser as a SavedModel: a raw prompt and its choices in.
+"""Exports a multiple-choice model as a SavedModel: prompt and choices in.
 
     import tensorflow as tf
     import tensorflow_text  # Registers the tokenizer's op.
     model = tf.saved_model.load("/models/swag/1")
     model(tf.constant(["He rang."]), tf.constant([["It rained.", "A dog"]]))
 
-Shapes: B prompts, K choices of a prompt, S sequence length.
+Shapes: B prompts, K choices per prompt, S sequence length.
 """
 
 import functools
@@ -39,7 +39,7 @@ class _ChooserModule(tf.Module):
 
         def choose(inputs):
             logits = served(inputs)  # [B, K]
-            # Without a row there may be no choice either.
+            # An empty batch may have no choices: argmax needs at least one.
             some = tf.pad(logits, [[0, 0], [0, 1]], constant_values=-math.inf)
             return {
                 "choice": tf.argmax(some, -1, output_type=tf.int32),
@@ -71,19 +71,19 @@ class _ChooserModule(tf.Module):
         function = functools.partial(tf.function, autograph=False)
         self.serve = function(serve, [_PROMPTS, _CHOICES])
         self.serve_ids = function(serve_ids, [_IDS, _IDS, _IDS])
-        # What the loaded model does when it is called.
+        # Makes the loaded model callable.
         self.__call__ = self.serve
 
 
 def _some_choices(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """Returns ids [B, K, S] where K is not 0, or B is."""
+    """Checks that ids [B, K, S] have choices, unless the batch is empty."""
     shape = tf.shape(inputs["input_ids"])
     inputs = serving_inputs.checked(
         (shape[0] == 0) | (shape[1] > 0),
         "input_ids must have a choice for each prompt, [B, K, S].",
         inputs,
     )
-    # Rows of no pieces are no shape of nothing: the model could not flatten it.
+    # Zero-length sequences cannot be flattened by the model.
     empty = tf.cast(shape[2] == 0, tf.int32)
     return {
         name: tf.pad(x, [[0, 0], [0, 0], [0, empty]])
@@ -97,16 +97,15 @@ def chooser(
     vocabulary: vocabularies.Vocabulary,
     max_seq_length: int,
 ) -> saved_model.Export:
-    """Returns the model as one that takes raw text.
+    """Returns an export of the model that takes raw text.
 
     The signatures are `serving_default` (`prompt`, string [B], and `choices`,
-    string [B, K], "" where a prompt has fewer) and `serve_ids` (`input_ids`,
-    `input_mask`, `segment_ids`, int32 [B, K, S]). Both return `choice`, the
-    number of the best from 0 (int32 [B]), `probabilities` and `logits` (float32
-    [B, K]).
+    string [B, K], padded with "") and `serve_ids` (`input_ids`, `input_mask`,
+    `segment_ids`, int32 [B, K, S]). Both return `choice`, the index of the best
+    choice (int32 [B]), and `probabilities` and `logits` (float32 [B, K]).
 
-    A prompt too long for `max_seq_length` beside a choice is cut. Arguments
-    that do not fit raise InputError.
+    A prompt is truncated if it does not fit into `max_seq_length` with a
+    choice. Raises InputError for invalid arguments.
     """
     saved_model.check_fits(config, vocabulary, max_seq_length)
     config.check_reads_pairs(vocabulary.template.segments)

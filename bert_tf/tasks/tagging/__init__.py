@@ -1,1 +1,1 @@
-"""Labels of words: named entities, parts of speech."""
+"""Word tagging: named entities, parts of speech."""

@@ -1,9 +1,9 @@
-"""Files in CoNLL's columns: one word a line, its label in another column.
+"""Reads CoNLL files: one word per line, with its label in another column.
 
-An empty line ends a sentence; `-DOCSTART-` begins a document. Errors name file
-and line. Of CoNLL-U (https://universaldependencies.org/format.html), comments
-are skipped, and so are rows of several words (3-4) and of words that are not in
-the text (8.1).
+An empty line ends a sentence; `-DOCSTART-` begins a document. Errors name the
+file and the line. For CoNLL-U (https://universaldependencies.org/format.html),
+comments are skipped, and so are multiword tokens (ids such as 3-4) and words
+that are not in the text (8.1).
 """
 
 import dataclasses
@@ -19,22 +19,22 @@ from absl import logging
 
 DOCUMENT_START = "-DOCSTART-"
 CONTEXTS = ("sentence", "document")
-# Before a sentence, as `# sent_id = 1`; MultiCoNER has `# id ...`.
+# Comments before a sentence: `# sent_id = 1`, or MultiCoNER's `# id ...`.
 _COMMENT = re.compile(r"# ?(?:[\w.:]+ ?=|(?:id|newpar|newdoc)\b)")
 _DOCUMENT_COMMENT = re.compile(r"# ?newdoc\b")
 _UNIVERSAL_WIDTH = 10
 _NO_WORD = re.compile(r"\d+[-.]\d+")
-# More lines than this without an empty one may be a sentence, or are none.
+# More lines without an empty line suggest that sentences are not separated.
 _MANY_LINES = 100
 _MOST_LINES = 1000
 
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """Which columns of a file, from 0 or negative from the end, are read.
+    """The columns to read, counted from 0, or from the end if negative.
 
-    `label` is None if the file has none. `separator` is "tab", "space" (runs of
-    spaces and tabs), or None: tab if the first word's line has one.
+    `label` is None if the file has no labels. `separator` is "tab", "space"
+    (runs of spaces and tabs), or None: tab if the first word's line has one.
     """
 
     token: int = 0
@@ -44,10 +44,10 @@ class Columns:
 
 @dataclasses.dataclass(frozen=True)
 class Sentence:
-    """Words, at least one, and their labels, if the file has them.
+    """Words (at least one) and their labels, if the file has them.
 
-    `lines` are the numbers of their lines in the file, from 1, and `document`
-    is the number of theirs.
+    `lines` are the words' line numbers in the file, from 1, and `document` is
+    the index of the document.
     """
 
     words: tuple[str, ...]
@@ -65,7 +65,7 @@ def read(path: str, columns: Columns) -> list[Sentence]:
 
     Raises:
         FileNotFoundError: There is no such file.
-        InputError: It holds no words, is not UTF-8, has lines of different
+        InputError: It has no words, is not UTF-8, has lines with different
             numbers of columns, an empty word or label, or no empty lines.
     """
     sentences: list[Sentence] = []
@@ -116,7 +116,7 @@ def _check_empty_lines(path: str, sentences: Sequence[Sentence]) -> None:
 
 
 def _rows(path: str, columns: Columns) -> Iterator[tuple[int, str, str]]:
-    """Yields line, word and label; an empty word for an empty line."""
+    """Yields line, word and label; the word is empty for an empty line."""
     pattern, width, skipped, begins = None, 0, 0, True
     for line, text in tables.lines(path):
         text = text.strip("\r\n")
@@ -129,7 +129,7 @@ def _rows(path: str, columns: Columns) -> Iterator[tuple[int, str, str]]:
                 yield line, DOCUMENT_START, ""
             continue
         begins = False
-        # Whatever stands between its columns, if it has more than one.
+        # Detected under any separator, if there are several columns.
         if _fields(text, _SEPARATORS["space"])[0] == DOCUMENT_START:
             yield line, DOCUMENT_START, ""
             continue
@@ -167,7 +167,7 @@ def _rows(path: str, columns: Columns) -> Iterator[tuple[int, str, str]]:
 
 
 def find_separator(text: str, columns: Columns) -> str:
-    """Returns which of SEPARATORS a file has, by its first word's line."""
+    """Returns the separator of a file, from its first word's line."""
     return columns.separator or ("tab" if "\t" in text.strip() else "space")
 
 
@@ -217,9 +217,9 @@ def check(
     labels: Sequence[str],
     scheme: str,
 ) -> None:
-    """Raises InputError if labels are unknown, or not of the scheme.
+    """Raises InputError if labels are unknown, or not in the scheme.
 
-    It is another scheme where most entities start in a way it does not know.
+    The scheme is wrong if most entities start in a way it does not allow.
     """
     known = set(labels)
     for sentence in sentences:
@@ -235,7 +235,7 @@ def check(
 
 
 def _way_out(label: str, labels: Sequence[str]) -> str:
-    """Says how to train with a label that the training file lacks."""
+    """Explains how to train with a label that the training file lacks."""
     has_starts = any(known.startswith("B-") for known in labels)
     if not has_starts and label in schemes.with_starts(labels):
         return (
@@ -248,7 +248,7 @@ def _way_out(label: str, labels: Sequence[str]) -> str:
 def _count_chains(
     sentences: Sequence[Sentence], scheme: str
 ) -> tuple[int, list[int]]:
-    """Returns how many are entities, and the lines of those that are not."""
+    """Returns the number of entities, and the lines of invalid chains."""
     spec = schemes.SCHEMES[scheme]
     good, bad = 0, []
     for sentence in sentences:
@@ -266,7 +266,7 @@ def _check_chains(
     labels: Sequence[str],
     scheme: str,
 ) -> None:
-    """Warns of gold labels that are no entities; refuses a wrong scheme."""
+    """Warns of labels that form no entity; rejects a wrong scheme."""
     good, bad = _count_chains(sentences, scheme)
     if len(bad) > good:
         fitting = [

@@ -1,6 +1,6 @@
-"""Finds the words of raw text in the graph, as `words` in Python.
+"""Finds the words of raw text in the graph, as `words` does in Python.
 
-All ops are TensorFlow's own, and TensorFlow Serving knows them all.
+All ops are part of TensorFlow, so TensorFlow Serving supports them.
 
 Shapes: B texts, N characters of all texts, U words of all texts.
 """
@@ -13,7 +13,7 @@ from bert_tf.tasks.tagging import words as tagging_words
 import numpy as np
 import tensorflow as tf
 
-# What a character can be.
+# The kinds of characters.
 _INNER, _EDGE, _SPACE = 0, 1, 2
 
 
@@ -21,14 +21,14 @@ class Words(NamedTuple):
     """The words of all texts, in order."""
 
     texts: tf.Tensor  # [U] string
-    rows: tf.Tensor  # [U] int64, the number of the text
+    rows: tf.Tensor  # [U] int64, the text's index
     starts: tf.Tensor  # [U] int32, in characters of the text
     ends: tf.Tensor  # [U] int32
 
 
 @functools.cache
 def _kinds() -> np.ndarray:
-    """What each code point is, [0x110000]."""
+    """Returns the kind of each code point, [0x110000]."""
     kinds = np.full(0x110000, _INNER, np.uint8)
     for code in range(len(kinds)):
         char = chr(code)
@@ -47,9 +47,9 @@ class WordSplitter(tf.Module):
         self._kinds = tf.constant(_kinds())
 
     def split(self, texts: tf.Tensor, split_punctuation: bool) -> Words:
-        """Finds the words of UTF-8 texts [B]; invalid bytes are left out.
+        """Finds the words of UTF-8 texts [B]; drops invalid bytes.
 
-        Without `split_punctuation` words are what stands between white space.
+        Without `split_punctuation`, texts are split only at white space.
         """
         decoded = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
         codes, rows = decoded.values, decoded.value_rowids()  # [N], [N]
@@ -80,7 +80,7 @@ class WordSplitter(tf.Module):
     def _inner_begins(
         self, codes: tf.Tensor, kinds: tf.Tensor, begins: tf.Tensor
     ) -> tf.Tensor:
-        """Says where words begin between what white space separates, [N]."""
+        """Returns where words begin, [N], with punctuation split off."""
         chunk = tf.maximum(tf.cumsum(tf.cast(begins, tf.int32)) - 1, 0)
         chunks = tf.size(codes) + 1
         index = tf.range(tf.size(codes))
@@ -95,5 +95,5 @@ class WordSplitter(tf.Module):
         is_outside = (index < first) | (index > last)
         is_other = codes != tf.concat([[-1], codes], 0)[:-1]
         begins = (index == first) | (is_outside & is_other)
-        # What is nothing but punctuation stays whole.
+        # Punctuation without other characters is not split.
         return begins & (kinds != _SPACE) & (last >= 0)

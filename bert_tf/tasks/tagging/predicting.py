@@ -1,4 +1,4 @@
-"""The labels of the words of a batch, and what they lose.
+"""Predicts the labels of the words of a batch, and their losses.
 
 Shapes: B batch, S sequence length, C labels.
 """
@@ -15,7 +15,7 @@ import tensorflow as tf
 def best_labels(
     model: heads.BertTagger, num_labels: int, max_seq_length: int
 ) -> Callable[[Mapping[str, tf.Tensor]], dict[str, tf.Tensor]]:
-    """Returns one function for one model, which is traced but once."""
+    """Returns a prediction function for one model, which is traced once."""
 
     def outputs(batch):
         logits = model(batch)  # [B, S, C]
@@ -27,7 +27,7 @@ def best_labels(
                 tf.reshape(batch["label_ids"], [-1]),
             )
         )
-        # Workers trim to different lengths, and can gather equal ones only.
+        # Replicas trim to different lengths, but gather needs equal ones.
         end = max_seq_length - tf.shape(best)[1]
         return {
             "labels": tf.pad(

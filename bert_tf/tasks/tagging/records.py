@@ -1,4 +1,4 @@
-"""Sentences -> TFRecords for tagging: labels at the first pieces of words."""
+"""Converts sentences to TFRecords: labels are at words' first tokens."""
 
 import itertools
 import os
@@ -18,10 +18,10 @@ _Row = dict[str, np.ndarray]
 
 
 class Encoder:
-    """Writes the words of sentences, in windows where they are too many.
+    """Writes the words of sentences, in windows if there are too many.
 
-    In order of the records, and of the places in each where `label_weights` is
-    1, stand all words of the file, each once.
+    The positions with `label_weights` 1, in order of the records, are the words
+    of the file, each exactly once.
     """
 
     def __init__(
@@ -40,8 +40,8 @@ class Encoder:
     ) -> record_file.RecordFile:
         """Writes a file of groups of sentences that are read together.
 
-        Words without a label get label 0. Records keep the texts' order unless
-        a seed shuffles them.
+        Words without a label get label 0. Records are in the texts' order
+        unless a seed shuffles them.
         """
         label_ids = {label: i for i, label in enumerate(labels)}
         texts = 0

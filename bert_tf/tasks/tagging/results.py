@@ -1,4 +1,4 @@
-"""From predicted labels to scores, reports and files.
+"""Converts predicted labels to scores, reports and files.
 
 Shapes: N words.
 """
@@ -17,7 +17,7 @@ from absl import logging
 
 @dataclasses.dataclass(frozen=True)
 class Score:
-    """Counts of entities, of one type or of all."""
+    """Counts of entities, of one type or of all types."""
 
     correct: int
     predicted: int
@@ -25,17 +25,17 @@ class Score:
 
     @property
     def precision(self) -> float:
-        """Share of the predicted that are right; 0 if there are none."""
+        """Fraction of predicted entities that are correct; 0 without any."""
         return self.correct / self.predicted if self.predicted else 0.0
 
     @property
     def recall(self) -> float:
-        """Share of the labelled that are found; 0 if there are none."""
+        """Fraction of labelled entities that are found; 0 without any."""
         return self.correct / self.labelled if self.labelled else 0.0
 
     @property
     def f1(self) -> float:
-        """The harmonic mean of both."""
+        """The harmonic mean of precision and recall."""
         total = self.predicted + self.labelled
         return 2 * self.correct / total if total else 0.0
 
@@ -43,10 +43,10 @@ class Score:
 def by_sentence(
     sentences: Sequence[conll.Sentence], labels: Iterable[str]
 ) -> Iterator[list[str]]:
-    """Cuts the labels of a file's words, [N], into those of its sentences."""
+    """Splits the labels of a file's words, [N], by sentence."""
     remaining = iter(labels)
     for sentence in sentences:
-        # Words come first: at their end zip has taken no label too many.
+        # Words come first, so zip consumes no extra label at their end.
         yield [x for _, x in zip(sentence.words, remaining, strict=False)]
 
 
@@ -56,9 +56,9 @@ def score(
     scheme: str,
     strict: bool = True,
 ) -> dict[str, Score]:
-    """Compares entities: type, start and end must be right.
+    """Compares entities: type, start and end must be correct.
 
-    `scheme` and `strict` are as of tagging.entities. Scores are by type,
+    `scheme` and `strict` are as for schemes.entities. Scores are by type,
     sorted.
     """
     correct: Counter[str] = Counter()
@@ -79,7 +79,7 @@ def score(
 
 
 def total(scores: Iterable[Score]) -> Score:
-    """Adds up counts: the micro average."""
+    """Adds up counts, for the micro average."""
     scores = list(scores)
     return Score(
         sum(x.correct for x in scores),
@@ -95,8 +95,8 @@ def results(
 ) -> dict[str, float]:
     """Returns accuracy over words and, with a scheme, scores of entities.
 
-    Those that begin with eval_conlleval are those of the script of CoNLL's
-    shared tasks, and of seqeval by default.
+    Results with the prefix eval_conlleval match the script of CoNLL's shared
+    tasks, and seqeval's default mode.
     """
     labels = [label for sentence in sentences for label in sentence.labels]
     equal = sum(a == b for a, b in zip(labels, predicted, strict=True))
@@ -112,7 +112,7 @@ def results(
 
 
 def metric(scheme: str) -> str:
-    """Returns the result that picks the best checkpoint."""
+    """Returns the metric that selects the best checkpoint."""
     return "eval_accuracy" if scheme == schemes.NO_SCHEME else "eval_f1"
 
 
@@ -150,7 +150,7 @@ def write_columns(
     sentences: Sequence[conll.Sentence],
     predicted: Sequence[str],
 ) -> None:
-    """Copies a file with its lines as they are, and a predicted column."""
+    """Copies a file line by line, and adds a column of predictions."""
     lines = (line for sentence in sentences for line in sentence.lines)
     labels = dict(zip(lines, predicted, strict=True))
     first = sentences[0].lines[0]
@@ -165,7 +165,7 @@ def write_columns(
             if is_comment or not text.strip(" \t"):
                 yield text
                 continue
-            # Other lines without a word are those that start a document.
+            # The other lines without a word start a document.
             label = labels.get(line, schemes.OUTSIDE)
             yield f"{text}{separator}{label}"
 
@@ -180,9 +180,10 @@ def write_entities(
 ) -> None:
     """Writes a JSON object per sentence.
 
-    `text` are its words with a space between them, or none in scripts without
-    spaces, `line` its first line in the file; `entities` have a type, their
-    text, and the characters of `text` from `start` to before `end`.
+    `text` is its words joined by spaces (without spaces in scripts that have
+    none), and `line` its first line in the file. `entities` have a type, their
+    text, and their range of characters in `text`, from `start` up to, but not
+    including, `end`.
     """
 
     def rows() -> Iterator[str]:
@@ -213,11 +214,11 @@ def write_entities(
 
 
 def _joined(words: Sequence[str]) -> tuple[str, list[int]]:
-    """Returns the text of words, and where each one starts.
+    """Returns the text of words, and where each word starts.
 
-    Unless most words are of scripts with spaces, as a name in an English
-    sentence, only words of these have a space between them; single characters
-    have none.
+    If most words are in scripts with spaces, all words are separated by spaces.
+    Otherwise only words in such scripts are, such as an English name, and
+    single characters are not.
     """
     written = [word for word in words if word.isalpha()]
     unspaced = list(filter(characters.UNSPACED.search, words))
@@ -232,7 +233,7 @@ def _joined(words: Sequence[str]) -> tuple[str, list[int]]:
 
 
 def _is_spaced(word: str, following: str) -> bool:
-    """Whether two words of a text without spaces have one between them."""
+    """Whether a space separates two words of a text without spaces."""
     sides = word[-1] + following[0]
     are_letters = sides.isalnum() and not characters.UNSPACED.search(sides)
     return are_letters and len(word + following) > 2

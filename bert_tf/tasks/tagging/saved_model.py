@@ -1,12 +1,12 @@
-"""Writes a tagger as a SavedModel: raw text in, entities out.
+"""Exports a tagger as a SavedModel: raw text in, entities out.
 
     import tensorflow as tf
     import tensorflow_text  # Registers the tokenizer's op.
     model = tf.saved_model.load("/models/ner/1")
     model(tf.constant(["Ada Lovelace was born in London."]))["text"]
 
-The model finds the words at white space, and splits punctuation off their ends,
-as files for tagging do. It reads texts of any length in windows.
+The model splits words at white space, and punctuation off their ends, as in
+files for tagging. It reads texts of any length in windows.
 
 Shapes: B texts, U words of all texts, E entities of all texts, W windows, S
 sequence length, C labels.
@@ -28,7 +28,7 @@ import tensorflow as tf
 
 
 class _Labeller(tf.Module):
-    """Words -> ids of labels: tokenizer, windows and model."""
+    """Maps words to label ids: tokenizer, windows and model."""
 
     def __init__(
         self,
@@ -58,13 +58,13 @@ class _Labeller(tf.Module):
             }
             return tf.argmax(logits(batch), axis=-1, output_type=tf.int32)
 
-        # Functions: the Keras model itself is not to be saved.
+        # Closures, as the Keras model itself must not be saved.
         self.logits = logits  # Of tokens, [B, S, C]
         self._best = best
 
     def label(self, words: graph_words.Words, texts: tf.Tensor) -> tf.Tensor:
-        """Returns the id of each word's label, [U]; of so many texts."""
-        pieces = self._pieces(words.texts)  # [U, (pieces)]
+        """Returns the id of each word's label, [U]; `texts` counts texts."""
+        pieces = self._pieces(words.texts)  # [U, (tokens)]
         lengths = pieces.row_lengths()
         firsts = tf.cumsum(lengths, exclusive=True)  # [U]
         per_text = tf.math.unsorted_segment_sum(lengths, words.rows, texts)
@@ -81,7 +81,7 @@ class _Labeller(tf.Module):
         return tf.gather_nd(found, tf.stack([window, place], axis=-1))
 
     def _pieces(self, words: tf.Tensor) -> tf.RaggedTensor:
-        """Returns the ids of each word, at least one."""
+        """Returns the token ids of each word, at least one per word."""
         if before := self._vocabulary.before_words:
             words = tf.strings.join([before, words])
         pieces = self.tokenizer.tokenize(words)
@@ -99,7 +99,7 @@ class _Labeller(tf.Module):
 
 
 class Decoder:
-    """Joins the labels of words to entities, as tagging.entities does."""
+    """Joins the labels of words to entities, as schemes.entities does."""
 
     def __init__(self, labels: Sequence[str], scheme: str):
         words = [schemes.split_label(label) for label in labels]
@@ -122,7 +122,7 @@ class Decoder:
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the first and last word of each entity, both [E].
 
-        `labels` and `rows`, the texts, are of all words, [U].
+        `labels` and `rows` (text indices) are for all words, [U].
         """
         types = tf.gather(self._type_ids, labels)
         goes_on = (
@@ -222,8 +222,8 @@ def _characters(
     texts: tf.Tensor, rows: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
 ) -> tf.Tensor:
     """Returns `texts[row][start:end]` in characters, [E]."""
-    # Invalid bytes are left out, as when words were found. No copy of a text
-    # for each of its entities, as substr would need.
+    # Drops invalid bytes, as when words are found. Unlike substr, this needs no
+    # copy of a text for each of its entities.
     decoded = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
     first = tf.gather(tf.cast(decoded.row_starts(), tf.int32), rows)
     places = tf.ragged.range(first + starts, first + ends)
@@ -233,7 +233,7 @@ def _characters(
 
 
 def _dense(entities: dict[str, tf.RaggedTensor]) -> dict[str, tf.Tensor]:
-    """Pads ragged results, and says how many entities each text has."""
+    """Pads ragged results, and adds each text's number of entities."""
     return {
         "type": entities["type"].to_tensor(),
         "start": entities["start"].to_tensor(-1),
@@ -251,24 +251,24 @@ def tagger(
     scheme: str,
     max_seq_length: int,
 ) -> saved_model.Export:
-    """Returns the model as one that takes raw text.
+    """Returns an export of the model that takes raw text.
 
     The signature `serving_default` takes `text` (string [B]) and returns `type`
-    and `text` (string), `start` and `end` (int32, in characters, -1 for none),
-    each [B, most entities of a text], and `count` (int32 [B]). `serve_text` is
-    the same. `serve_words` takes texts whose words are split already, by white
-    space; it returns the same and `label` (string), one for each word. Without
-    a scheme each word is an entity. The loaded model itself, called with texts,
+    and `text` (string), `start` and `end` (int32, in characters, padded with
+    -1), each [B, max entities per text], and `count` (int32 [B]). `serve_text`
+    is the same. `serve_words` takes texts whose words are already separated by
+    white space; it also returns `label` (string), one per word. Without a
+    scheme, each word is an entity. The loaded model itself, called with texts,
     returns ragged tensors.
 
     `serve_ids` takes `input_ids`, `input_mask` and `segment_ids` (int32 [B, S])
     and returns, for each token, `label` (string [B, S]), `probabilities` and
     `logits` (float32 [B, S, C]). A word's label is that of its first token;
-    what stands for padding means nothing.
+    outputs for padding are meaningless.
 
-    `scheme` is one of tagging.SCHEMES, or tagging.NO_SCHEME; the labels' order
-    and the length of windows are those of training. Arguments that do not fit
-    raise InputError.
+    `scheme` is one of schemes.SCHEMES, or schemes.NO_SCHEME; the order of the
+    labels and the length of windows must be those of training. Raises
+    InputError for invalid arguments.
     """
     saved_model.check_fits(config, vocabulary, max_seq_length)
     schemes.check_scheme(labels, scheme)

@@ -1,6 +1,6 @@
-"""How the labels of words spell entities: BIO and its relatives.
+"""How word labels encode entities: BIO and its relatives.
 
-Labels of single words, such as parts of speech, follow none of them.
+Labels of single words, such as parts of speech, use no scheme.
 """
 
 import dataclasses
@@ -14,12 +14,12 @@ OUTSIDE = "O"
 
 @dataclasses.dataclass(frozen=True)
 class Scheme:
-    """How labels spell entities: `B-person` is a prefix and a type.
+    """An encoding of entities: `B-person` is a prefix and a type.
 
-    An entity is a chain of words whose first has a prefix of `starts`, whose
-    last has one of `ends`, and all but the first one of `inside` and the type
-    of the word before, which may not have ended the chain. Any other chain is
-    no entity, as in seqeval's strict mode.
+    An entity is a chain of words. Its first word has a prefix in `starts`, its
+    last one in `ends`, and each word but the first a prefix in `inside` and the
+    type of the word before, which must not have ended the chain. Any other
+    chain is not an entity, as in seqeval's strict mode.
     """
 
     starts: str
@@ -28,26 +28,26 @@ class Scheme:
 
     @property
     def prefixes(self) -> str:
-        """All of them, each once."""
+        """All distinct prefixes."""
         return "".join(sorted({*self.starts, *self.inside, *self.ends}))
 
 
-# Prefixes after which a chain can go on.
+# Prefixes after which a chain can continue.
 OPEN = "BI"
 SCHEMES = {
     "BIO": Scheme("B", "I", "BI"),
     "IO": Scheme("I", "I", "I"),
-    # CoNLL-2003 as released: B only between neighbours of one type.
+    # CoNLL-2003 as released: B only between adjacent entities of one type.
     "IOB1": Scheme("BI", "I", "BI"),
     "BIOES": Scheme("BS", "EI", "ES"),
     "BILOU": Scheme("BU", "IL", "LU"),
 }
-# Every word is labelled for itself.
+# Every word is labelled independently.
 NO_SCHEME = "none"
 
 
 class Entity(NamedTuple):
-    """Words `start` to `end` (which is not one of them) are a `type`."""
+    """An entity `type`: words `start` up to, but not including, `end`."""
 
     type: str
     start: int
@@ -63,9 +63,9 @@ def split_label(label: str) -> tuple[str, str]:
 def entities(
     labels: Sequence[str], scheme: str, strict: bool = True
 ) -> list[Entity]:
-    """Finds the entities of a sentence, one word each with NO_SCHEME.
+    """Finds the entities of a sentence; with NO_SCHEME, each word is one.
 
-    Unless `strict` every chain is one, however it starts and ends, as in
+    If not `strict`, every chain is an entity, however it starts and ends, as in
     conlleval.
     """
     if scheme == NO_SCHEME:
@@ -99,7 +99,7 @@ def chains(
 
 
 def detect_scheme(labels: Sequence[str]) -> str:
-    """Returns the scheme that a set of labels is spelt in."""
+    """Detects the scheme of a set of labels."""
     prefixes = set()
     for label in labels:
         if label == OUTSIDE:
@@ -117,20 +117,20 @@ def detect_scheme(labels: Sequence[str]) -> str:
 
 
 def with_starts(labels: Sequence[str]) -> set[str]:
-    """Adds B-X to labels that have I-X."""
+    """Adds B-X for each label I-X."""
     inside = (label for label in labels if label.startswith("I-"))
     return {*labels, *(f"B-{label[2:]}" for label in inside)}
 
 
 def is_spelt(label: str, scheme: str) -> bool:
-    """Whether a scheme has such labels."""
+    """Whether a label is valid in a scheme."""
     prefix, kind = split_label(label)
     is_known = prefix in set(SCHEMES[scheme].prefixes) and kind != ""
     return label == OUTSIDE or is_known
 
 
 def check_scheme(labels: Sequence[str], scheme: str) -> None:
-    """Raises InputError if a label is not spelt as the scheme says."""
+    """Raises InputError if a label is not valid in the scheme."""
     if scheme == NO_SCHEME:
         return
     for label in labels:

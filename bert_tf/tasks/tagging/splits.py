@@ -1,4 +1,4 @@
-"""The files that a tagger is trained and tried on, and the labels in them."""
+"""The files that a tagger is trained and evaluated on, and their labels."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from absl import logging
 
 @dataclasses.dataclass(frozen=True)
 class Split:
-    """One file of sentences."""
+    """The sentences of one file."""
 
     path: str
     columns: conll.Columns
@@ -32,18 +32,18 @@ def find_labels(
     splits: Mapping[str, Split],
     known: Sequence[str] | None,
 ) -> tuple[tuple[str, ...], str]:
-    """Returns the labels and their scheme, which fit all files.
+    """Returns the labels and their scheme, checked against all files.
 
-    Labels are `given`, learnt from the split "train", or `known` from an
-    earlier run; a scheme None is found by what they look like. Raises
-    InputError if there is no way to know them, or they do not fit.
+    Labels are `given`, `known` from an earlier run, or collected from the split
+    "train"; if `scheme` is None, it is detected from the labels. Raises
+    InputError if labels are missing or do not fit.
     """
     labels = tuple(given or known or ())
     if "train" in splits:
         train = splits["train"]
         learned = conll.known_labels(train.sentences, known)
-        # B begins an entity only after another one of its type, which a small
-        # file may not have.
+        # In IOB1, B marks an entity only after another of its type, which may
+        # not occur in a small file.
         if scheme == "IOB1" and set(learned) != set(known or ()):
             with_starts = schemes.with_starts(learned)
             learned = label_column.ordered(with_starts, known)

@@ -1,6 +1,6 @@
-"""From texts to words, and from words to windows that fit the model.
+"""Splits texts into words, and words into windows that fit the model.
 
-Shapes: W windows of a text.
+Shapes: W windows per text.
 """
 
 import dataclasses
@@ -12,7 +12,7 @@ from bert_tf.tasks.tagging import conll
 
 import numpy as np
 
-# Punctuation that stays with its word: @name, #topic, $5, C++.
+# Punctuation that stays attached to its word: @name, #topic, $5, C++.
 _STICKY = "@#$+"
 
 
@@ -26,10 +26,10 @@ def is_edge(char: str) -> bool:
 
 
 def split_text(text: str) -> list[tuple[int, int]]:
-    """Finds the words of raw text: `text[start:end]`.
+    """Finds the words of raw text as ranges: `text[start:end]`.
 
-    As in files for tagging, white space ends words, and punctuation at both
-    ends is split off. What is only punctuation, such as `...`, stays one word.
+    As in files for tagging, words are separated by white space, and punctuation
+    is split off both ends. Punctuation alone, such as `...`, stays one word.
     """
     spans: list[tuple[int, int]] = []
     start = 0
@@ -46,7 +46,7 @@ def split_text(text: str) -> list[tuple[int, int]]:
 
 
 def _split_ends(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Splits what stands between white space; `!!` stays together."""
+    """Splits punctuation off one word; `!!` stays together."""
     first, last = start, end - 1
     while first < end and is_edge(text[first]):
         first += 1
@@ -66,10 +66,10 @@ def _split_ends(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 def group(
     sentences: Sequence[conll.Sentence], context: str
 ) -> Iterator[list[conll.Sentence]]:
-    """Yields the sentences that the model reads together.
+    """Yields groups of sentences that the model reads together.
 
-    With the `context` "document" they are those of a document, as in the paper
-    (section 5.3).
+    If `context` is "document", a group is a document, as in the paper (section
+    5.3).
     """
     together: list[conll.Sentence] = []
     for sentence in sentences:
@@ -84,16 +84,16 @@ def group(
         yield together
 
 
-# ---- Pieces -----------------------------------------------------------------
+# ---- Tokens -----------------------------------------------------------------
 
 
 class WordPieces:
-    """The ids of the pieces of words, remembered."""
+    """The token ids of words, with a cache."""
 
     def __init__(self, vocabulary: vocabularies.Vocabulary):
         self.vocabulary = vocabulary
         self._tokenizer = vocabulary.tokenizer()
-        # Text of any length has few different words.
+        # Texts of any length have few distinct words.
         self._find = functools.lru_cache(1 << 16)(self._split)
 
     def __call__(self, word: str) -> list[int]:
@@ -101,10 +101,10 @@ class WordPieces:
         return self._find(word)
 
     def _split(self, word: str) -> list[int]:
-        # As each word of a text that is cut into words for transformers.
+        # Tokenized as a separate word, as transformers does for split texts.
         word = self.vocabulary.before_words + word
         pieces = self._tokenizer.tokenize(word)
-        # A variation selector or a zero-width joiner has no pieces.
+        # A variation selector or a zero-width joiner has no tokens.
         return self._tokenizer.convert_tokens_to_ids(pieces) or [
             self.vocabulary.special.unk.id
         ]
@@ -115,10 +115,10 @@ class WordPieces:
 
 @dataclasses.dataclass(frozen=True)
 class Windows:
-    """Where a text is cut, in pieces: the starts of windows, [W].
+    """Where a text of tokens is cut: the starts of windows, [W].
 
-    `borders` [W] are the first pieces that belong to each: a piece belongs to
-    the window that has most of the text on both its sides.
+    `borders` [W] are the first tokens that belong to each window: a token
+    belongs to the window that has the most context on both sides of it.
     """
 
     starts: np.ndarray
@@ -126,13 +126,13 @@ class Windows:
 
 
 def windows(pieces: int, room: int) -> Windows:
-    """Cuts a text of so many pieces into windows that overlap by half.
+    """Cuts a text of `pieces` tokens into windows that overlap by half.
 
-    A window has `room` for pieces.
+    Each window has room for `room` tokens.
     """
     stride = max(room // 2, 1)
     last = max(pieces - room, 0)
     starts = np.append(np.arange(0, last, stride), last)
-    # Halfway between the centres of neighbours.
+    # Halfway between the centres of adjacent windows.
     borders = (starts[:-1] + starts[1:] + room - 1) // 2 + 1
     return Windows(starts, np.append(0, borders))
