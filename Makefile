@@ -14,6 +14,8 @@
 #   make gpu-check    how the training step compiles for an H100, without one:
 #                     operations, bytes, memory and their limits
 #   make tpu-check    the same for TPUs (needs Python 3.11: PYTHON=python3.11)
+#   make beam-check   data creation by Apache Beam on a cluster of Dask with two
+#                     workers, compared with local data byte for byte
 #   make lint         ruff, imports between folders, names, documents, mypy
 #   make house        how much code there is, and how much of it a reader
 #                     opens on the way to the first training step
@@ -41,10 +43,11 @@ BIN := $(VENV)/bin
 DOCS := .venv-docs
 TPU := .venv-tpu
 XLA := .venv-xla
+BEAM := .venv-beam
 INSTALLED := $(VENV)/.installed-$(EXTRAS)
 
 .PHONY: help quickstart demo-files pretrain-demo test test-all bad-inputs kills \
-	mutants gpu-check tpu-check lint lint-types lint-style lint-imports \
+	mutants gpu-check tpu-check beam-check lint lint-types lint-style lint-imports \
 	lint-house house docs docs-serve docker-serve docker-train venv tpu-venv \
 	xla-venv clean
 
@@ -96,6 +99,10 @@ tpu-check: tpu-venv xla-venv
 	@echo "== Compiling the training step for TPUs"
 	@$(TPU)/bin/python -m tools.accelerators --chips=v5e,v5p,v6e,v4 \
 		$(CHECK_FLAGS)
+
+beam-check: $(BEAM)/.installed
+	@echo "== Creating data on a cluster of two workers"
+	@$(BEAM)/bin/python -m tools.beam_check
 
 # All four, whatever the first of them says.
 lint: venv
@@ -158,6 +165,12 @@ $(XLA)/.installed: tools/accelerators/requirements.txt
 	@test -x $(XLA)/bin/python || $(PYTHON) -m venv $(XLA)
 	@$(XLA)/bin/python -m pip install --disable-pip-version-check --no-deps \
 	  -r $<
+	@touch $@
+
+# Apache Beam allows older versions of some packages than constraints.txt has.
+$(BEAM)/.installed: setup.cfg
+	@test -x $(BEAM)/bin/python || $(PYTHON) -m venv $(BEAM)
+	@$(BEAM)/bin/python -m pip install --disable-pip-version-check -e .[beam]
 	@touch $@
 
 venv: $(INSTALLED)

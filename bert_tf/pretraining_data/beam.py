@@ -18,10 +18,19 @@ TensorFlow, so install it in a separate environment, here and on the workers:
 
     python -m venv beam && beam/bin/pip install '.[beam,data]'  # in a clone
 
-The commands below follow the runners' manuals. They were NOT tried on clusters:
-the tests run the local runner. IMAGE is a container image FROM
-apache/beam_python3.12_sdk:2.77.0, with the same versions of Python and Beam as
-on the launching machine, by `COPY . /bert_tf` and
+Dask's cluster is tested: `make beam-check` compares its data with local data.
+Its workers run in an environment like this one:
+
+    dask scheduler
+    dask worker tcp://HOST:8786 --nworkers=-1 --nthreads=1  # on each machine
+    python create_pretraining_data.py --input_file=/nfs/wiki/*.txt \
+        --output_dir=/nfs/records --vocab_file=/nfs/vocab.txt \
+        --runner=DaskRunner --beam_options="--dask_npartitions=96
+        --dask_client_address=tcp://HOST:8786"
+
+The commands below follow the runners' manuals and were NOT tried. IMAGE is a
+container image FROM apache/beam_python3.12_sdk:2.77.0, with the same versions
+of Python and Beam as on the launching machine, by `COPY . /bert_tf` and
 `RUN pip install '/bert_tf[beam]'`.
 
     # Google Cloud Dataflow; also: pip install "apache-beam[gcp]"
