@@ -19,8 +19,9 @@ PAGES = {
     "notebooks/fine_tune_and_serve.ipynb": "fine_tune_and_serve.md",
     "notebooks/pretrain_on_your_text.ipynb": "pretrain_on_your_text.md",
 }
-# Pages with so many words that search should list them last.
-_LAST_IN_SEARCH = ("index.md", "changelog.md", "results.md")
+# Pages, and a folder, that search should list last: they have many words, and
+# readers look for a guide first.
+_LAST_IN_SEARCH = ("index.md", "changelog.md", "results.md", "api/")
 _LINK = re.compile(r"\]\((?!https?://|#|data:)([^)#\s]+)")
 
 
@@ -91,7 +92,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, page: Any, **kwargs: Any) -> str:
     """Links files of `PAGES` that a page only names."""
-    if page.file.src_uri in _LAST_IN_SEARCH:
+    if page.file.src_uri.startswith(_LAST_IN_SEARCH):
         page.meta["search"] = {"boost": 0.1}
     if page.file.src_uri in PAGES.values():
         return markdown
