@@ -7,7 +7,7 @@ from typing import Any
 
 import bert_tf
 from bert_tf.api import arguments
-from tests import exports, scripts
+from tests import exports, script_flags, scripts
 
 import pytest
 from absl.flags import FlagHolder
@@ -257,7 +257,7 @@ def test_what_is_told_of_a_script_stays(run):
 
 
 def test_keywords_are_the_flags_of_the_script():
-    with scripts._own_flags():
+    with script_flags.own_flags():
         from bert_tf.flags import model
 
         names = {

@@ -41,16 +41,16 @@ _PAIRS = """
             lock = run_lock.hold(folder, settle=settle)
         except run_lock.HeldError as error:
             assert "is in use" in str(error), error
-            return 10
+            return False
         os.close(os.open(inside, os.O_CREAT | os.O_EXCL))
         time.sleep(random.random() * 0.04)
         os.remove(inside)
         lock.release()
-        return 20
+        return True
 
     def check():
         assert not os.listdir(folder)
-    processes.fork_pairs(rounds, 0.04 + settle, work, check)
+    processes.race(rounds, 0.04 + settle, work, check)
 """
 
 
