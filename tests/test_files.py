@@ -281,14 +281,3 @@ def test_leftovers_are_only_ours(folder, tmp_path):
     files.remove_leftovers(folder, ["a.json", "b-*.txt", "r"])
     assert sorted(os.listdir(tmp_path)) == sorted([*users, "r.tmp1"])
     files.remove_leftovers(f"{folder}/none", ["a"])
-
-
-def test_it_starts_fast():
-    """What is slow to import is imported where it is needed."""
-    text = """
-        import sys
-        import bert_tf.files, bert_tf.storage.run_lock
-        slow = {"tensorflow", "keras", "numpy", "fsspec"}
-        print(sorted(slow & sys.modules.keys()))
-    """
-    assert processes.run(text) == (0, "[]\n", "")

@@ -1,4 +1,4 @@
-"""What scripts import: nothing slow for `--help`, which says what they do."""
+"""What is imported: nothing slow for `--help`, which says what scripts do."""
 
 import json
 import pathlib
@@ -63,6 +63,19 @@ def test_help(script, shown):
     )
     titles = re.findall(r"^([A-Z][^\n]*):$", text, re.M)
     assert len(titles) == len(set(titles)) >= 3
+
+
+def test_what_is_slow_is_imported_where_it_is_needed():
+    text = """if True:
+        import sys
+        import bert_tf
+        dir(bert_tf)
+        bert_tf.InputError
+        import bert_tf.files, bert_tf.storage.run_lock
+        slow = {"tensorflow", "keras", "numpy", "fsspec"}
+        print(sorted(slow & sys.modules.keys()))
+    """
+    assert _run("-c", text).stdout == "[]\n"
 
 
 def test_records_are_made_without_tensorflow(tmp_path):
