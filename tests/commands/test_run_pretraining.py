@@ -221,6 +221,7 @@ def test_a_run_that_ended_needs_no_room(setting, trained, tmp_path):
         assert "and the checkpoints of this run need" in error
 
 
+@pytest.mark.slow
 def test_a_failed_save_ends_the_run_at_the_next_line(tmp_path):
     # No other file of the run is as large as a checkpoint.
     setting = Setting.make(tmp_path, hidden_size=64, intermediate_size=256)
