@@ -117,6 +117,7 @@ class TestClear:
 
     def test_leaves_it_to_one_that_works(self, tmp_path, work):
         descriptor = file_systems.lock(str(tmp_path / "work" / "lock"))
+        assert descriptor is not None
         work.clear()
         assert (tmp_path / "work" / "run.json").exists()
         file_systems.unlock(descriptor)
