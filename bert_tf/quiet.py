@@ -66,8 +66,11 @@ def end(is_well: bool = True) -> None:
 
 @contextlib.contextmanager
 def kept_back() -> Iterator[None]:
-    """Keeps back what is written to stderr meanwhile, unless it fails."""
-    if _held is not None:
+    """Keeps back what is written to stderr meanwhile, unless it fails.
+
+    Does nothing once TensorFlow is imported, which writes its messages then.
+    """
+    if _held is not None or "tensorflow" in sys.modules:
         yield
         return
     begin()

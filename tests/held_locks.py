@@ -50,6 +50,11 @@ def elsewhere(**values):
     return dataclasses.replace(here, host="far", boot="its own", **values)
 
 
+def gone():
+    """A process of this machine that runs no more."""
+    return dataclasses.replace(Holder.here("trains"), process=1 << 30)
+
+
 def named(folder):
     """Returns the holder that the file names."""
     holder = lock_file.holder(f"{folder}/lock")

@@ -1,6 +1,6 @@
 """Separate Python processes, started from source text."""
 
-import os
+import multiprocessing
 import pathlib
 import random
 import subprocess
@@ -9,6 +9,7 @@ import textwrap
 import time
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
+_FORK = multiprocessing.get_context("fork")
 
 
 def start(text, *arguments):
@@ -32,27 +33,31 @@ def run(text, *arguments):
     return process.returncode, output, errors
 
 
-def fork_pairs(rounds, longest, work, check):
-    """Forks pairs of processes at a random interval, up to the longest.
+def race(rounds, longest, work, check):
+    """Lets two processes work at the same time, in several rounds.
 
-    Each exits with the result of `work` for its number, 0 or 1: 20 if it has
-    done its work, as one of a pair must, and 10 if it was rejected. `check` is
-    called after each pair.
+    The second starts after a random delay, up to `longest`. `work` takes the
+    number of the process, 0 or 1, and returns True if it has done its work, as
+    one of the two must, and False if it was rejected. `check` is called after
+    each round.
     """
+    pipes = []
+    for number in range(2):
+        pipe, theirs = _FORK.Pipe()
+        arguments = theirs, number * longest, work, number
+        _FORK.Process(target=_take_part, args=arguments, daemon=True).start()
+        theirs.close()
+        pipes.append(pipe)
     for seed in range(rounds):
-        random.seed(seed)
-        children = []
-        for number, delay in enumerate((0, random.random() * longest)):
-            child = os.fork()
-            if not child:
-                try:
-                    time.sleep(delay)
-                    os._exit(work(number))
-                except BaseException as error:
-                    print(repr(error), flush=True)
-                    os._exit(1)
-            children.append(child)
-        statuses = [os.waitpid(child, 0)[1] for child in children]
-        codes = [os.waitstatus_to_exitcode(status) for status in statuses]
-        assert set(codes) <= {10, 20} and 20 in codes, codes
+        for pipe in pipes:
+            pipe.send(seed)
+        done = [pipe.recv() for pipe in pipes]
+        assert True in done, done
         check()
+
+
+def _take_part(pipe, longest, work, number):
+    while True:
+        random.seed(pipe.recv())
+        time.sleep(random.random() * longest)
+        pipe.send(work(number))

@@ -19,13 +19,16 @@ import runpy
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
+
+from bert_tf.errors import InputError
+from bert_tf.training import cluster
+from tests import script_flags
 
 import keras
 import tensorflow as tf
-from absl import flags, logging
-from absl.flags import _helpers as flags_helpers
+from absl import logging
 from tensorflow.python.framework import config as tensorflow_config
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -196,7 +199,7 @@ def run(
     with (
         _redirected(*done._files),
         _own_process_state(environment),
-        _own_flags(),
+        script_flags.own_flags(),
     ):
         done.code = _exit_code(script, flags)
     return done
@@ -226,7 +229,7 @@ def run_here(script: str, *arguments: str, name: str = "__main__") -> Any:
     Returns:
         The exit code, or the script's globals for another name.
     """
-    with _own_process_state({}), _own_flags():
+    with _own_process_state({}), script_flags.own_flags():
         if name == "__main__":
             return _exit_code(script, arguments)
         return _execute(script, arguments, name)
@@ -248,7 +251,7 @@ def starting(
         passes to `command_line.start`.
     """
     path, argv = str(_ROOT / f"{script}.py"), sys.argv
-    with _own_process_state({}), _own_flags():
+    with _own_process_state({}), script_flags.own_flags():
         command_line = importlib.import_module("bert_tf.flags.command_line")
         start_script = command_line.start
         keywords: dict[str, Any] = {}
@@ -275,10 +278,21 @@ def _needs_process(flags: tuple[str, ...], environment: Mapping) -> bool:
     at_start = ("TF_", "TFDS_", "KERAS_", "PYTHON")
     devices = [x for x in flags if x.startswith("--logical_cpus=")]
     return (
-        any(name.startswith(at_start) for name in environment)
-        or "--distribution_strategy=multi_worker_mirrored" in flags
+        any(x.startswith(at_start) for x in environment if x != "TF_CONFIG")
+        or _starts_cluster(flags, environment)
         or any(x[-2:] not in ("=1", "=2") for x in devices)
     )
+
+
+def _starts_cluster(flags: tuple[str, ...], environment: Mapping) -> bool:
+    """Whether a run connects to other workers: not to an invalid cluster."""
+    if "--distribution_strategy=multi_worker_mirrored" not in flags:
+        return False
+    try:
+        cluster.find({**os.environ, **environment})
+    except InputError:
+        return False
+    return True
 
 
 def _execute(script: str, arguments: tuple[str, ...], name: str) -> Any:
@@ -373,68 +387,3 @@ def _own_process_state(environment: Mapping[str, str]) -> Iterator[None]:
         log.setLevel(level)
         tensorflow_config.disable_op_determinism()
         keras.config.set_dtype_policy("float32")
-
-
-# Modules that define flags, or keep references to flags.
-_OF_FLAGS = ("bert_tf.flags.", "bert_tf.setup.")
-# These define flags for others: absl knows such modules by their identity.
-_DEFINERS = ("bert_tf.flags.sections", "bert_tf.flags.values")
-
-
-@contextlib.contextmanager
-def _own_flags() -> Iterator[None]:
-    """Lets a script define its flags as if none were defined.
-
-    Modules that define flags are imported again in this context.
-    """
-    values = flags.FLAGS
-    # Some attributes are lists, from which absl removes flags.
-    state = {
-        name: {k: x[:] if isinstance(x, list) else x for k, x in value.items()}
-        if isinstance(value, dict)
-        else value
-        for name, value in vars(values).items()
-    }
-    each = [(flag, dict(vars(flag))) for flag in state["__flags"].values()]
-    by_module = values.flags_by_module_dict()
-    ours = {name for name in by_module if not name.startswith("absl.")}
-    names = [flag.name for name in ours for flag in by_module[name]]
-    values.remove_flag_values(names)
-    logging.set_verbosity(0)
-    modules = {
-        name: module
-        for name, module in sys.modules.items()
-        if (name in ours or name.startswith(_OF_FLAGS))
-        and name not in _DEFINERS
-    }
-    _forget(modules)
-    try:
-        yield
-    finally:
-        new = [
-            name
-            for name in sys.modules
-            if name.startswith(_OF_FLAGS) and name not in _DEFINERS
-        ]
-        # These are addresses, which other modules may have later.
-        flags_helpers.disclaim_module_ids.difference_update(
-            id(sys.modules[name]) for name in new
-        )
-        _forget(new)
-        for name, module in modules.items():
-            sys.modules[name] = module
-            package, _, leaf = name.rpartition(".")
-            if package in sys.modules:
-                setattr(sys.modules[package], leaf, module)
-        vars(values).update(state)
-        for flag, attributes in each:
-            flag.__dict__.update(attributes)
-
-
-def _forget(modules: Iterable[str]) -> None:
-    """Removes modules, so that they are imported again when needed."""
-    for name in modules:
-        del sys.modules[name]
-        package, _, leaf = name.rpartition(".")
-        if package in sys.modules:
-            vars(sys.modules[package]).pop(leaf, None)

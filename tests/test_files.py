@@ -165,14 +165,14 @@ class TestOtherProcesses:
                             file.write(b"ab"[number : number + 1] * 300_000)
                 except ValueError as error:
                     assert "Another process writes" in str(error)
-                    return 10
-                return 20
+                    return False
+                return True
 
             def check():
                 data = open(path, "rb").read()
                 assert data in (b"a" * 3_000_000, b"b" * 3_000_000)
                 assert os.listdir(sys.argv[1]) == ["a"]
-            processes.fork_pairs(20, 1 / 50, write, check)
+            processes.race(20, 1 / 50, write, check)
         """
         code, output, errors = processes.run(text, tmp_path)
         assert code == 0, output + errors
@@ -281,14 +281,3 @@ def test_leftovers_are_only_ours(folder, tmp_path):
     files.remove_leftovers(folder, ["a.json", "b-*.txt", "r"])
     assert sorted(os.listdir(tmp_path)) == sorted([*users, "r.tmp1"])
     files.remove_leftovers(f"{folder}/none", ["a"])
-
-
-def test_it_starts_fast():
-    """What is slow to import is imported where it is needed."""
-    text = """
-        import sys
-        import bert_tf.files, bert_tf.storage.run_lock
-        slow = {"tensorflow", "keras", "numpy", "fsspec"}
-        print(sorted(slow & sys.modules.keys()))
-    """
-    assert processes.run(text) == (0, "[]\n", "")

@@ -2,24 +2,14 @@
 
 import json
 import pathlib
-import subprocess
-import sys
+
+from tests import script_flags
+from tools import isolation
 
 import pytest
+from absl import flags
 
 _CONFIGS = pathlib.Path(__file__).resolve().parents[1] / "configs"
-# Prints the commands of a pre-training instead of running them.
-_PRINT = """
-import json, sys
-from absl import flags
-from benchmarks import commands, objectives
-
-flags.FLAGS(sys.argv)
-commands.run = lambda script, _, *options: print(json.dumps([script, *options]))
-objectives.pretrained("ltr_then_bert")
-"""
-
-
 def _values(lines):
     """Returns the flags of lines, by their name; no line is of another kind."""
     pairs = [line.removeprefix("--").partition("=") for line in lines]
@@ -28,19 +18,29 @@ def _values(lines):
 
 @pytest.fixture(scope="module", name="commands")
 def _commands(tmp_path_factory):
-    output = subprocess.run(
-        [
-            *(sys.executable, "-c", _PRINT, "--text=wiki.txt", "--data_dir=x"),
-            *("--bert_steps=18000", "--batch=32"),
-            "--pretraining_flags=--dtype=bfloat16",
-            f"--output_dir={tmp_path_factory.mktemp('demo')}",
-        ],
-        check=True,
-        capture_output=True,
-        text=True,
-        cwd=_CONFIGS.parent,
-    ).stdout
-    return [json.loads(line) for line in output.splitlines()]
+    """Returns the commands of two pre-trainings, without running them."""
+    made = []
+    with (
+        script_flags.own_flags(),
+        isolation.isolated("benchmarks"),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        from benchmarks import commands, objectives
+
+        flags.FLAGS(
+            [
+                *("objectives", "--text=wiki.txt", "--data_dir=x"),
+                *("--bert_steps=18000", "--batch=32"),
+                "--pretraining_flags=--dtype=bfloat16",
+                f"--output_dir={tmp_path_factory.mktemp('demo')}",
+            ]
+        )
+        patch.setattr(
+            *(commands, "run"),
+            lambda script, _, *options: made.append([script, *options]),
+        )
+        objectives.pretrained("ltr_then_bert")
+    return made
 
 
 @pytest.mark.parametrize("order", [0, 1])

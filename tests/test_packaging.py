@@ -41,7 +41,9 @@ def installed(wheel, tmp_path_factory):
 
 def _pip(command: str, *arguments: str | os.PathLike[str]) -> None:
     pip = [sys.executable, "-m", "pip", command, "--quiet", "--no-index"]
-    subprocess.run([*pip, *arguments], check=True)
+    # Without lsb_release, whose processes tell pip the system's name.
+    environment = {**os.environ, "PATH": os.path.dirname(sys.executable)}
+    subprocess.run([*pip, *arguments], check=True, env=environment)
 
 
 @pytest.fixture

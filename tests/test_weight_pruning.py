@@ -143,6 +143,7 @@ def test_a_step_that_was_skipped_at_the_end_is_made_up_for():
         run.step(step)
 
 
+@pytest.mark.slow
 def test_replicas_and_micro_batches_prune_alike(tmp_path, two_replicas):
     files = pretraining_records.write(tmp_path, tiny_model.COUNTS)
     found = []

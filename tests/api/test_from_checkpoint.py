@@ -127,6 +127,7 @@ class TestRun:
 class TestHuggingFace:
     """Beside transformers."""
 
+    @pytest.mark.slow
     def test_masked_words_at_every_place(self, tmp_path):
         theirs = pytest.importorskip(
             "tests.huggingface_models", reason="needs the extra `parity`"

@@ -117,6 +117,7 @@ def test_names_are_those_of_the_family(tmp_path):
     assert all(x.startswith(prefix) for x in safetensors_numpy.load_file(path))
 
 
+@pytest.mark.slow
 def test_it_is_kept_in_keras_files_and_merged_in_exports(model, tmp_path):
     path = tmp_path / "model.keras"
     model.save(path)

@@ -91,6 +91,7 @@ def _functional(inputs=("input_ids", "input_mask")):
 
 
 class TestFiles:
+    @pytest.mark.slow
     @pytest.mark.parametrize("kind", [*_FRESH, "Tokenizer"])
     def test_loaded_in_a_fresh_process(self, fresh, kind):
         expected, found = fresh[kind]

@@ -7,7 +7,7 @@ from typing import Any
 
 import bert_tf
 from bert_tf.api import arguments
-from tests import exports, scripts
+from tests import exports, script_flags, scripts
 
 import pytest
 from absl.flags import FlagHolder
@@ -54,6 +54,7 @@ def pairs():
 # ---- The same answers as the script's ---------------------------------------
 
 
+@pytest.mark.slow
 def test_an_export(tmp_path, loaded):
     path = exports.exported("one text")
     exported = bert_tf.load(path)
@@ -73,6 +74,7 @@ def test_an_export(tmp_path, loaded):
         bert_tf.load(path, labels=["a", "b"])
 
 
+@pytest.mark.slow
 def test_pairs_as_tuples_and_dictionaries(tmp_path, pairs):
     rows = [
         {"text_a": a, "text_b": b, "id": i} for i, (a, b) in enumerate(_PAIRS)
@@ -149,6 +151,7 @@ def test_one_input_a_list_and_a_stream(loaded):
     assert len(read) == 65, "two windows, and the input that ended them"
 
 
+@pytest.mark.slow
 def test_paths_of_one_run_and_its_checkpoint(tmp_path, run, loaded):
     # Its flags say that 12 pieces are read, where the default is 16.
     prefix = bert_tf.load(run / "model.ckpt-7")
@@ -257,7 +260,7 @@ def test_what_is_told_of_a_script_stays(run):
 
 
 def test_keywords_are_the_flags_of_the_script():
-    with scripts._own_flags():
+    with script_flags.own_flags():
         from bert_tf.flags import model
 
         names = {

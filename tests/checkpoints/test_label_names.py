@@ -88,9 +88,9 @@ def test_names_that_would_lose_a_class_are_refused(tmp_path, names, problem):
     ("where", "activation"),
     [
         ("now", "Sigmoid"),
-        ("4", "Sigmoid"),
-        ("3", "Sigmoid"),
-        ("now", "Identity"),
+        pytest.param("4", "Sigmoid", marks=pytest.mark.slow),
+        pytest.param("3", "Sigmoid", marks=pytest.mark.slow),
+        pytest.param("now", "Identity", marks=pytest.mark.slow),
     ],
 )
 def test_the_score_of_a_cross_encoder(tmp_path, where, activation):

@@ -70,6 +70,7 @@ def _minilm():
     return str(package.get_model_path())
 
 
+@pytest.mark.slow
 def test_minilm(minilm, tmp_path):
     """The real model, and the same as today's version writes it."""
     reference = theirs.SentenceTransformer(minilm, device="cpu")

@@ -1,5 +1,6 @@
-"""What scripts import: nothing slow for `--help`, which says what they do."""
+"""What is imported: nothing slow for `--help`, which says what scripts do."""
 
+import json
 import pathlib
 import re
 import subprocess
@@ -12,12 +13,27 @@ import pytest
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _SCRIPTS = sorted(path.name for path in _ROOT.glob("*.py"))
 # Each takes more than a tenth of a second to import.
-_SLOW = re.compile(r"\| +(tensorflow|keras|scipy|sklearn|torch|pandas)\b")
+_SLOW = {"tensorflow", "keras", "scipy", "sklearn", "torch", "pandas"}
+# Script -> its exit code, its output, and what has been imported by then.
+_SHOW_ALL = """
+import contextlib, io, json, runpy, sys
+from tools import isolation
+shown = {}
+for script in sys.argv[1:]:
+    output = io.StringIO()
+    with isolation.isolated("bert_tf"), contextlib.redirect_stdout(output):
+        sys.argv = [script, "--help"]
+        try:
+            runpy.run_path(script, run_name="__main__")
+        except SystemExit as end:
+            shown[script] = end.code, output.getvalue(), [*sys.modules]
+print(json.dumps(shown))
+"""
 
 
 def _run(*arguments):
     done = subprocess.run(
-        [sys.executable, "-X", "importtime", *arguments],
+        [sys.executable, *arguments],
         cwd=_ROOT,
         capture_output=True,
         text=True,
@@ -27,22 +43,39 @@ def _run(*arguments):
     return done
 
 
+@pytest.fixture(scope="module")
+def shown():
+    return json.loads(_run("-c", _SHOW_ALL, *_SCRIPTS).stdout)
+
+
 @pytest.mark.parametrize("script", _SCRIPTS)
-def test_help(script):
-    done = _run(script, "--help")
-    assert not _SLOW.search(done.stderr)
-    assert done.stdout.startswith(f"{script}: ")
+def test_help(script, shown):
+    code, text, modules = shown[script]
+    assert code == 0
+    assert _SLOW.isdisjoint(modules)
+    assert text.startswith(f"{script}: ")
     # An example that can be pasted: its lines end as a shell wants it.
-    assert re.search(
-        rf"^    .*python {script} .*(\\\n +--|$)", done.stdout, re.M
-    )
-    assert "\nRequired:\n" in done.stdout or script in (
+    assert re.search(rf"^    .*python {script} .*(\\\n +--|$)", text, re.M)
+    assert "\nRequired:\n" in text or script in (
         "run_prediction.py",  # asks at a prompt
         "export_saved_model.py",  # one of two folders
         "run_server.py",  # models, or the folder of a models.config
     )
-    titles = re.findall(r"^([A-Z][^\n]*):$", done.stdout, re.M)
+    titles = re.findall(r"^([A-Z][^\n]*):$", text, re.M)
     assert len(titles) == len(set(titles)) >= 3
+
+
+def test_what_is_slow_is_imported_where_it_is_needed():
+    text = """if True:
+        import sys
+        import bert_tf
+        dir(bert_tf)
+        bert_tf.InputError
+        import bert_tf.files, bert_tf.storage.run_lock
+        slow = {"tensorflow", "keras", "numpy", "fsspec"}
+        print(sorted(slow & sys.modules.keys()))
+    """
+    assert _run("-c", text).stdout == "[]\n"
 
 
 def test_records_are_made_without_tensorflow(tmp_path):
@@ -50,6 +83,7 @@ def test_records_are_made_without_tensorflow(tmp_path):
     tiny_files.write_files(tmp_path)
     tiny_files.write_documents(tmp_path / "text.txt")
     done = _run(
+        *("-X", "importtime"),
         *("create_pretraining_data.py", f"--input_file={tmp_path}/text.txt"),
         *(f"--vocab_file={tmp_path}/vocab.txt", "--dupe_factor=1"),
         *(f"--output_dir={tmp_path}/out", "--num_workers=1"),

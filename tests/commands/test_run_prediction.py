@@ -62,6 +62,7 @@ def _keep_best(run, model):
     assert kept.offer(5, {"loss": 1.0}, model)
 
 
+@pytest.mark.slow
 def test_weights_of_a_run_are_read_as_the_run_says(tmp_path):
     """By whichever flag, and wherever in the run's folder they lie."""
     flags = "--max_seq_length=6", "--long_documents=windows"
@@ -118,6 +119,7 @@ def test_answers_to_questions(tmp_path, capsys):
     ) in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_head_that_its_run_did_not_train(tmp_path, capsys):
     run, model = tmp_path / "run", exports.model("pretraining")
     shutil.copytree(exports.run("pretraining"), run)

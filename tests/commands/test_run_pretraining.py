@@ -1,11 +1,10 @@
 """What a run of run_pretraining.py leaves, starts from, and does not change."""
 
+import contextlib
 import json
 import pathlib
 import re
 import shutil
-import subprocess
-import sys
 
 from bert_tf.checkpoints import formats
 from tests import combinations, scripts, small_disks
@@ -159,25 +158,20 @@ class TestRun:
 
     @pytest.mark.slow
     def test_from_any_folder(self, setting, tmp_path):
-        # A process of its own from the start, as a user's.
-        done = subprocess.run(
-            [
-                *(sys.executable, f"{ROOT}/run_pretraining.py"),
-                *setting.flags("out", "--do_eval"),
-            ],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr
+        with contextlib.chdir(tmp_path):
+            scripts.run_checked(
+                tmp_path / "log",
+                *("run_pretraining", *setting.flags("out", "--do_eval")),
+            )
+        errors = (tmp_path / "log" / "stderr").read_text()
         assert re.search(
             r"step 2/2 \(100%\)  0:00 left  loss \d\.\d+  masked_lm \d\S+"
             r" \(accuracy 0\.\d+\)\s+next_sentence \d\S+ \(accuracy \d\.\d+\)"
             r"\s+learning_rate 5.00e-04\s+.*\s+\S+ sequences/s\s+\S+ tokens/s",
-            done.stderr,
+            errors,
         )
         # Lines of its own only, which fit the screen.
-        for line in done.stderr.splitlines():
+        for line in errors.splitlines():
             assert re.match(r"\d\d:\d\d:\d\d | ", line)
             assert len(line) <= 120
         assert (tmp_path / "out" / "model.ckpt-2.index").exists()
@@ -227,6 +221,7 @@ def test_a_run_that_ended_needs_no_room(setting, trained, tmp_path):
         assert "and the checkpoints of this run need" in error
 
 
+@pytest.mark.slow
 def test_a_failed_save_ends_the_run_at_the_next_line(tmp_path):
     # No other file of the run is as large as a checkpoint.
     setting = Setting.make(tmp_path, hidden_size=64, intermediate_size=256)

@@ -11,7 +11,6 @@ import shlex
 
 from bert_tf.errors import InputError
 from bert_tf.exporting import server_configs, version_labels
-from tests import processes
 
 import pytest
 from google.protobuf import (
@@ -173,22 +172,6 @@ def test_refused(tmp_path, text, message):
             act()
     assert path.read_text() == text
     assert [x.name for x in tmp_path.iterdir()] == ["models.config"]
-
-
-def test_processes_that_add_at_one_time_lose_nothing(tmp_path):
-    script = """
-    import sys
-    from bert_tf.exporting import server_configs
-    for i in range(5):
-        model = f"{sys.argv[1]}/{sys.argv[2]}{i}"
-        server_configs.add(sys.argv[1], model, 1)
-    """
-    started = [processes.start(script, tmp_path, name) for name in "ab"]
-    ended = [process.communicate(timeout=120) for process in started]
-    assert [process.returncode for process in started] == [0, 0], ended
-    assert models(tmp_path).keys() == {
-        f"{name}{i}" for name in "ab" for i in range(5)
-    }
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,10 @@
-"""Tests of the numbered folders, also by processes that write at one time."""
+"""Tests of the numbered folders."""
 
 import pathlib
 
 from bert_tf.errors import InputError
 from bert_tf.exporting import versions
 from bert_tf.storage import run_lock
-from tests import processes
 
 import pytest
 
@@ -79,49 +78,6 @@ def test_input_error_of_the_writer_is_the_writers(model):
     # And is not taken for that of a number that another process writes.
     with pytest.raises(InputError, match="mine"), versions.new_version(model):
         raise InputError("mine")
-
-
-def test_a_killed_writer_leaves_its_number(tmp_path):
-    script = """
-    import os, pathlib, sys
-    from bert_tf.exporting import versions
-    with versions.new_version(sys.argv[1]) as (number, folder):
-        pathlib.Path(folder, "saved_model.pb").write_text("half")
-        os.kill(os.getpid(), 9)
-    """
-    model = tmp_path / "mrpc"
-    code, _, _ = processes.run(script, model)
-    assert code == -9
-    assert versions.numbers(str(model)) == []
-    assert write(str(model)) == 1
-    assert contents(tmp_path) == {"1": "new"}
-    assert [path.name for path in model.iterdir()] == ["1"]
-
-
-def test_writers_at_one_time_have_numbers_of_their_own(tmp_path):
-    script = """
-    import pathlib, sys, time
-    from bert_tf.exporting import versions
-    for i in range(5):
-        with versions.new_version(sys.argv[1]) as (number, folder):
-            for name in ("saved_model.pb", "more.pb"):
-                pathlib.Path(folder, name).write_text(f"{sys.argv[2]} {i}")
-                time.sleep(0.02)
-            print(number)
-    """
-    model = tmp_path / "mrpc"
-    started = [processes.start(script, model, name) for name in "abc"]
-    ended = [process.communicate(timeout=120) for process in started]
-    assert [process.returncode for process in started] == [0] * 3, ended
-    numbers = [int(x) for output, _ in ended for x in output.split()]
-    assert len(set(numbers)) == len(numbers) == 15
-    assert versions.numbers(str(model)) == sorted(numbers)
-    found = set()
-    for path in model.iterdir():
-        (text,) = {each.read_text() for each in path.iterdir()}
-        assert len(list(path.iterdir())) == 2
-        found.add(text)
-    assert found == {f"{name} {i}" for name in "abc" for i in range(5)}
 
 
 def test_what_is_no_folder_of_versions(tmp_path):

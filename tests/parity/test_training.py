@@ -6,6 +6,7 @@ from tests import parity_run, reference
 import pytest
 
 
+@pytest.mark.slow
 def test_every_step_is_that_of_pytorch(tmp_path):
     torch_pretraining = pytest.importorskip(
         "tests.torch_pretraining", reason="needs the extra `parity`"

@@ -107,7 +107,7 @@ class _Browser:
         self._call("DELETE", "")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def browser():
     driver = subprocess.Popen(
         [str(_DRIVER), "--port=0"], stdout=subprocess.PIPE, text=True

@@ -41,16 +41,16 @@ _PAIRS = """
             lock = run_lock.hold(folder, settle=settle)
         except run_lock.HeldError as error:
             assert "is in use" in str(error), error
-            return 10
+            return False
         os.close(os.open(inside, os.O_CREAT | os.O_EXCL))
         time.sleep(random.random() * 0.04)
         os.remove(inside)
         lock.release()
-        return 20
+        return True
 
     def check():
         assert not os.listdir(folder)
-    processes.fork_pairs(rounds, 0.04 + settle, work, check)
+    processes.race(rounds, 0.04 + settle, work, check)
 """
 
 
@@ -262,6 +262,44 @@ def test_the_child_of_a_killed_holder_is_waited_for(tmp_path, caplog):
     assert f"Process {parent.pid} on host" in caplog.text
     locks[0].release()
     assert os.listdir(tmp_path) == ["end"]
+
+
+# Whose folder is taken away, before it would write more.
+_REMOVED = """
+    import os, shutil, sys
+    from bert_tf.storage import run_lock
+    folder, way = sys.argv[1:]
+    run_lock.hold(folder, what="trains")
+    run_lock.check_held()
+    if way == "moved":
+        os.rename(folder, folder + "_old")
+    elif way != "untouched":
+        shutil.rmtree(folder)
+    if way == "replaced":
+        os.mkdir(folder)
+    if way == "a file":
+        open(folder, "w").close()
+    run_lock.check_held()
+    print("writes")
+"""
+
+
+@pytest.mark.parametrize("way", ["removed", "moved", "replaced", "a file"])
+def test_a_run_ends_at_once_without_its_folder(tmp_path, way):
+    code, output, errors = processes.run(_REMOVED, tmp_path / "run", way)
+    assert (code, output) == (1, "")
+    assert errors == (
+        f"error: The lock of {tmp_path}/run is lost: the folder was removed, "
+        "moved or replaced. This process ends at once, to write nothing into "
+        "the run of another.\n"
+    )
+    if way == "replaced":
+        assert not list((tmp_path / "run").iterdir())
+
+
+def test_a_run_goes_on_otherwise(tmp_path):
+    found = processes.run(_REMOVED, tmp_path / "run", "untouched")
+    assert found == (0, "writes\n", "")
 
 
 def test_a_folder_that_may_not_be_written_to(tmp_path):

@@ -133,6 +133,7 @@ def test_equals_finite_differences(tmp_path):
     np.testing.assert_allclose(found.units, of_units, rtol=1e-3, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_units_of_shared_layers_go_everywhere(tmp_path):
     theirs = hf.make(
         "AlbertForSequenceClassification",
@@ -173,6 +174,7 @@ def test_batches_of_other_sizes(ours, batch_size):
     _assert_close(_measured(model, rows, batch_size), _measured(model, rows))
 
 
+@pytest.mark.slow
 def test_several_replicas(ours, two_replicas):
     model, rows = ours
     with two_replicas.scope():

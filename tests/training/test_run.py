@@ -238,6 +238,7 @@ class TestRun:
         assert recorder.calls == [("save", 6)]
         assert signal.getsignal(number) is before
 
+    @pytest.mark.slow
     def test_a_closed_terminal_saves_and_exits(self, tmp_path):
         saved = tmp_path / "saved"
         process, terminal = pty.fork()

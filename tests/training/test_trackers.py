@@ -10,9 +10,8 @@ from tests import classifier_runs, scripts
 import pytest
 
 mlflow = pytest.importorskip("mlflow", reason="needs the extra `mlflow`")
-wandb_records = pytest.importorskip(
-    "wandb.proto.wandb_internal_pb2", reason="needs the extra `wandb`"
-)
+wandb = pytest.importorskip("wandb", reason="needs the extra `wandb`")
+wandb_records = pytest.importorskip("wandb.proto.wandb_internal_pb2")
 
 _BOTH = ("wandb", "mlflow")
 _FLAGS = {"learning_rate": "0.01", "train_file": "x" * 7000}
@@ -52,6 +51,8 @@ def _wandb(path):
 
 def _in_wandb(folder):
     """Returns IDs, name, flags and {(step, name): value} of a folder's run."""
+    # A run that ends does not wait until W&B's process has written its file.
+    wandb.teardown()
     ids, names, flags, scalars = set(), set(), {}, {}
     for path in sorted(folder.glob("wandb/offline-run-*/*.wandb")):
         for record in _wandb(path):

@@ -92,11 +92,11 @@ def _write(folder: pathlib.Path, name: str, found: Any) -> pathlib.Path:
 @pytest.mark.parametrize(
     ("lower", "strip_accents", "chinese"),
     [
-        (True, False, True),
+        pytest.param(True, False, True, marks=pytest.mark.slow),
         (True, False, False),
-        (True, None, False),
+        pytest.param(True, None, False, marks=pytest.mark.slow),
         (False, True, True),
-        (False, None, False),
+        pytest.param(False, None, False, marks=pytest.mark.slow),
     ],
 )
 def test_word_pieces(tmp_path, lower, strip_accents, chinese):

@@ -1,21 +1,19 @@
 """Checks that documented commands run programs that take their flags.
 
-Each program defines its flags once, in a separate process, without running and
-without TensorFlow.
+Each program defines its flags without running and without TensorFlow.
 """
 
 import importlib
 import itertools
-import multiprocessing
-import os
 import re
 import runpy
 import shlex
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import NamedTuple
 
+from tools import isolation
 from tools.lint import stand_ins
 from tools.lint.problems import File, Problem, Repository
 
@@ -99,8 +97,8 @@ def _parse(words: list[str]) -> str:
     return ""
 
 
-def _check_flags(program: File) -> Iterator[Problem]:
-    """Yields the problems of a script's flag definitions."""
+def _check_flags(program: File, modules: Set[str]) -> Iterator[Problem]:
+    """Yields the problems of a script's flags and of the modules it imports."""
     from bert_tf.flags import sections
 
     from absl import flags
@@ -112,7 +110,7 @@ def _check_flags(program: File) -> Iterator[Problem]:
                 f"--{flag.name} is in no section of --help. Define it with a "
                 "method of bert_tf.flags.sections.Section.",
             )
-    slow = sorted(_SLOW & set(sys.modules))
+    slow = sorted(_SLOW & modules)
     if slow:
         yield program.problem(
             1,
@@ -122,21 +120,17 @@ def _check_flags(program: File) -> Iterator[Problem]:
 
 
 def _check_program(
-    work: tuple[File, list[tuple[File, Command]]],
+    program: File, commands: list[tuple[File, Command]]
 ) -> list[Problem]:
-    """Checks a program's flags and commands, in a separate process."""
-    program, commands = work
-    os.chdir(program.root)
-    sys.path.insert(0, str(program.root))
-    is_script = "/" not in program.path
-    if not is_script:
-        # Only the scripts define their flags before they import the rest.
-        stand_ins.install()
+    """Checks a program's flags and commands."""
+    before = set(sys.modules)
     try:
         _define_flags(program)
     except Exception as error:
         return [program.problem(1, f"can't define its flags: {error!r}.")]
-    problems = list(_check_flags(program)) if is_script else []
+    problems: list[Problem] = []
+    if _is_script(program):
+        problems += _check_flags(program, sys.modules.keys() - before)
     for file, command in commands:
         wrong = _parse(command.flags) if command.flags else ""
         if wrong:
@@ -191,13 +185,31 @@ def check(repository: Repository) -> tuple[int, list[Problem]]:
                     )
                 )
     problems += _check_flagfiles(repository, found)
-    everything = [(programs[x], work[x]) for x in programs]
-    # Flags are defined only once in a process, so each program has one, forked
-    # from this process, which has imported the shared modules.
-    for name in ("absl.testing.flagsaver", "bert_tf.flags.command_line"):
-        importlib.import_module(name)
-    context = multiprocessing.get_context("fork")
-    with context.Pool(maxtasksperchild=1) as pool:
-        for wrong in pool.imap_unordered(_check_program, everything, 1):
-            problems += wrong
+    # All programs import it, once.
+    importlib.import_module("bert_tf.flags.command_line")
+    problems += _check_programs(programs, work)
     return sum(map(len, work.values())), problems
+
+
+def _is_script(program: File) -> bool:
+    return "/" not in program.path
+
+
+def _check_programs(
+    programs: Mapping[str, File],
+    work: Mapping[str, list[tuple[File, Command]]],
+) -> Iterator[Problem]:
+    """Yields the problems of the programs and of the commands that run them."""
+    packages = {file.path.partition("/")[0] for file in programs.values()}
+    packages.add("bert_tf")
+
+    def check(files: Iterable[File]) -> Iterator[Problem]:
+        for file in files:
+            with isolation.isolated(*packages):
+                yield from _check_program(file, work[file.stem])
+
+    scripts = [file for file in programs.values() if _is_script(file)]
+    yield from check(scripts)
+    # The others import what is slow before they define their flags.
+    stand_ins.install()
+    yield from check(x for x in programs.values() if x not in scripts)

@@ -1,4 +1,4 @@
-"""The order of the runs, and what is kept, with a quick stand-in script.
+"""The order of the runs, and what is kept, with a stand-in for the script.
 
 tests/commands/test_run_glue.py runs run_classifier.py itself.
 """
@@ -6,11 +6,13 @@ tests/commands/test_run_glue.py runs run_classifier.py itself.
 import dataclasses
 import json
 import os
-import textwrap
+import pathlib
+import shutil
 
 from bert_tf import heads, modeling
 from bert_tf.checkpoints import best, formats, restoring, trained_models
 from bert_tf.storage import run_lock
+from bert_tf.tasks import trials
 from bert_tf.tasks.glue import data as glue_data
 from bert_tf.tasks.glue import experiment as glue_experiment
 from bert_tf.tasks.glue import runs as glue_runs
@@ -31,42 +33,44 @@ _CONFIG = modeling.BertConfig(
 _PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]
 _VOCAB = samples.vocab_files(_PIECES)
 
-# What run_classifier.py leaves, as far as it is looked at. The score is a
-# function of seed and rate; runs whose seed is in the file "fails" fail.
-_SCRIPT = """
-    import json, pathlib, shutil, sys
-    given = dict(a.removeprefix("--").split("=", 1) for a in sys.argv[1:])
-    here = pathlib.Path(__file__).parent
+
+def _call(script, values, log, lock):
+    """Leaves what run_classifier.py leaves, as far as it is looked at.
+
+    The score is a function of seed and rate; runs whose seed is in the file
+    "fails" fail.
+    """
+    here = script.parent
     with (here / "calls").open("a") as file:
-        file.write(json.dumps(given) + "\\n")
-    folder = pathlib.Path(given["output_dir"])
-    if "do_predict" in given:
+        file.write(json.dumps(values) + "\n")
+    pathlib.Path(log).parent.mkdir(parents=True, exist_ok=True)
+    pathlib.Path(log).touch()
+    folder = pathlib.Path(values["output_dir"])
+    if "do_predict" in values:
         names = {"MNLI": ["MNLI-m.tsv"], "AX": ["AX.tsv"], "RTE": ["RTE.tsv"]}
-        for name in names[given["task_name"]]:
+        for name in names[values["task_name"]]:
             (folder / name).write_text("predictions")
-        sys.exit()
-    if given["seed"] in (here / "fails").read_text().split():
-        sys.exit("error: out of luck.")
-    if "check_only" in given:
-        sys.exit()
+        return
+    if values["seed"] in (here / "fails").read_text().split():
+        last = "error: out of luck."
+        raise trials.FailedError(f"It ended with exit code 1: {last}", last)
+    if "check_only" in values:
+        return
     shutil.copytree(here / "best", folder / "best", dirs_exist_ok=True)
     for name in ("train.tf_record", "model.ckpt-3.index"):
         (folder / name).touch()
-    score = int(given["seed"]) * float(given["learning_rate"])
-    (folder / "eval_results.txt").write_text(f"eval_accuracy = {score}\\n")
-"""
+    score = int(values["seed"]) * float(values["learning_rate"])
+    (folder / "eval_results.txt").write_text(f"eval_accuracy = {score}\n")
 
 
 @pytest.fixture(scope="module")
 def script(tmp_path_factory):
-    """A stand-in for run_classifier.py, and best weights for it to leave."""
+    """The path of the stand-in, next to the best weights that it leaves."""
     folder = tmp_path_factory.mktemp("script")
     model = heads.BertClassifier(modeling.Bert(_CONFIG), 3)
     kept = best.Best(str(folder), "accuracy", {})
     kept.offer(3, {"accuracy": 0.5}, model)
-    path = folder / "run_classifier.py"
-    path.write_text(textwrap.dedent(_SCRIPT))
-    return path
+    return folder / "run_classifier.py"
 
 
 def _data(folder, *names):
@@ -80,8 +84,9 @@ def _data(folder, *names):
 
 
 @pytest.fixture
-def make(script, tmp_path):
+def make(script, tmp_path, monkeypatch):
     """Makes an experiment in the same folder; its calls are counted anew."""
+    monkeypatch.setattr(trials, "call", _call)
     locks: list[run_lock.Lock] = []
 
     def make(*tasks, rates=(0.1,), seeds=(1, 2), fails="", **flags):
@@ -111,7 +116,7 @@ _START = glue_experiment.Start("/weights", "of the weights")
 
 @pytest.fixture
 def calls(script):
-    """Returns the flags of the processes since the experiment was made."""
+    """Returns the flags of the runs since the experiment was made."""
     return lambda: [
         json.loads(line)
         for line in (script.parent / "calls").read_text().splitlines()
