@@ -73,7 +73,7 @@ _KEYS = foreign.ConfigKeys(
         "type_vocab_size": 1,
     },
 )
-_HUGGINGFACE = foreign.HuggingFace(
+HUGGINGFACE = foreign.HuggingFace(
     prefix="roberta.",
     rows=(
         *(
@@ -171,6 +171,6 @@ ROBERTA = dataclasses.replace(
     variables={**bert.BERT.variables, _UNUSED: "2D"},
     vocabularies=("byte_pairs",),
     starts_from=None,
-    huggingface=_HUGGINGFACE,
+    huggingface=HUGGINGFACE,
     keras_hub=_KERAS_HUB,
 )

@@ -23,6 +23,7 @@ from bert_tf.errors import InputError
 from bert_tf.vocabularies import (
     added_tokens,
     byte_pairs,
+    fairseq_sentence_pieces,
     sentence_pieces,
     symbols,
     tokenizer_config,
@@ -94,6 +95,18 @@ KINDS: dict[str, Kind] = {
         append=byte_pairs.append,
         settings=byte_pairs.BytePairs.setting_names,
         check=tokenizer_json.check_byte_pairs,
+    ),
+    # Before ALBERT's, whose type in a tokenizer.json is the same.
+    fairseq_sentence_pieces.FairseqSentencePieces.kind: Kind(
+        files=(fairseq_sentence_pieces.FILE,),
+        endings=(),
+        open=fairseq_sentence_pieces.open_file,
+        read=fairseq_sentence_pieces.FairseqSentencePieces.parse,
+        tokenizer="Unigram",
+        owns=fairseq_sentence_pieces.owns,
+        difference=sentence_pieces.difference,
+        append=fairseq_sentence_pieces.append,
+        check=fairseq_sentence_pieces.check,
     ),
     sentence_pieces.SentencePieces.kind: Kind(
         files=(sentence_pieces.FILE,),
@@ -187,9 +200,10 @@ def _kind(path: epath.PathLike) -> str:
     """Returns the kind of a file, by its name or its content."""
     place = pathlib.PurePath(path)
     if place.suffix == ".json":
-        model = tokenizer_json.model_type(path)
+        whole = tokenizer_json.find(path)
+        model = whole and tokenizer_json.kind(whole)
         for name, kind in KINDS.items():
-            if model and kind.tokenizer == model:
+            if whole and kind.tokenizer == model and kind.owns(whole):
                 return name
     # Names first, because a file of one kind may end like another kind's files.
     for name, kind in KINDS.items():

@@ -41,6 +41,9 @@ _OF_ROWS = frozenset(
         "<s>",
         "</s>",
         "<mask>",
+        "<s>NOTUSED",
+        "</s>NOTUSED",
+        "<unk>NOTUSED",
     ]
 )
 

@@ -18,6 +18,8 @@ from etils import epath
 
 _WORD_PIECE, _BPE, UNIGRAM = "WordPiece", "BPE", "Unigram"
 _START = b'"model"'
+# The key of the steps in a part that is a sequence.
+_SEQUENCES = {"normalizer": "normalizers", "pre_tokenizer": "pretokenizers"}
 
 Merges = tuple[tuple[str, str], ...]
 
@@ -34,12 +36,18 @@ def is_tokenizer(data: bytes) -> bool:
     return isinstance(found, dict) and isinstance(found.get("model"), dict)
 
 
-def model_type(path: epath.PathLike) -> str | None:
-    """Returns the type of the model in a JSON file, None for other files."""
+def find(path: epath.PathLike) -> dict[str, Any] | None:
+    """Returns the content of a tokenizer.json, None of no or another file."""
     input_files.check_can_be_read_again(path)
     file = epath.Path(path)
     data = file.read_bytes() if file.exists() and not file.is_dir() else b""
-    return kind(json.loads(data)) if is_tokenizer(data) else None
+    return json.loads(data) if is_tokenizer(data) else None
+
+
+def model_type(path: epath.PathLike) -> str | None:
+    """Returns the type of the model in a JSON file, None for other files."""
+    found = find(path)
+    return None if found is None else kind(found)
 
 
 def read(path: epath.PathLike) -> dict[str, Any] | None:
@@ -115,6 +123,13 @@ def _steps(part: Any, key: str) -> list[dict[str, Any]]:
     return [step for inner in parts for step in _steps(inner, key)]
 
 
+def _single(found: Mapping[str, Any], part: str) -> Any:
+    """Returns a part of a tokenizer: of a sequence of one step, the step."""
+    value = found.get(part)
+    steps = _steps(value, _SEQUENCES.get(part, ""))
+    return steps[0] if part in _SEQUENCES and len(steps) == 1 else value
+
+
 def added(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns the added tokens, which usually are in the model as well."""
     parts = found.get("added_tokens")
@@ -164,10 +179,7 @@ def check_word_pieces(found: Mapping[str, Any], name: str) -> None:
         )
     for field, default, allowed in _WORD_PIECE_RULES:
         part, key = field.split(".")
-        inside = found.get(part)
-        steps = normalizers(found)
-        if part == "normalizer" and len(steps) == 1:
-            inside = steps[0]
+        inside = _single(found, part)
         # The oldest files omit settings that are as in BERT.
         value = default
         if isinstance(inside, dict):
@@ -280,6 +292,7 @@ def _otherwise(found: Mapping[str, Any]) -> list[tuple[str, Any]]:
             part = part.get(key) if isinstance(part, dict) else None
         return part
 
+    found = {**found, **{x: _single(found, x) for x in _SEQUENCES}}
     checks = [(path, value(path), allowed) for path, allowed in _RULES.items()]
     return [(path, x) for path, x, is_allowed in checks if not is_allowed(x)]
 

@@ -75,6 +75,12 @@ class Template:
         sep = (special.sep.id,)
         return cls((special.cls.id,), sep, sep, segments=(0, 1), pooled=0)
 
+    @classmethod
+    def of_roberta(cls, special: Special) -> Self:
+        """RoBERTa's: `cls first sep`, or `cls first sep sep second sep`."""
+        sep = special.sep.id
+        return cls((special.cls.id,), (sep, sep), (sep,), (0, 0), pooled=0)
+
     def special(self, texts: int) -> int:
         """Returns the number of special tokens around one or two texts."""
         return len(self.before + self.after) + (texts - 1) * len(self.between)

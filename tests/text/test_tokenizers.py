@@ -50,6 +50,9 @@ _VOCABULARIES: dict[str, Callable[[bool], Any]] = {
     "cased characters": functools.partial(spelling, False),
     "uncased sentences": lambda every: sentence_models.vocabulary(True),
     "cased sentences": lambda every: sentence_models.vocabulary(False),
+    "fairseq sentences": lambda every: sentence_models.fairseq_vocabulary(
+        "xlm-roberta"
+    ),
     "byte pairs": lambda every: byte_pair_samples.vocabulary(),
     "symbols": lambda every: test_symbols.VOCABULARY,
 }
