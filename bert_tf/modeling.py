@@ -220,6 +220,9 @@ class Bert(keras.Model):
 
     embeddings_class = Embeddings
     scope = "bert"
+    # Whether another Bert may call `make_parts` and `build_parts`: they define
+    # all of it, without `super`.
+    lends_parts = False
 
     def __init__(self, config: BertConfig, name: str = "bert", **kwargs: Any):
         super().__init__(name=name, **kwargs)

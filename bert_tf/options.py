@@ -47,9 +47,10 @@ SERVED_HEADS = [
     "span",
     "multiple_choice",
     "next_piece",
+    "replaced_tokens",
 ]
 HEADS = [
-    *("encoder", "pretraining", "replaced_tokens", "both_directions"),
+    *("encoder", "pretraining", "both_directions"),
     *SERVED_HEADS[1:],
 ]
 

@@ -74,22 +74,33 @@ class Bert(lora_files.WithLora, modeling.Bert):
     reading: text_reading.Reading | None = None
 
     def make_parts(self) -> None:
-        """Makes its parts; InputError for encoders that are more than BERT."""
-        model = families.of(self.config).model
-        own = ("make_parts", "build_parts", "call", "mask")
+        """Makes its parts; InputError for encoders that compute otherwise."""
+        model: Any = families.of(self.config).model
+        lends = getattr(model, "lends_parts", False)
+        parts = () if lends else ("make_parts", "build_parts")
         if any(
             getattr(model, x, None) is not getattr(modeling.Bert, x)
-            for x in own
+            for x in ("call", "mask", *parts)
         ):
             raise InputError(
                 "The Python API has no class for this encoder: use "
                 "bert_tf.encoders.families.make, or the scripts. "
                 f"Received: model_type={self.config.model_type!r}"
             )
-        self.embeddings_class = getattr(
-            model, "embeddings_class", modeling.Embeddings
-        )
-        super().make_parts()
+        self.scope = model.scope
+        self.embeddings_class = model.embeddings_class
+        if lends:
+            model.make_parts(self)
+        else:
+            super().make_parts()
+
+    def build_parts(self) -> None:
+        """Makes their variables."""
+        model: Any = families.of(self.config).model
+        if model.lends_parts:
+            model.build_parts(self)
+        else:
+            super().build_parts()
 
     @classmethod
     def from_checkpoint(
@@ -117,8 +128,15 @@ class Bert(lora_files.WithLora, modeling.Bert):
 
     def _parts(self) -> dict[str, keras.layers.Layer]:
         """The layers that are frozen one by one."""
-        parts = {"embeddings": self.embeddings, "pooler": self.pooler}
-        return parts | {layer.name: layer for layer in self.encoder.layers}
+        parts: dict[str, keras.layers.Layer] = {
+            "embeddings": self.embeddings,
+            "pooler": self.pooler,
+        }
+        if self.mapping is not None:
+            parts["mapping"] = self.mapping
+        # Layers that share weights are one.
+        distinct = dict.fromkeys(self.encoder.layers)
+        return parts | {f"layer_{i}": x for i, x in enumerate(distinct)}
 
     def get_config(self) -> dict[str, Any]:
         """Returns what `from_config` makes the same model of, but weights."""

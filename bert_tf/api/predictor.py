@@ -41,6 +41,8 @@ class Predictor:
       `score` and `text`, the likeliest first.
     - next_piece: a text; `pieces`, the likeliest that follow it: a list of
       `piece`, `score` and `text`.
+    - replaced_tokens: a text; `tokens`, a list of `token`, `start`, `end` and
+      `probability`, that of having been replaced.
     - next_sentence: a pair; `is_next`.
     - tagging: a text; `entities` of `type`, `start`, `end` and `text`.
     - span: a pair (question, context); `answer`, `start`, `end`, `score` and

@@ -54,6 +54,10 @@ _TASKS = {
         "Predicts the next token of a text.",
         {"text": "The capital of France is"},
     ),
+    "replaced_tokens": _Task(
+        "Predicts which tokens of a text were replaced.",
+        {"text": "The chef ate the meal."},
+    ),
     "encoder": _Task(
         "Computes a vector",
         {"text_a": "The weather is lovely today.", "text_b": ""},

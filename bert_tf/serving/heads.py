@@ -140,5 +140,12 @@ for _head in (
         describe=answers.next_piece,
         trained_by="run_pretraining.py",
     ),
+    Head(
+        names.HEADS["replaced_tokens"],
+        asks=lines.REPLACED_TOKENS,
+        make=makers.token_detector,
+        describe=answers.replaced_tokens,
+        trained_by="run_pretraining.py",
+    ),
 ):
     register(_head)

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from bert_tf import heads, modeling, vocabularies
+from bert_tf import heads, modeling, replaced_tokens, vocabularies
 from bert_tf.checkpoints import names, opened, trained_models
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
@@ -11,6 +11,7 @@ from bert_tf.exporting import inference, quantized, saved_model
 from bert_tf.tasks import labels as label_column
 from bert_tf.tasks import next_piece as next_piece_model
 from bert_tf.tasks import next_sentence as next_sentence_model
+from bert_tf.tasks import token_detection
 from bert_tf.tasks.features import layers as feature_layers
 from bert_tf.tasks.features import saved_model as features_model
 from bert_tf.tasks.masked_words import saved_model as masked_words_model
@@ -133,6 +134,20 @@ def next_piece(
         *_common(files),
         settings.max_seq_length,
         settings.top_k,
+    )
+
+
+def token_detector(
+    source: opened.Checkpoint,
+    files: trained_models.ModelFiles,
+    settings: Settings,
+) -> saved_model.Export:
+    """A text -> of each token, whether it was replaced."""
+    model = replaced_tokens.BertReplacedTokens(families.make(files.config))
+    return token_detection.detector(
+        _restored("replaced_tokens", model, source, settings),
+        *_common(files),
+        settings.max_seq_length,
     )
 
 

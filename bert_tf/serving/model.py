@@ -36,10 +36,7 @@ _DISCRIMINATOR = names.HEADS["replaced_tokens"].variables.keys()
 # A pre-training head -> its use if no head is specified.
 _MEANT = {
     "pretraining": "filling masked words.",
-    **dict.fromkeys(
-        ("replaced_tokens", "both_directions"),
-        "making vectors of texts. Fine-tune it for other uses.",
-    ),
+    "both_directions": "making vectors of texts. Fine-tune it for other uses.",
 }
 
 

@@ -58,6 +58,25 @@ def test_race_s_own_objects(tmp_path):
     ]
 
 
+def test_a_folder_of_race(tmp_path):
+    """As RACE.tar.gz has them: RACE/train/high/1.txt and so on."""
+    names = ("high/2.txt", "high/10.txt", "middle/1.txt")
+    for name in names:
+        path = tmp_path / "train" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        row = _RACE | {"id": name.replace("/", "")}
+        path.write_text(json.dumps(row) + "\n")
+    (tmp_path / "train" / "README").write_text("no problem")
+    found = choice_problems.read(str(tmp_path / "train"), with_labels=True)
+    assert [problem.key for problem in found] == [
+        f"{name.replace('/', '')}-{i}" for name in names for i in (0, 1)
+    ]
+    assert [problem.label for problem in found] == [1, 0] * 3
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="holds no problem"):
+        choice_problems.read(str(tmp_path / "empty"), with_labels=True)
+
+
 def test_one_question_of_race_a_line_and_lines_of_ones_own(tmp_path):
     one = _ASKED | {"example_id": "m1", "answer": "B"}
     path = jsonl(tmp_path / "one.jsonl", one)
