@@ -45,6 +45,7 @@ SERVED_HEADS = [
     "classification",
     "tagging",
     "span",
+    "joint_span",
     "multiple_choice",
     "next_piece",
     "replaced_tokens",
@@ -53,6 +54,9 @@ HEADS = [
     *("encoder", "pretraining", "both_directions"),
     *SERVED_HEADS[1:],
 ]
+
+# Heads of run_squad.py, by --answer_head.
+ANSWER_HEADS = {"independent": "span", "joint": "joint_span"}
 
 # Export formats, and storage formats of their weights.
 EXPORT_FORMATS = ("saved_model", "litert", "onnx")

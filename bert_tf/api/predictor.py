@@ -45,8 +45,8 @@ class Predictor:
       `probability`, that of having been replaced.
     - next_sentence: a pair; `is_next`.
     - tagging: a text; `entities` of `type`, `start`, `end` and `text`.
-    - span: a pair (question, context); `answer`, `start`, `end`, `score` and
-      `null_score`.
+    - span, joint_span: a pair (question, context); `answer`, `start`, `end`,
+      `score` and `null_score`.
     - multiple_choice: a pair (prompt, list of choices); `choice` and
       `probabilities`.
 

@@ -35,6 +35,10 @@ _TASKS = {
         "Finds the answer to a question in a text.",
         {"question": "Where does Anna live?", "context": _SENTENCE},
     ),
+    "joint_span": _Task(
+        "Finds the answer to a question in a text.",
+        {"question": "Where does Anna live?", "context": _SENTENCE},
+    ),
     "multiple_choice": _Task(
         "Chooses the text that fits a prompt best.",
         {

@@ -126,6 +126,14 @@ for _head in (
         usual_length=384,
     ),
     Head(
+        names.HEADS["joint_span"],
+        asks=lines.SPAN,
+        make=makers.joint_span,
+        describe=answers.span,
+        trained_by="run_squad.py --answer_head=joint",
+        usual_length=384,
+    ),
+    Head(
         names.HEADS["multiple_choice"],
         asks=lines.MULTIPLE_CHOICE,
         make=makers.multiple_choice,
