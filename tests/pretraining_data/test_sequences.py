@@ -61,7 +61,7 @@ class TestSettings:
                 {"masking": "words"},
                 "token, whole_word, span, ngram. .*='words'",
             ),
-            ({"objective": "nps"}, "sop, none, full_sentences. .*='nps'"),
+            ({"objective": "nps"}, "sop, two_segments, none, full.* .*='nps'"),
             ({"mask_share": 0.95}, "mask_share=0.95, random_share=0.1"),
             ({"mask_share": -0.1}, "Received: mask_share=-0.1"),
             ({"span_success": 0}, "Received: span_success=0"),
@@ -125,10 +125,13 @@ class TestSequences:
 
     @pytest.mark.parametrize("objective", pretraining_sequences.OBJECTIVES)
     def test_lengths(self, objective):
-        specials = 3 if objective in ("nsp", "sop") else 2
         sequences = make_sequences(objective=objective)
         lengths = sequences.lengths(_TEMPLATE)
         sizes = np.diff(sequences.starts)
+        is_pair = sequences.middles < sizes
+        if objective != "two_segments":
+            assert set(is_pair) == {objective in ("nsp", "sop")}
+        specials = 2 + is_pair
         np.testing.assert_array_equal(lengths, sizes + specials)
         assert lengths.max() == 64
 

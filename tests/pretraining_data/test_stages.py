@@ -60,7 +60,10 @@ class TestTokenizeDocuments:
         ("objective", "unused"),
         # The pair of the long sentence has 5 tokens; of next sentences, 2 of
         # them are of the other document.
-        [("nsp", 17), ("sop", 15), ("none", 0), ("full_sentences", 0)],
+        [
+            *(("nsp", 17), ("sop", 15), ("two_segments", 15)),
+            *(("none", 0), ("full_sentences", 0)),
+        ],
     )
     def test_counts_tokens_in_no_sequence(self, objective, unused):
         documents = [
