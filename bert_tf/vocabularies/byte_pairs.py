@@ -329,7 +329,7 @@ class BytePairs(vocabulary.Vocabulary):
     @functools.cached_property
     def template(self) -> vocabulary.Template:
         """`<s> first </s>`, or `<s> first </s></s> second </s>`."""
-        return vocabulary.Template.of_roberta(self.special)
+        return vocabulary.Template.with_double_separator(self.special)
 
     @functools.cached_property
     def continues(self) -> np.ndarray:

@@ -11,6 +11,7 @@ is read, so that the ids in it are those of the encoder:
 Text is normalized by the model's own rules alone, and its case is kept.
 """
 
+import contextlib
 import dataclasses
 import functools
 import json
@@ -35,14 +36,15 @@ from etils import epath
 FILE = "sentencepiece.bpe.model"
 CLS, SEP, MASK = "<s>", "</s>", "<mask>"
 PAD, UNKNOWN = sentence_pieces.PAD, sentence_pieces.UNKNOWN
-# What the tokens of sentencepiece's own file become.
+# The first tokens of sentencepiece's own file.
 _OWN = (UNKNOWN, CLS, SEP)
-_XLM_R = (CLS, PAD, SEP, UNKNOWN)
-_CAMEMBERT = (
+# The first tokens of XLM-R, and of CamemBERT.
+_FOUR = (CLS, PAD, SEP, UNKNOWN)
+_SEVEN = (
     *(f"{CLS}NOTUSED", PAD, f"{SEP}NOTUSED", UNKNOWN, f"{UNKNOWN}NOTUSED"),
     *(CLS, SEP),
 )
-_LAYOUTS = (_XLM_R, _CAMEMBERT)
+_LAYOUTS = (_FOUR, _SEVEN)
 # White space as the library `tokenizers` sees it.
 _SPACES = (
     "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007"
@@ -60,7 +62,7 @@ def owns(found: Mapping[str, Any]) -> bool:
 
 
 def _names(vocab: Sequence[Any]) -> list[Any]:
-    first = vocab[: len(_CAMEMBERT)]
+    first = vocab[: len(_SEVEN)]
     return [x[0] if isinstance(x, list) and x else None for x in first]
 
 
@@ -78,18 +80,14 @@ def check(found: Mapping[str, Any], name: str) -> None:
 
 
 def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
-    """Reads a file and rearranges it; there is nothing to say.
-
-    Of a tokenizer.json the model is made. The files next to a model of
-    sentencepiece tell a CamemBERT's from an XLM-R's.
-    """
+    """Reads and rearranges a model, or builds one from a tokenizer.json."""
     del say
     found = tokenizer_json.read(path)
     if found is not None:
         return {FILE: unigram_json.read(found, str(path), unigram_json.FAIRSEQ)}
     model = sentence_models.read(path)
     proto = sentence_models.parse(model, str(path))
-    first = [entry.piece for entry in proto.pieces[: len(_CAMEMBERT)]]
+    first = [entry.piece for entry in proto.pieces[: len(_SEVEN)]]
     if _layout_of(first) is None:
         if tuple(first[: len(_OWN)]) != _OWN:
             raise InputError(
@@ -97,30 +95,33 @@ def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
                 "of XLM-R or CamemBERT. Give the file of such a model. "
                 f"Received: pieces {first}"
             )
-        is_camembert = _says_camembert(epath.Path(path).parent)
-        model = _arranged(proto, _CAMEMBERT if is_camembert else _XLM_R)
+        model = _arranged(proto, _layout_at(path, len(proto.pieces)))
     return {FILE: model}
 
 
-def _says_camembert(folder: epath.Path) -> bool:
-    for name, key in (
-        ("tokenizer_config.json", "tokenizer_class"),
-        ("config.json", "model_type"),
-    ):
-        path = folder / name
-        if not path.exists() or path.is_dir():
-            continue
-        try:
-            values = json.loads(path.read_bytes())
-        except (ValueError, RecursionError):
-            continue
-        value = values.get(key) if isinstance(values, dict) else None
-        if str(value).lower().startswith("camembert"):
-            return True
+def _layout_at(path: epath.PathLike, count: int) -> tuple[str, ...]:
+    """Returns the layout of the model that `count` pieces at a path belong to.
+
+    A tokenizer.json next to them has it, or config.json tells it by the number
+    of tokens or the id of `<s>`.
+    """
+    folder = epath.Path(path).parent
     found = tokenizer_json.find(folder / "tokenizer.json")
     vocab = found["model"].get("vocab") if found else None
-    names = _names(vocab) if isinstance(vocab, list) else []
-    return _layout_of(names) == _CAMEMBERT
+    layout = _layout_of(_names(vocab)) if isinstance(vocab, list) else None
+    if layout is not None:
+        return layout
+    config = folder / "config.json"
+    values: Any = None
+    if config.exists() and not config.is_dir():
+        with contextlib.suppress(ValueError, RecursionError):
+            values = json.loads(config.read_bytes())
+    if not isinstance(values, dict):
+        return _FOUR
+    size = count - len(_OWN) + len(_SEVEN) + 1
+    first = values.get("bos_token_id")
+    is_longer = values.get("vocab_size") == size or first == _SEVEN.index(CLS)
+    return _SEVEN if is_longer else _FOUR
 
 
 def _arranged(proto: Any, layout: Sequence[str]) -> bytes:
@@ -186,7 +187,7 @@ class FairseqSentencePieces(sentence_pieces.SentencePieces):
         if _layout_of(pieces) is None:
             raise InputError(
                 f"{name}: the sentence pieces must begin with "
-                f"{' '.join(_XLM_R)} or {' '.join(_CAMEMBERT)}. Give the "
+                f"{' '.join(_FOUR)} or {' '.join(_SEVEN)}. Give the "
                 "tokenizer of an XLM-R or a CamemBERT. "
                 f"Received: {len(pieces)} pieces, the first {list(pieces[:5])}"
             )
@@ -244,7 +245,7 @@ class FairseqSentencePieces(sentence_pieces.SentencePieces):
     @functools.cached_property
     def template(self) -> vocabulary.Template:
         """`<s> first </s>`, or `<s> first </s></s> second </s>`."""
-        return vocabulary.Template.of_roberta(self.special)
+        return vocabulary.Template.with_double_separator(self.special)
 
     @functools.cached_property
     def continues(self) -> np.ndarray:

@@ -90,7 +90,7 @@ class Owner(NamedTuple):
     steps: str
 
 
-ALBERT = Owner(
+NO_ACCENTS = Owner(
     "an ALBERT",
     f"{_NFKD} {_ACCENTS}( {_LOWERCASE})?(( {_NFC})? {_PRECOMPILED})?",
 )
@@ -176,7 +176,7 @@ def _are_accents(pattern: Any) -> bool:
 
 
 def read(
-    found: Mapping[str, Any], name: str, owner: Owner = ALBERT
+    found: Mapping[str, Any], name: str, owner: Owner = NO_ACCENTS
 ) -> bytes:
     """Builds the SentencePiece model of a tokenizer.json.
 
@@ -248,7 +248,7 @@ def write_specs(proto: Any, unknown: int, charsmap: bytes) -> None:
 
 
 def check(
-    found: Mapping[str, Any], name: str, owner: Owner = ALBERT
+    found: Mapping[str, Any], name: str, owner: Owner = NO_ACCENTS
 ) -> None:
     """Raises InputError if a tokenizer.json splits text unlike its owner."""
     names = [_name(step) for step in tokenizer_json.normalizers(found)]

@@ -76,8 +76,8 @@ class Template:
         return cls((special.cls.id,), sep, sep, segments=(0, 1), pooled=0)
 
     @classmethod
-    def of_roberta(cls, special: Special) -> Self:
-        """RoBERTa's: `cls first sep`, or `cls first sep sep second sep`."""
+    def with_double_separator(cls, special: Special) -> Self:
+        """`cls first sep`, or `cls first sep sep second sep`, as RoBERTa's."""
         sep = special.sep.id
         return cls((special.cls.id,), (sep, sep), (sep,), (0, 0), pooled=0)
 

@@ -80,6 +80,7 @@ def test_other_encoders(tmp_path, architecture, changes, layers):
     model = models.Bert.from_checkpoint(hf.save(theirs, tmp_path))
     inputs = samples.batch(model.config)
     hf.compare(model, "encoder", theirs, inputs)
+    assert model.mapping is not None
     model.mapping.trainable = False
     model.encoder.layers[-1].trainable = False
     again = models.Bert.from_config(model.get_config())

@@ -32,7 +32,8 @@ def _reference(lengths, chances, short_seq_prob):
             tokens = [(document, token + i) for i in range(size)]
             sentences.append((number, tokens))
             number, token = number + 1, token + size
-        current, total, target = [], 0, 0
+        current: list[tuple[int, list]] = []
+        total, target = 0, 0
         for place, (index, tokens) in enumerate(sentences):
             if not current:
                 target = _MOST
@@ -50,7 +51,8 @@ def _pair(current, target, draws):
     half = target // 2
     if draws["CHOICE"][current[0][0]] < 0.1:
         half = 100_000
-    first, second = [], []
+    first: list[tuple[int, int]] = []
+    second: list[tuple[int, int]] = []
     for index, tokens in current:
         fits = len(first) + len(tokens) < half and not second
         by_chance = not second and len(first) < half

@@ -152,7 +152,9 @@ def write_fairseq(folder: pathlib.Path, model_type: str) -> pathlib.Path:
     """Writes the files that tell an XLM-R or a CamemBERT."""
     path = folder / "sentencepiece.bpe.model"
     path.write_bytes(train_fairseq())
-    (folder / "config.json").write_text(json.dumps({"model_type": model_type}))
+    size = 1500 - 3 + max(_FAIRSEQ[model_type].values()) + 2
+    values = {"model_type": model_type, "vocab_size": size}
+    (folder / "config.json").write_text(json.dumps(values))
     return path
 
 

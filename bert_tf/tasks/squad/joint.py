@@ -110,8 +110,8 @@ def find(
     pairs, values = np.concatenate(spans), np.concatenate(scores)
     if not len(pairs):
         # As in the original, which has no answer to choose.
-        n_best = squad_answers.listed({"": np.array([null, 0.0])})
-        return squad_answers.Answer("", 0, 0, null, null, n_best, null)
+        nothing = squad_answers.listed({"": np.array([null, 0.0])})
+        return squad_answers.Answer("", 0, 0, null, null, nothing, null)
     order = np.argsort(-values.sum(-1), kind="stable")
     first, last = pairs[order[0]]
     n_best = squad_answers.n_best(windows, pairs, values, order, search)

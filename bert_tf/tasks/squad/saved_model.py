@@ -216,10 +216,9 @@ class SpanModule(tf.Module):
         logits = tf.where(is_used, logits, NONE)  # [W, S, 2]
         null = tf.cast(logits[:, self._vocabulary.template.pooled], tf.float64)
         null = tf.reduce_sum(null, -1)  # [W]
-        return Found(
-            *self._best(rows.windows, logits, may_start, size),
-            tf.math.unsorted_segment_min(null, rows.windows.rows, size),
-        )
+        null = tf.math.unsorted_segment_min(null, rows.windows.rows, size)
+        best, first, last = self._best(rows.windows, logits, may_start, size)
+        return Found(best, first, last, null)
 
     def _answer(self, questions, contexts, read):
         """Returns first and last character, score and null score, all [B]."""
