@@ -102,8 +102,8 @@ class ReplicaStep:
         )
         optimizer = self.optimizer
         if optimizer.loss_scale is not None or optimizer.clips_own:
-            own = functools.partial(self._own_gradients, replicas=replicas)
-            gradients = self.compiler(own)(gradients)
+            own = self.compiler(lambda x: self._own_gradients(x, replicas))
+            gradients = own(gradients)
         return gradients, sums
 
     def update(
