@@ -7,6 +7,8 @@ which takes seconds. Those modules have tables with the same names.
 # Devices to compute on, and the dtypes of activations.
 STRATEGIES = ("default", "mirrored", "multi_worker_mirrored", "tpu")
 DTYPES = ("float32", "bfloat16", "float16")
+# What runs the training step.
+RUNTIMES = ("tensorflow", "pjrt")
 
 # Units of text that are masked as a whole.
 MASKING_POLICIES = ("token", "whole_word", "span", "ngram")

@@ -10,7 +10,7 @@ import time
 from bert_tf import compiled, heads, modeling, optimization
 from bert_tf.records import pipeline, tfrecord
 from bert_tf.records import types as record_types
-from bert_tf.training import loop
+from bert_tf.training import loop, replica_step
 from tests import (
     combinations,
     pretraining_records,
@@ -218,7 +218,7 @@ class TestFactors:
             objective = dataclasses.replace(
                 tiny_model.OBJECTIVE, factors=factors
             )
-            found, _ = loop.gradients_and_sums(
+            found, _ = replica_step.gradients_and_sums(
                 model, optimizer, objective, batch, totals, tf.constant([0, 0])
             )
             return [tf.convert_to_tensor(x).numpy() for x in found]
@@ -351,7 +351,7 @@ class TestSteps:
 
         @tf.function(autograph=False)
         def total(rows):
-            return loop.add_up(double, {"row_weights": rows}, 4)
+            return replica_step.add_up(double, {"row_weights": rows}, 4)
 
         rows = tf.range(8.0)
         assert total(rows).numpy().tolist() == [24.0, 32.0]

@@ -71,16 +71,15 @@ class Step:
         return self.state, tf.TensorSpec([], tf.int64), self.batch
 
     def function(self, state, step, batch):
-        from bert_tf.training import loop
-        from tools.accelerators import arguments
+        from bert_tf.training import arguments, replica_step
 
-        replica_step = loop._replica_step(
+        step_of_replica = replica_step.ReplicaStep(
             *(self.model, self.optimizer, self.objective),
             *(passes(self._platform), 1, self.case.accumulate),
         )
         slots = self.optimizer.slots
         with arguments.replaced(self.weights, slots, state) as made:
-            sums, report = replica_step(step, batch)
+            sums, report = step_of_replica(step, batch)
             return [x.handle for x in made], sums, report
 
     @property
