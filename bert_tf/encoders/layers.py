@@ -172,6 +172,8 @@ class SelfAttention(keras.layers.Layer):
         that attend: `layout.queries(x)`. `dropout_seed` is int32 [2] or None.
         The layout says where tokens lie, and which of them see each other.
         """
+        if layout.is_fused:
+            return self._fused(x, dropout_seed, layout)  # [B, S, D]
         if compiled.is_for_tpus():
             q, k, v = self._apart(x, queries)  # [B, N, R, H], [B, N, S, H]
         # One product for the three: D is small beside what fills a processor.
@@ -188,6 +190,26 @@ class SelfAttention(keras.layers.Layer):
         rate = self.config.attention_probs_dropout_prob
         context = layout.attend(q, k, v, rate, dropout_seed)  # [B, N, R, H]
         return layout.from_rows(self._join_heads(context))  # as the queries
+
+    def _fused(self, x, dropout_seed, layout):  # [B, S, D]
+        """Attends by one kernel, which takes heads where products write them.
+
+        To take apart one product of all three would be copies.
+        """
+        heads = self.config.num_attention_heads
+        size = self.config.hidden_size // heads
+        q, k, v = (
+            tf.reshape(
+                ops.affine(x, layer.kernel, layer.bias),
+                [*x.shape[:2], heads, size],
+            )
+            for layer in (self.query, self.key, self.value)
+        )
+        rate = self.config.attention_probs_dropout_prob
+        context = layout.attend_fused(
+            *(q, k, v, 1 / math.sqrt(size), rate, dropout_seed)
+        )
+        return tf.reshape(context, x.shape)  # [B, S, D]
 
     def _apart(self, x, queries):  # [B, S, D], [B, S or R, D]
         """Returns queries, keys and values by a product each.
