@@ -23,7 +23,7 @@ _TRIED_RATE = 0.5
 
 def choose(
     model: modeling.Bert,
-    batch: Mapping[str, tf.TensorSpec],
+    dataset: tf.distribute.DistributedDataset,
     is_compiled: bool,
     wanted: bool | None = None,
 ) -> bool:
@@ -31,17 +31,17 @@ def choose(
 
     Args:
         model: The encoder to train.
-        batch: Specifications of a replica's batch.
+        dataset: Batches of features.
         is_compiled: Whether XLA compiles the step.
         wanted: --fused_attention; None where it is possible.
 
     Raises:
         InputError: If it is wanted and not possible.
     """
-    if wanted is False:
-        return False
+    batch = _first_replica(dataset.element_spec)
     against = (
-        against_devices(is_compiled)
+        ("--fused_attention is false" if wanted is False else "")
+        or against_devices(is_compiled)
         or against_batch(model, batch)
         or _against_kernel(model, batch)
     )
@@ -52,7 +52,7 @@ def choose(
         )
     if against:
         if tf.config.list_physical_devices("GPU"):
-            logging.info("Attention: not fused, because %s.", against)
+            logging.info("Attention: not fused. Reason: %s.", against)
         return False
     logging.info("Attention: cuDNN's fused kernel.")
     if model.config.attention_probs_dropout_prob:
@@ -104,6 +104,14 @@ def against_batch(
     if shape[1] % _BLOCK:
         return f"sequences have {shape[1]} tokens, not a multiple of 64"
     return ""
+
+
+def _first_replica(specs: Mapping[str, Any]) -> dict[str, tf.TensorSpec]:
+    """Returns the specifications of one replica's batch."""
+    return {
+        name: getattr(spec, "_value_specs", (spec,))[0]
+        for name, spec in specs.items()
+    }
 
 
 # ---- The kernel --------------------------------------------------------------
