@@ -7,7 +7,8 @@ r"""Times a pre-training step here, in transformers and in KerasHub.
     python -m benchmarks.training_speed --families=electra --models=small_owt \
         --batch=128 --predictions=19 --sides=ours,ours_masked_words,transformers
     python -m benchmarks.training_speed --models=base --batch=256 \
-        --dtype=bfloat16 --sides=ours,ours_op_by_op,transformers  # on a GPU
+        --dtype=bfloat16 \
+        --sides=ours,ours_op_by_op,transformers,keras_hub,keras_hub_jax  # GPU
 
 The same model, batch, length and number of masked words for all, --dtype,
 dropout on, random text without padding, on a GPU where there is one. Every side
@@ -17,17 +18,21 @@ runs in a process of its own, as its users run it, the sides in turn:
 - ours_xla, ours_op_by_op: the same with --use_xla, --use_xla=false; only where
   --sides asks for them
 - ours_bfloat16: the same with --dtype=bfloat16; likewise
+- ours_not_fused: the same with --fused_attention=false; likewise
 - ours_masked_words: ELECTRA's encoder with masked words alone; likewise
 - transformers: BertForPreTraining and the fused AdamW of PyTorch, as its
   Trainer takes by default; of another dtype than float32 under autocast, as it
-  does. It computes the words of all places, not of the masked ones only, so it
-  does more: the operations are printed
+  does. Attention is PyTorch's scaled_dot_product_attention. It computes the
+  words of all places, not of the masked ones only, so it does more: the
+  operations are printed
 - transformers_compiled: the same by torch.compile; only where it is asked for
+- transformers_eager: the same with transformers' own attention; likewise
 - keras_hub: BertBackbone, MaskedLMHead and a dense layer for the next
   sentence, compiled as Keras does by default, which is by XLA
 - keras_hub_onednn: the same with oneDNN switched on
 - keras_hub_onednn_no_xla: the same with jit_compile=False: XLA has kernels of
   its own, so this has more of oneDNN
+- keras_hub_jax: the same as keras_hub on JAX; only where it is asked for
 
 Another family has a model of its own of that name, or else its base with the
 sizes of BERT's, and its own task: RobertaForMaskedLM, DistilBertForMaskedLM and
@@ -40,10 +45,13 @@ part in BERT's only.
 
 Prints sequences per second (the median of the rounds), the ratios, and the
 share of the processor's matrix-product speed that ours reaches for the
-operations that are needed; beside transformers, what speed PyTorch's have.
+operations that are needed; beside transformers, what speed PyTorch's have. On
+GPUs also MFU: the needed operations of each side as a share of the peak in the
+data sheet. Sides whose library is not installed are left out.
 """
 
 import collections
+import importlib.util
 import os
 import statistics
 import sys
@@ -97,6 +105,11 @@ def ours_bfloat16(config: dict, batch: int) -> float:
     return ours(config, batch)
 
 
+def ours_not_fused(config: dict, batch: int) -> float:
+    """The same with --fused_attention=false."""
+    return ours(config, batch, fused_attention=False)
+
+
 def ours_masked_words(config: dict, batch: int) -> float:
     """The same encoder, with masked words alone."""
     return ours(config, batch, masked_words=True)
@@ -107,6 +120,7 @@ def ours(
     batch: int,
     use_xla: bool | None = None,
     masked_words: bool = False,
+    fused_attention: bool | None = None,
 ) -> float:
     """run_pretraining.py's own objective, loop and input."""
     from bert_tf.training import distribution
@@ -116,6 +130,7 @@ def ours(
         *(config, batch, _LENGTH.value, _PREDICTIONS.value),
         use_xla=use_xla,
         masked_words=masked_words,
+        fused_attention=fused_attention,
     )
     return pretraining_step.timed(step, _SECONDS.value)
 
@@ -123,6 +138,11 @@ def ours(
 def transformers_compiled(config: dict, batch: int) -> float:
     """The same, compiled."""
     return transformers(config, batch, is_compiled=True)
+
+
+def transformers_eager(config: dict, batch: int) -> float:
+    """The same with attention of single operations."""
+    return transformers(config | {"attn_implementation": "eager"}, batch)
 
 
 def transformers(config: dict, batch: int, is_compiled: bool = False) -> float:
@@ -137,6 +157,11 @@ def transformers(config: dict, batch: int, is_compiled: bool = False) -> float:
 def keras_hub_onednn_no_xla(config: dict, batch: int) -> float:
     """The same, its operations one by one."""
     return keras_hub(config, batch, jit_compile=False)
+
+
+def keras_hub_jax(config: dict, batch: int) -> float:
+    """The same on JAX, which `run` selects."""
+    return keras_hub(config, batch)
 
 
 def keras_hub(
@@ -232,6 +257,15 @@ def _of_encoder(config: dict, read: int) -> float:
     return (L - 1) * layer(S) + layer(read) + mapping
 
 
+def peak(config: dict, batch: int) -> float:
+    """The FLOP/s of the device in its data sheet; 0 if not known."""
+    from bert_tf.training import accelerators
+
+    del config, batch
+    device = accelerators.local()
+    return 0.0 if device is None else device.flops[_DTYPE.value]
+
+
 # ---- Main -------------------------------------------------------------------
 
 
@@ -240,6 +274,8 @@ def run(side: str, model: str, family: str) -> float:
     environment = {}
     if "onednn" in side:
         environment["TF_ENABLE_ONEDNN_OPTS"] = "1"
+    if side.endswith("jax"):
+        environment["KERAS_BACKEND"] = "jax"
     names = ("seconds", "length", "predictions", "batch", "dtype")
     values = [f"--{name}={flags.FLAGS[name].value}" for name in names]
     line = own_process.last_line(
@@ -251,6 +287,12 @@ def run(side: str, model: str, family: str) -> float:
     return float(line)
 
 
+def _is_installed(side: str) -> bool:
+    libraries = ("transformers", "keras_hub", "jax")
+    needed = [x for x in libraries if x in side]
+    return all(importlib.util.find_spec(x) for x in needed)
+
+
 def measure(model: str, family: str) -> None:
     """Runs all sides in turn and prints the table of a model."""
     config = pretraining_step.config_of(model, family)
@@ -258,7 +300,8 @@ def measure(model: str, family: str) -> None:
     sides = [
         side
         for side in _SIDES.value
-        if family == "bert" or not side.startswith("keras_hub")
+        if (family == "bert" or not side.startswith("keras_hub"))
+        and _is_installed(side)
     ]
     found = collections.defaultdict(list)
     libraries = {"ours": "tensorflow", "transformers": "torch"}
@@ -275,12 +318,14 @@ def measure(model: str, family: str) -> None:
             found[side].append(batch / run(side, model, family))
     median = {side: statistics.median(v) for side, v in found.items()}
     top = {side: statistics.median(v) for side, v in tops.items()}
+    peak_flops = run("peak", model, family)
     print(f"{family} {model}: batch {batch} x {_LENGTH.value}", flush=True)
     for side, rate in median.items():
         values = " ".join(f"{value:.2f}" for value in found[side])
         print(
             f"  {side:17} {rate:8.2f} sequences/s  ({values})  "
             f"ours / this {median.get('ours', rate) / rate:5.2f}"
+            f"{_mfu(rate * needed_flops(config), peak_flops)}"
         )
     share = median.get("ours", 0) * needed_flops(config) / top["ours"]
     print(
@@ -292,6 +337,10 @@ def measure(model: str, family: str) -> None:
         theirs = top["transformers"]
         print(f"  matrix products of PyTorch: {theirs / 1e9:.0f} GFLOP/s")
     sys.stdout.flush()
+
+
+def _mfu(flops: float, peak_flops: float) -> str:
+    return f"  MFU {flops / peak_flops:.1%}" if peak_flops else ""
 
 
 def main(argv):
