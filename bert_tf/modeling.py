@@ -22,7 +22,7 @@ tensor, or None for no dropout. The same seed gives the same masks.
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from bert_tf import configuration
+from bert_tf import compiled, configuration
 from bert_tf.encoders import (
     dropout_seeds,
     layers,
@@ -147,10 +147,13 @@ class Encoder(keras.layers.Layer):
     def call(self, x, dropout_seed, layout, positions=None):  # [B, S, D]
         *first, last = ops.split_seed(dropout_seed, len(self.layers))
         outputs = []
-        for layer, seed in zip(self.layers[:-1], first, strict=True):
-            x = self._run(layer, x, seed, layout)  # [B, S, D]
+        for i, (layer, seed) in enumerate(
+            zip(self.layers[:-1], first, strict=True)
+        ):
+            x = self._run(layer, x, seed, layout.of_layer(i))  # [B, S, D]
             outputs.append(layout.to_rows(x))
         if positions is None:
+            layout = layout.of_layer(len(outputs))
             x = layout.to_rows(self._run(self.layers[-1], x, last, layout))
         else:
             # Only there nobody but the caller reads the output.
@@ -210,10 +213,13 @@ class Bert(keras.Model):
     Attributes:
         embeddings_class: What makes the first layer's input.
         scope: What the names of all its variables begin with.
+        is_causal: Whether tokens see no token after them.
         mapping: What makes D of the embeddings' E, where these differ.
         skips_padding: Whether layers compute tokens only: the same numbers in
             less time, where shapes may differ from batch to batch. What is
             returned for padding is then not to be read.
+        fuses_attention: Whether attention is cuDNN's kernel in programs that
+            XLA compiles for GPUs; see training/fused_attention.py.
         laid_out: What the layout of a batch goes through before layers have
             it; see encoders/watching.py.
     """
@@ -223,12 +229,14 @@ class Bert(keras.Model):
     # Whether another Bert may call `make_parts` and `build_parts`: they define
     # all of it, without `super`.
     lends_parts = False
+    is_causal = False
 
     def __init__(self, config: BertConfig, name: str = "bert", **kwargs: Any):
         super().__init__(name=name, **kwargs)
         self.config = config
         self.mapping: layers.Dense | None = None
         self.skips_padding = False
+        self.fuses_attention = False
         self.laid_out: Callable[[padding.Rows], padding.Rows] = _as_it_is
         self._drawn = dropout_seeds.Drawn()
         with layers.of_policy(self.dtype_policy):
@@ -286,7 +294,11 @@ class Bert(keras.Model):
         ids = [inputs["input_ids"], inputs["segment_ids"]]  # [B, S] each
         position_ids = inputs.get("position_ids")  # [B, S] or None
         layout = padding.Rows(mask)
-        if self.skips_padding:
+        if self._fuses_attention_of(inputs):
+            layout = padding.FusedRows(
+                mask, inputs["input_mask"], self.is_causal
+            )
+        elif self.skips_padding:
             layout = padding.Tokens(mask, inputs["input_mask"])
             if position_ids is None:
                 position_ids = _numbered(ids[0])
@@ -299,6 +311,11 @@ class Bert(keras.Model):
         outputs = self.encoder(x, seeds[1], layout=layout, positions=positions)
         pooled = self.pooler(outputs[-1][:, 0])  # [B, D]
         return BertOutputs(outputs[-1], pooled, layout.to_rows(x), outputs)
+
+    def _fuses_attention_of(self, inputs: dict[str, tf.Tensor]) -> bool:
+        has_known_shape = inputs["input_ids"].shape.is_fully_defined()
+        is_plain = has_known_shape and "sequence_ids" not in inputs
+        return self.fuses_attention and compiled.is_compiled() and is_plain
 
     def _check_length(self, length: int | None) -> None:
         most = self.config.max_position_embeddings

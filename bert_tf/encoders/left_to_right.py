@@ -60,6 +60,7 @@ class LeftToRight(modeling.Bert):
             watching.keeping_sequence.
     """
 
+    is_causal = True
     keep: Callable[[tf.Tensor], None] | None = None
 
     def mask(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:

@@ -145,6 +145,7 @@ def plan_fields() -> dict[str, Any]:
         "profile_steps": profile_steps(),
         "remat": run_flags.REMAT.value,
         "use_xla": run_flags.USE_XLA.value,
+        "fused_attention": run_flags.FUSED_ATTENTION.value,
         "check_only": run_flags.CHECK_ONLY.value,
         "report_to": report_to(),
         "flags": flagfiles.told(flags.FLAGS),

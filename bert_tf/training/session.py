@@ -17,6 +17,7 @@ from bert_tf.training import (
     background,
     disk_space,
     distribution,
+    fused_attention,
     loop,
     memory_use,
     pjrt,
@@ -47,6 +48,8 @@ class Plan:
         save_in_background: Whether steps go on while a checkpoint is written.
         remat: Whether the backward pass computes layers again.
         use_xla: Whether XLA compiles the step; None: where it pays.
+        fused_attention: Whether attention is cuDNN's kernel; None: where it
+            can be.
         check_only: Whether to stop before the first step, writing nothing.
         chosen_on: Flags, name -> value, that say on what data the best is
             found.
@@ -68,6 +71,7 @@ class Plan:
     profile_steps: tuple[int, int] | None = None
     remat: bool = False
     use_xla: bool | None = None
+    fused_attention: bool | None = None
     check_only: bool = False
     chosen_on: Mapping[str, str] = dataclasses.field(default_factory=dict)
     report_to: Sequence[str] = ()
@@ -302,10 +306,12 @@ class Session:
         """Returns what trains, and what updates the variables before a use."""
         if self.plan.remat and self.model.bert.config.activations is not None:
             logging.warning("--remat changes nothing for this kind of encoder.")
-        for bert in (self.model.bert, self.model.generator):
-            if bert is not None:
-                bert.encoder.remat = self.plan.remat
         dataset = self.batches(state.records, state.step)
+        for bert in filter(None, (self.model.bert, self.model.generator)):
+            bert.encoder.remat = self.plan.remat
+            bert.fuses_attention = fused_attention.choose(
+                bert, dataset, self._compiles, self.plan.fused_attention
+            )
         accumulate = self.plan.accumulate
         if accumulate is None:
             accumulate = self._found_accumulate(
