@@ -52,10 +52,11 @@ class Runtime:
         """Returns a meter of these devices, in place of TensorFlow's."""
         number, kind = self.replicas
         device = accelerators.find(kind)
+        peak = None if device is None else device.flops[dtype]
         return dataclasses.replace(
             meter,
             replicas=number,
-            peak_flops=meter.peak_flops or (device and device.flops[dtype]),
+            peak_flops=meter.peak_flops or peak,
             memory=self._peak_memory,
         )
 

@@ -91,8 +91,7 @@ class ReplicaStep:
         # Compiled here: each replica has variables of its own.
         passes = self.compiler(
             functools.partial(
-                *(gradients_and_sums, self.model, self.optimizer),
-                self.objective,
+                gradients_and_sums, self.model, self.optimizer, self.objective
             )
         )
         gradients, sums = add_up(
