@@ -41,7 +41,7 @@ class Formula:
         keep = self._keep(config, is_backward, scores.shape)
         if not is_backward:
             y = tf.einsum("bnqk,bknh->bqnh", tf.nn.softmax(scores) * keep, v)
-            values = y, tf.reduce_logsumexp(scores, axis=-1)
+            values = [y, tf.reduce_logsumexp(scores, axis=-1)]
         else:
             statistics, dy, y = rest
             probs = tf.exp(scores - statistics[..., tf.newaxis])
@@ -49,11 +49,11 @@ class Formula:
             mean = tf.einsum("bqnh,bqnh->bnq", dy, y)[..., tf.newaxis]
             d_scores = config["fmha_scale"] * probs * (d_probs - mean)
             garbage = tf.where(is_token[..., tf.newaxis, tf.newaxis], 0.0, 1e9)
-            values = (
+            values = [
                 tf.einsum("bnqk,bknh->bqnh", d_scores, k),
                 tf.einsum("bnqk,bqnh->bknh", d_scores, q) + garbage,
                 tf.einsum("bnqk,bqnh->bknh", probs * keep, dy) + garbage,
-            )
+            ]
         for value, result in zip(values, results, strict=True):
             assert value.shape == result.shape
         return [

@@ -131,7 +131,7 @@ def test_the_state_after_a_failed_save_is_saved(state, tmp_path):
         explained=contextlib.nullcontext,
     )
     with background.Writer() as writer:
-        save = run._saving(state, writer)
+        save = run._saving(state, writer, lambda: None)
         with small_disks.limited(tmp_path / "disk", 8):
             save(5, None)
             with contextlib.suppress(OSError):
