@@ -1,4 +1,4 @@
-"""Where XLA keeps what it compiles for GPUs."""
+"""The cache of the code that XLA compiles for GPUs."""
 
 import os
 
