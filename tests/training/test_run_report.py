@@ -1,4 +1,4 @@
-"""What a run logs before its first step and after its last."""
+"""The log of a run before its first step and after its last."""
 
 from bert_tf import heads, modeling
 from bert_tf.training import run_report

@@ -1,4 +1,4 @@
-"""Tests of files of multiple choice, in the formats they are published in."""
+"""Tests of multiple-choice files, in the formats they are published in."""
 
 import json
 
@@ -131,7 +131,7 @@ def test_labels_where_a_test_file_has_them(tmp_path):
     table = [row.rpartition(",")[0] for row in _SWAG.splitlines()]
     path.write_text("\n".join(table) + "\n")
     assert _labels(path, None) == [None, None]
-    # The rest is checked as ever.
+    # The other checks are unchanged.
     path = jsonl(tmp_path / "bad.jsonl", _OWN | {"choices": ["b"]})
     with pytest.raises(ValueError, match="line 1: expected two choices"):
         choice_problems.read(path, with_labels=None)
