@@ -16,7 +16,7 @@ from bert_tf.checkpoints import (
     trained_models,
 )
 from bert_tf.errors import InputError
-from bert_tf.exporting import runtimes, saved_model
+from bert_tf.exporting import export_description, runtimes, saved_model
 from bert_tf.serving import elsewhere, heads, makers
 
 import tensorflow as tf
@@ -203,17 +203,29 @@ def load(path: str) -> Model:
 
 
 def _description(path: str, folder: str) -> dict[str, Any]:
-    """Returns the description of the export at `path`, from a folder of it."""
-    description = opened.read_json(folder, runtimes.DESCRIPTION)
+    """Returns what the export at `path` says of itself, in a folder of it."""
+    names = (*original.vocab_names(), export_description.FILE)
+    contents = {
+        name: data
+        for name in names
+        if (data := opened.read_bytes(os.path.join(folder, name))) is not None
+    }
+    file = os.path.join(folder, export_description.FILE)
+    description = export_description.parse(
+        contents.setdefault(export_description.FILE, b"{}"), file
+    )
     if description.get("head") not in heads.HEADS:
         what = "model" if runtimes.find(path) else "SavedModel"
-        file = os.path.relpath(os.path.join(folder, "export.json"), path)
+        file = os.path.relpath(file, path)
         raise InputError(
             f"The {what} {path} was not written by export_saved_model.py "
             f"of this version: {file} does not name a head of "
             f"{', '.join(heads.HEADS)}. Export it again. "
             f"Received: head={description.get('head')}"
         )
+    if folder == path:
+        export_description.check_runtime(description, file)
+    export_description.check_vocab(contents, path)
     return description
 
 

@@ -38,8 +38,9 @@ def read(path: epath.PathLike) -> dict[str, bytes]:
     """
     folder, name = os.path.split(os.fspath(path))
     data = _read(path)
-    if name.endswith(".json") and tokenizer_json.is_tokenizer(data):
-        ids, merges = tokenizer_json.read_byte_pairs(data, str(path))
+    found = tokenizer_json.parse(data) if name.endswith(".json") else None
+    if found is not None:
+        ids, merges = tokenizer_json.read_byte_pairs(found, str(path))
         both = contents(pieces_by_id(ids, str(path)), merges)
         return dict(zip((VOCAB, MERGES), both, strict=True))
     other = os.path.join(folder, MERGES if name != MERGES else VOCAB)
