@@ -39,9 +39,9 @@ def open_files(folder: str) -> tuple[Shapes, Reader]:
         InputError: There are none; UnreadableError if they are damaged.
     """
     if tf.io.gfile.exists(os.path.join(folder, FILE)):
-        return _open_safetensors(folder, [FILE])
+        return open_safetensors(folder, [FILE])
     if tf.io.gfile.exists(os.path.join(folder, _INDEX)):
-        return _open_safetensors(folder, _parts(folder, _INDEX))
+        return open_safetensors(folder, _parts(folder, _INDEX))
     if tf.io.gfile.exists(os.path.join(folder, _TORCH)):
         return _open_torch([os.path.join(folder, _TORCH)])
     if tf.io.gfile.exists(os.path.join(folder, _TORCH_INDEX)):
@@ -77,9 +77,10 @@ def _parts(folder: str, index: str) -> list[str]:
     return found
 
 
-def _open_safetensors(
+def open_safetensors(
     folder: str, files: Sequence[str]
 ) -> tuple[Shapes, Reader]:
+    """Does as `open_files` with the safetensors of these names in a folder."""
     shapes, handles = {}, {}
     for name in files:
         path = os.path.join(folder, name)
