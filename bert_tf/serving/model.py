@@ -16,7 +16,12 @@ from bert_tf.checkpoints import (
     trained_models,
 )
 from bert_tf.errors import InputError
-from bert_tf.exporting import export_description, runtimes, saved_model
+from bert_tf.exporting import (
+    export_description,
+    runtimes,
+    saved_model,
+    unsafe_ops,
+)
 from bert_tf.serving import elsewhere, heads, makers
 
 import tensorflow as tf
@@ -158,11 +163,21 @@ def of_export(made: saved_model.Export) -> Model:
     return _model(description, labels, serve, frozenset(parameters))
 
 
-def load(path: str) -> Model:
-    """Loads an exported model, for any of the runtimes.
+def load(
+    path: str,
+    allow_unsafe_ops: bool = False,
+    allow: str = "--allow_unsafe_ops",
+) -> Model:
+    """Returns the function of an exported model, for whichever runtime.
 
-    Raises InputError if there is no model, or export_saved_model.py did not
-    write it.
+    Args:
+        path: The folder of the export.
+        allow_unsafe_ops: Whether a SavedModel may touch files and the host.
+        allow: The way to allow that, for the error.
+
+    Raises:
+        InputError: There is no model, it was not written by
+            export_saved_model.py, or it has unsafe operations.
     """
     if runtimes.find(path):
         return of_export(_elsewhere(path))
@@ -182,6 +197,8 @@ def load(path: str) -> Model:
     labels = original.read_labels(
         os.path.join(assets, original.LABELS), "Export the model again."
     )
+    if not allow_unsafe_ops:
+        unsafe_ops.check(path, allow)
     loaded = _load(path)
     signature = loaded.signatures["serving_default"]
     classes = signature.structured_outputs.get("probabilities")
