@@ -117,8 +117,10 @@ def _parse_vocab(data: bytes, name: str) -> tuple[str, ...]:
     text = _text(data, name)
     try:
         found = json.loads(text, object_pairs_hook=lambda x: _Pairs(x, name))
-    # RecursionError: endlessly nested lists.
-    except (json.JSONDecodeError, RecursionError) as error:
+    except InputError:
+        raise
+    # RecursionError: endlessly nested lists. ValueError: also endless numbers.
+    except (ValueError, RecursionError) as error:
         problem = input_files.explain_text(data[:64]) or str(error)
         raise InputError(
             f"{name} is not whole JSON: {problem}. {_GIVE}. "
