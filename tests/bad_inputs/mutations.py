@@ -63,7 +63,7 @@ def mutations(data: bytes, count: int, seed: int) -> dict[str, bytes | str]:
             )
         else:
             changed[place:place] = changed[place : place + 50]
-        found[f"{kind} at {place}"] = bytes(changed)
+        found[f"{len(found)}: {kind} at {place}"] = bytes(changed)
     return found
 
 
