@@ -11,7 +11,7 @@ import pathlib
 import random
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from bert_tf.flags import error_lines
@@ -97,8 +97,10 @@ def _places(value: Any) -> Iterator[tuple]:
     waiting: list[tuple[tuple, Any]] = [((), value)]
     while waiting:
         place, inside = waiting.pop(0)
-        items = inside.items() if isinstance(inside, dict) else ()
-        if isinstance(inside, list):
+        items: Iterable[tuple[Any, Any]] = ()
+        if isinstance(inside, dict):
+            items = inside.items()
+        elif isinstance(inside, list):
             items = enumerate(inside[:20])
         for key, item in items:
             yield (*place, key)
