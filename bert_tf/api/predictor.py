@@ -282,6 +282,7 @@ def load(
     path: str | os.PathLike[str],
     *,
     batch_size: int = 32,
+    allow_unsafe_ops: bool = False,
     **options: Unpack[arguments.Options],
 ) -> Predictor:
     """Returns a trained model as a function of texts.
@@ -296,6 +297,8 @@ def load(
             file of weights, or name, such as google-bert/bert-base-uncased;
             or a SavedModel of `bert_tf.export`.
         batch_size: Inputs that are computed together.
+        allow_unsafe_ops: Whether a SavedModel may have operations that touch
+            files or the host. Only for models whose source you trust.
         **options: See `bert_tf.api.arguments.Options`.
 
     Returns:
@@ -309,14 +312,17 @@ def load(
     said = arguments.check(options, "batch_size")
     with arguments.in_words_of_python():
         if paths.is_export(path):
-            return _load_saved_model(path, batch_size, said)
+            return _load_saved_model(path, batch_size, said, allow_unsafe_ops)
         made = _make(path, said)
         model = serving_model.of_export(made)
         return Predictor(path, model, made.files, batch_size, made)
 
 
 def _load_saved_model(
-    path: str, batch_size: int, said: Mapping[str, Any]
+    path: str,
+    batch_size: int,
+    said: Mapping[str, Any],
+    allow_unsafe_ops: bool,
 ) -> Predictor:
     given = [name for name, value in said.items() if value is not None]
     if given:
@@ -324,7 +330,9 @@ def _load_saved_model(
             f"{', '.join(given)} can't be given of a SavedModel, which keeps "
             f"what it was exported with. Received: path={path}"
         )
-    model = serving_model.load(path)
+    model = serving_model.load(
+        path, allow_unsafe_ops, "allow_unsafe_ops=True"
+    )
     return Predictor(path, model, paths.export_files(path), batch_size)
 
 

@@ -201,11 +201,21 @@ def _check_model(root: str, folder: str) -> None:
 def _longest(root: str) -> int:
     (first, *_) = _modules(root)
     folder = os.path.join(root, str(first.get("path", "")))
-    length = opened.read_json(folder, _OF_MODEL).get("max_seq_length")
-    if length is None:
-        tokenizer = opened.read_json(folder, _OF_TOKENIZER)
-        length = tokenizer.get("model_max_length")
-    config = opened.read_json(folder, huggingface.CONFIG)
-    most = int(config.get("max_position_embeddings", _MOST_PIECES))
-    # Tokenizers without a limit have a length of 1e30.
-    return most if length is None else min(int(length), most)
+    lengths = []
+    for name, key in (
+        (_OF_MODEL, "max_seq_length"),
+        (_OF_TOKENIZER, "model_max_length"),
+        (huggingface.CONFIG, "max_position_embeddings"),
+    ):
+        # Tokenizers without a limit have a length of 1e30.
+        length = opened.read_json(folder, name, **{key: float}).get(key)
+        if length is not None and not length >= 1:
+            raise InputError(
+                f"{os.path.join(folder, name)}: `{key}` must be positive. Copy "
+                f"or download it again. Received: {key}={length}"
+            )
+        lengths.append(length)
+    of_model, of_tokenizer, most = lengths
+    most = _MOST_PIECES if most is None else most
+    length = of_tokenizer if of_model is None else of_model
+    return int(most if length is None else min(length, most))

@@ -119,6 +119,7 @@ def _of_file(
 def _vectors(path: str, size: int) -> Iterator[_Line]:
     """Yields the lines of words; InputError unless they have `size` numbers."""
     input_files.check(path, "word_vectors")
+    input_files.check_can_be_read_again(path)
     lines = _lines(path)
     first = next(lines, None)
     if first is None:

@@ -96,6 +96,7 @@ class Manifest:
         """
         path = os.fspath(path)
         input_files.check(path)
+        input_files.check_can_be_read_again(path)
         data = epath.Path(path).read_bytes()
         try:
             values = json.loads(data)

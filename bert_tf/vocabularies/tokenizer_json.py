@@ -5,6 +5,7 @@ than their kind of vocabulary are rejected with the field that differs.
 WordPiece and BPE are here; `unigram_json` has SentencePiece.
 """
 
+import functools
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -24,24 +25,29 @@ _SEQUENCES = {"normalizer": "normalizers", "pre_tokenizer": "pretokenizers"}
 Merges = tuple[tuple[str, str], ...]
 
 
-def is_tokenizer(data: bytes) -> bool:
-    """Returns whether JSON is a tokenizer.json, not a vocab.json."""
+@functools.lru_cache(maxsize=1)
+def parse(data: bytes) -> Mapping[str, Any] | None:
+    """Returns the content of a tokenizer.json; None of a vocab.json.
+
+    The last file is cached: opening a folder reads it for several purposes.
+    """
     if _START not in data:
-        return False
+        return None
     try:
         found = json.loads(data)
-    # RecursionError: endlessly nested lists.
+    # Deeply nested lists are a RecursionError.
     except (ValueError, RecursionError):
-        return False
-    return isinstance(found, dict) and isinstance(found.get("model"), dict)
+        return None
+    is_whole = isinstance(found, dict) and isinstance(found.get("model"), dict)
+    return found if is_whole else None
 
 
-def find(path: epath.PathLike) -> dict[str, Any] | None:
+def find(path: epath.PathLike) -> Mapping[str, Any] | None:
     """Returns the content of a tokenizer.json, None of no or another file."""
     input_files.check_can_be_read_again(path)
     file = epath.Path(path)
     data = file.read_bytes() if file.exists() and not file.is_dir() else b""
-    return json.loads(data) if is_tokenizer(data) else None
+    return parse(data)
 
 
 def model_type(path: epath.PathLike) -> str | None:
@@ -50,7 +56,7 @@ def model_type(path: epath.PathLike) -> str | None:
     return None if found is None else kind(found)
 
 
-def read(path: epath.PathLike) -> dict[str, Any] | None:
+def read(path: epath.PathLike) -> Mapping[str, Any] | None:
     """Parses a tokenizer.json of any name ending in .json.
 
     Returns None for other files.
@@ -59,8 +65,7 @@ def read(path: epath.PathLike) -> dict[str, Any] | None:
         return None
     input_files.check(path, "vocab_file")
     input_files.check_can_be_read_again(path)
-    data = epath.Path(path).read_bytes()
-    return json.loads(data) if is_tokenizer(data) else None
+    return parse(epath.Path(path).read_bytes())
 
 
 def kind(found: Mapping[str, Any]) -> str | None:
@@ -231,14 +236,15 @@ _WORD_PIECE_RULES: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
 # ---- Byte-level BPE ----------------------------------------------------------
 
 
-def read_byte_pairs(data: bytes, name: str) -> tuple[dict[str, int], Merges]:
+def read_byte_pairs(
+    found: Mapping[str, Any], name: str
+) -> tuple[dict[str, int], Merges]:
     """Returns the ids by token, unchecked, and the merges in a file.
 
     Raises:
         InputError: The model is not a BPE, or splits text differently. `name`
             is the file name.
     """
-    found = json.loads(data)
     check_byte_pairs(found, name)
     model = found["model"]
     vocab = model.get("vocab")

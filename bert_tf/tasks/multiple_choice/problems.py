@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bert_tf.errors import InputError
-from bert_tf.storage import file_systems
+from bert_tf.storage import file_systems, input_files
 from bert_tf.tasks import labels, table_formats, tables
 
 _ENDINGS = ("ending0", "ending1", "ending2", "ending3")
@@ -86,6 +86,7 @@ def _rows(
     path: str, with_labels: bool | None
 ) -> Iterator[tuple[str, Problem]]:
     """Yields the problems of a file and where each is."""
+    input_files.check_can_be_read_again(path)
     file_format = table_formats.find(path)
     if file_format not in _READERS:
         raise InputError(

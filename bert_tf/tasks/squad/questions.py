@@ -95,6 +95,7 @@ def read(
 def _load(path: str) -> Any:
     """Returns the content of a JSON file."""
     input_files.check(path)
+    input_files.check_can_be_read_again(path)
     data = epath.Path(path).read_bytes()
     try:
         return json.loads(data)
