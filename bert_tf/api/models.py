@@ -32,7 +32,7 @@ from typing import Any, Self
 
 from bert_tf import heads, modeling
 from bert_tf.api import lora as lora_files
-from bert_tf.api import paths, sources, text_reading
+from bert_tf.api import paths, sources, text_inputs, text_reading
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 
@@ -49,7 +49,7 @@ def _exported_inputs(columns: Sequence[str], rank: int) -> list[Any]:
 
 
 @_registered
-class Bert(lora_files.WithLora, modeling.Bert):
+class Bert(text_inputs.WithTexts, lora_files.WithLora, modeling.Bert):
     """BERT without a head: a layer for models of one's own.
 
     Returns `BertOutputs`: `sequence` [B, S, D], `pooled` [B, D], `embeddings`,
@@ -193,11 +193,13 @@ def _check_export(format: str) -> None:
 _INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
-class _Head(heads.Model):
-    """What the public models with a head share."""
+class _Head(text_inputs.WithTexts, heads.Model):
+    """What the public models with a head share.
 
-    # A key of checkpoints.names.HEADS.
-    head = ""
+    Attributes:
+        head: A key of checkpoints.names.HEADS.
+    """
+
     exported: tuple[Sequence[str], int] = (_INPUTS, 2)
 
     @classmethod
@@ -438,6 +440,7 @@ class BertMaskedLM(_Unlabelled, heads.BertMaskedLM):
     """
 
     head = "masked_lm"
+    takes_texts = False
     exported = (_WITH_MASKS, 2)
 
 
@@ -463,4 +466,5 @@ class BertPretrainer(_Unlabelled, heads.BertPretrainer):
     """
 
     head = "pretraining"
+    takes_texts = False
     exported = (_WITH_MASKS, 2)

@@ -21,6 +21,7 @@ from bert_tf.errors import InputError
 from bert_tf.text import graph as text_graph
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 
@@ -159,6 +160,7 @@ def _texts(value: Any, name: str) -> tf.Tensor | keras.KerasTensor:
     """Returns texts as a tensor, [B] or []; InputError if they are none."""
     texts = value
     if not isinstance(value, keras.KerasTensor):
+        _check_texts(value, name)
         try:
             texts = tf.convert_to_tensor(value)
         except (TypeError, ValueError) as error:
@@ -177,6 +179,18 @@ def _texts(value: Any, name: str) -> tf.Tensor | keras.KerasTensor:
             "keras.Input([], dtype='string') has a text a row."
         )
     return texts
+
+
+def _check_texts(texts: Any, name: str) -> None:
+    """Raises InputError that names the first element without a text."""
+    if not isinstance(texts, list | tuple | np.ndarray):
+        return
+    for i, text in enumerate(texts):
+        if text is None or isinstance(text, int | float):
+            raise InputError(
+                f"{name}[{i}]: expected a text; replace missing values, as "
+                f"with pandas' fillna(''). Received: {name}[{i}]={text!r}"
+            )
 
 
 def find_vocabulary(
