@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bert_tf.api.exports import export
+    from bert_tf.api.keras_optimizer import KerasOptimizer
     from bert_tf.api.models import (
         Bert,
         BertClassifier,
@@ -67,6 +68,7 @@ __all__ = [
     "BiasCorrectedAdamW",
     "FullTokenizer",
     "InputError",
+    "KerasOptimizer",
     "Lamb",
     "Objective",
     "Predictor",
@@ -126,6 +128,7 @@ _PLACES = {
     "BertConfig": "configuration",
     "FullTokenizer": "tokenization",
     "InputError": "errors",
+    "KerasOptimizer": "api.keras_optimizer",
     "Objective": "training.loop",
     "Predictor": "api.predictor",
     "Tokenizer": "api.tokenizer",
