@@ -26,6 +26,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from bert_tf import keras_classes
+
 if TYPE_CHECKING:
     from bert_tf.api.exports import export
     from bert_tf.api.keras_optimizer import KerasOptimizer
@@ -115,6 +117,10 @@ def check_python():
 
 if _is_a_script():
     check_python()
+
+
+# Classes in `.keras` files: known once Keras is imported, imported on use.
+keras_classes.register_lazily()
 
 
 # ---- The public names --------------------------------------------------------
