@@ -46,7 +46,7 @@ class Methods(text_inputs.WithTexts):
             object.__setattr__(self, "_symbols", (inputs, self(inputs)))
         return vars(self)["_symbols"]
 
-    def compile(self, optimizer: Any = "rmsprop", *args: Any, **kwargs: Any):
+    def compile(self, optimizer="rmsprop", *args, **kwargs):
         """Compiles as Keras does; the optimizer may be one of bert_tf's."""
         optimizer = keras_optimizer.as_keras(optimizer)
         return super().compile(optimizer, *args, **kwargs)

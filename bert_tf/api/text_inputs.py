@@ -14,6 +14,7 @@ from bert_tf.api import tokenizer as api_tokenizer
 from bert_tf.errors import InputError
 from bert_tf.serving import heads as served
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -45,7 +46,7 @@ def is_texts(value: Any) -> bool:
     )
 
 
-class WithTexts:
+class WithTexts(keras.Model):
     """The methods of a Keras model that also take texts."""
 
     head: str = "encoder"

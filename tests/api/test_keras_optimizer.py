@@ -116,7 +116,7 @@ def test_schedules_are_those_of_keras_too(name):
 
 def test_what_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"a function of the step.*=2e-05"):
-        bert_tf.AdamWeightDecay(2e-5)
+        bert_tf.AdamWeightDecay(2e-5)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="one of bert_tf"):
         bert_tf.KerasOptimizer(keras.optimizers.Adam())
     scaled = bert_tf.Lamb(_SCHEDULE, loss_scale=optimization.LossScale())

@@ -25,7 +25,7 @@ def tokenizer():
 @pytest.fixture
 def model():
     """A classifier of a run that read 12 tokens."""
-    path = exports.run("one text")
+    path = str(exports.run("one text"))
     return bert_tf.BertClassifier.from_checkpoint(path)
 
 
@@ -190,7 +190,7 @@ def test_texts_under_a_strategy(tokenizer, two_replicas):
 
 
 def test_multiple_choice(tokenizer):
-    path = exports.run("multiple_choice")
+    path = str(exports.run("multiple_choice"))
     model = bert_tf.BertMultipleChoice.from_checkpoint(path)
     model.tokenizer = tokenizer
     choices = [["bad", "good film"], ["a", "what"]]
