@@ -192,6 +192,12 @@ class Optimizer:
                 f"`clipping` must be one of {', '.join(CLIPPING)}. "
                 f"Received: clipping={clipping!r}"
             )
+        if not callable(schedule):
+            raise InputError(
+                "The learning rate must be a function of the step, such as "
+                "bert_tf.schedules.linear_warmup_decay(2e-5, 100, 1000). "
+                f"Received: schedule={schedule!r}"
+            )
         self.schedule = schedule
         self.weight_decay_rate = weight_decay_rate
         self.beta_1 = beta_1

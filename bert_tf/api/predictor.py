@@ -8,6 +8,7 @@ Answers are those of run_prediction.py, value for value: both run the code of
 """
 
 import dataclasses
+import functools
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -71,6 +72,7 @@ class Predictor:
         files: Mapping[str, bytes],
         batch_size: int,
         made: saved_model.Export | None = None,
+        options: arguments.Options | None = None,
     ):
         """Takes what `load` found.
 
@@ -80,8 +82,13 @@ class Predictor:
             files: Name -> content of what an export keeps beside the weights.
             batch_size: Inputs that are computed together.
             made: What can be exported; None of what already was.
+            options: The other arguments of `load`.
         """
         self.path = path
+        # Also from another folder.
+        exists = os.path.exists(path)
+        self._source = os.path.abspath(path) if exists else path
+        self._options = options or {}
         self.head = model.head
         self.labels = tuple(
             opened.lines(files.get(original.LABELS, b"").decode())
@@ -94,6 +101,12 @@ class Predictor:
         self._model = model
         self._made = made
         self._reader = _Reader(model)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles how it was loaded: a process that unpickles loads it."""
+        return functools.partial(
+            load, self._source, batch_size=self.batch_size, **self._options
+        ), ()
 
     def __repr__(self) -> str:
         return f"<bert_tf model, head={self.head}, path={self.path}>"
@@ -192,6 +205,12 @@ def _checked_size(size: Any) -> int:
 
 # ---- Inputs -----------------------------------------------------------------
 
+_TAKE_EMPTY_TEXTS = (
+    serving_lines.CLASSIFICATION,
+    serving_lines.ENCODER,
+    serving_lines.TAGGING,
+)
+
 
 class _Reader(serving_lines.Parser):
     """Makes of a Python value what the same line would ask."""
@@ -256,6 +275,11 @@ class _Reader(serving_lines.Parser):
             query = self.parse(json.dumps(texts), where)
         return dataclasses.replace(query, key=row.get("id"))
 
+    def _check(self, query: serving_lines.Query, where: str) -> None:
+        """Answers an empty text too, which a column of a table may have."""
+        if self._form not in _TAKE_EMPTY_TEXTS:
+            super()._check(query, where)
+
     def _row_of(self, value: Any) -> dict[str, Any] | None:
         """Returns the texts by name; None of what is no input."""
         if isinstance(value, Mapping):
@@ -315,7 +339,9 @@ def load(
             return _load_saved_model(path, batch_size, said, allow_unsafe_ops)
         made = _make(path, said)
         model = serving_model.of_export(made)
-        return Predictor(path, model, made.files, batch_size, made)
+        return Predictor(
+            path, model, made.files, batch_size, made, options
+        )
 
 
 def _load_saved_model(

@@ -11,6 +11,7 @@ from typing import Any
 from bert_tf import compiled
 from bert_tf.configuration import BertConfig
 from bert_tf.encoders import ops
+from bert_tf.errors import InputError
 
 import keras
 import tensorflow as tf
@@ -94,6 +95,14 @@ class Dense(keras.layers.Layer):
         self._tracker.lock()
         self._kernel.trainable = True
         self.lora_scale = None
+
+    def quantize(self, mode=None, **kwargs):
+        """Refuses what Keras would otherwise skip without a word."""
+        raise InputError(
+            "Keras cannot quantize the layers of bert_tf. Export the model "
+            "with 8-bit weights: bert_tf.export(model, path, format="
+            f'"litert" or "onnx", weights="int8"). Received: mode={mode!r}'
+        )
 
     def call(self, x):  # [..., in_size]
         return ops.affine(x, self.kernel, self.bias)  # [..., out_size]
