@@ -31,6 +31,7 @@ from bert_tf.vocabularies import (
 )
 
 import numpy as np
+from absl import logging
 from etils import epath
 
 FILE = "sentencepiece.bpe.model"
@@ -102,8 +103,8 @@ def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
 def _layout_at(path: epath.PathLike, count: int) -> tuple[str, ...]:
     """Returns the layout of the model that `count` pieces at a path belong to.
 
-    A tokenizer.json next to them has it, or config.json tells it by the number
-    of tokens or the id of `<s>`.
+    A tokenizer.json next to them contains it. Otherwise config.json determines
+    it, by the id of `<s>`, the kind of model or the number of tokens.
     """
     folder = epath.Path(path).parent
     found = tokenizer_json.find(folder / "tokenizer.json")
@@ -117,10 +118,19 @@ def _layout_at(path: epath.PathLike, count: int) -> tuple[str, ...]:
         with contextlib.suppress(ValueError, RecursionError):
             values = json.loads(config.read_bytes())
     if not isinstance(values, dict):
+        logging.warning(
+            "The tokens of %s get the ids of XLM-R, because no config.json is "
+            "next to it. If it is a CamemBERT's, put the config.json there.",
+            path,
+        )
         return _FOUR
+    kind, first = values.get("model_type"), values.get("bos_token_id")
+    if kind == "camembert" or first == _SEVEN.index(CLS):
+        return _SEVEN
+    # An XLM-R with three added tokens has as many as a CamemBERT.
     size = count - len(_OWN) + len(_SEVEN) + 1
-    first = values.get("bos_token_id")
-    is_longer = values.get("vocab_size") == size or first == _SEVEN.index(CLS)
+    is_known = kind == "xlm-roberta" or first == _FOUR.index(CLS)
+    is_longer = not is_known and values.get("vocab_size") == size
     return _SEVEN if is_longer else _FOUR
 
 

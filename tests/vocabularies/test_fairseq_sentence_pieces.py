@@ -54,6 +54,28 @@ def test_layouts():
     assert begins == expected
 
 
+@pytest.mark.parametrize(
+    ("values", "first"),
+    [
+        # With three added tokens, an XLM-R has as many as a CamemBERT.
+        ({"model_type": "xlm-roberta", "vocab_size": 1505}, "<s>"),
+        ({"bos_token_id": 0, "vocab_size": 1505}, "<s>"),
+        ({"vocab_size": 1505}, "<s>NOTUSED"),
+        ({"model_type": "camembert", "vocab_size": 1600}, "<s>NOTUSED"),
+        ({"bos_token_id": 5, "vocab_size": 1600}, "<s>NOTUSED"),
+        (None, "<s>"),
+    ],
+)
+def test_layout_by_the_config(tmp_path, caplog, values, first):
+    path = sentence_models.write_fairseq(tmp_path, "xlm-roberta")
+    (tmp_path / "config.json").unlink()
+    if values is not None:
+        (tmp_path / "config.json").write_text(json.dumps(values))
+    vocabulary = vocabularies.open(path, do_lower_case=False)
+    assert vocabulary.pieces[0] == first
+    assert ("no config.json" in caplog.text) == (values is None)
+
+
 @_TYPES
 def test_transformers(tmp_path, model_type):
     """Its class makes of sentencepiece's file what we do, and we of its."""
