@@ -24,6 +24,10 @@ class _Task(NamedTuple):
 
 _SENTENCE = "Anna Smith lives in Paris and works for Siemens."
 _PAIR = ("It is raining.", "She opens an umbrella.")
+_ANSWER = _Task(
+    "Finds the answer to a question in a text.",
+    {"question": "Where does Anna live?", "context": _SENTENCE},
+)
 # By head. The names are those of the inputs of all signatures.
 _TASKS = {
     "classification": _Task(
@@ -31,14 +35,8 @@ _TASKS = {
         {"text_a": "What a wonderful film.", "text_b": "I enjoyed it."},
     ),
     "tagging": _Task("Finds entities in a text.", {"text": _SENTENCE}),
-    "span": _Task(
-        "Finds the answer to a question in a text.",
-        {"question": "Where does Anna live?", "context": _SENTENCE},
-    ),
-    "joint_span": _Task(
-        "Finds the answer to a question in a text.",
-        {"question": "Where does Anna live?", "context": _SENTENCE},
-    ),
+    "span": _ANSWER,
+    "joint_span": _ANSWER,
     "multiple_choice": _Task(
         "Chooses the text that fits a prompt best.",
         {
