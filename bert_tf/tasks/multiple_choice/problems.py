@@ -6,7 +6,6 @@ Files are SWAG's CSV, RACE's objects as JSON lines, or custom JSON lines with
 
 import contextlib
 import dataclasses
-import itertools
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,9 +48,7 @@ def read(path: str, with_labels: bool | None) -> list[Problem]:
             lacks a field or has an unknown label.
     """
     problems: list[Problem] = []
-    for where, problem in itertools.chain.from_iterable(
-        _rows(file, with_labels) for file in _files(path)
-    ):
+    for where, problem in _rows(path, with_labels):
         hidden = problem.label not in range(len(problem.choices))
         if with_labels is None and hidden:
             problem = dataclasses.replace(problem, label=None)
@@ -64,28 +61,14 @@ def read(path: str, with_labels: bool | None) -> list[Problem]:
     return problems
 
 
-def _files(path: str) -> list[str]:
-    """Returns the files at a path, as RACE numbers them: 2.txt, 10.txt."""
-    system = file_systems.of(path)
-    if not system.isdir(path):
-        return [path]
-    found = [
-        file
-        for pattern in ("*.txt", "*/*.txt")
-        for file in system.glob(os.path.join(path, pattern))
-    ]
-
-    def order(file: str) -> tuple[str, int, str]:
-        folder, name = os.path.split(file)
-        return folder, len(name), name
-
-    return sorted(found, key=order)
-
-
 def _rows(
     path: str, with_labels: bool | None
 ) -> Iterator[tuple[str, Problem]]:
-    """Yields the problems of a file and where each is."""
+    """Yields the problems at a path and where each is."""
+    if file_systems.of(path).isdir(path):
+        for file in _files(path):
+            yield from _json_rows(file, with_labels)
+        return
     input_files.check_can_be_read_again(path)
     file_format = table_formats.find(path)
     if file_format not in _READERS:
@@ -94,7 +77,22 @@ def _rows(
             ".jsonl (RACE's objects or your own, one a line): rename it. "
             f"Received: {path}"
         )
-    return _READERS[file_format](path, with_labels)
+    yield from _READERS[file_format](path, with_labels)
+
+
+def _files(folder: str) -> list[str]:
+    """Returns the files in a folder, as RACE numbers them: 2.txt, 10.txt."""
+    found = [
+        file
+        for pattern in ("*.txt", "*/*.txt")
+        for file in file_systems.of(folder).glob(os.path.join(folder, pattern))
+    ]
+
+    def order(file: str) -> tuple[str, int, str]:
+        parent, name = os.path.split(file)
+        return parent, len(name), name
+
+    return sorted(found, key=order)
 
 
 def _check(where: str, problem: Problem) -> None:
