@@ -23,7 +23,7 @@ from bert_tf.errors import InputError
 from bert_tf.vocabularies import sentence_models, tokenizer_json
 
 _PAD = "<pad>"
-# That no text has, whatever a file says of them.
+# Tokens that no text contains, whatever their scores are.
 _NO_TEXT = frozenset({_PAD, "<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED"})
 
 # Subtracted from the score of tokens that must not be found in text. Files of
@@ -84,17 +84,22 @@ class Owner(NamedTuple):
     Attributes:
         name: What errors call it.
         steps: The pattern of the steps that change its texts.
+        cuts_numbers: Whether the comma rule applies to it.
     """
 
     name: str
     steps: str
+    cuts_numbers: bool
 
 
 NO_ACCENTS = Owner(
     "an ALBERT",
     f"{_NFKD} {_ACCENTS}( {_LOWERCASE})?(( {_NFC})? {_PRECOMPILED})?",
+    cuts_numbers=True,
 )
-FAIRSEQ = Owner("an XLM-R", f"(({_NFC} )?{_PRECOMPILED})?")
+FAIRSEQ = Owner(
+    "an XLM-R", f"(({_NFC} )?{_PRECOMPILED})?", cuts_numbers=False
+)
 
 
 @functools.cache
@@ -217,7 +222,8 @@ def read(
             entry.type = entry.USER_DEFINED
         elif score <= -PENALTY:
             entry.score = score + PENALTY
-            entry.type = entry.NORMAL if is_number(piece) else entry.UNUSED
+            is_cut = owner.cuts_numbers and is_number(piece)
+            entry.type = entry.NORMAL if is_cut else entry.UNUSED
         else:
             entry.type = entry.NORMAL
         if entry.type in (entry.UNKNOWN, entry.CONTROL):

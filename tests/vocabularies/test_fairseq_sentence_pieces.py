@@ -8,6 +8,7 @@ import json
 from bert_tf import vocabularies
 from bert_tf.checkpoints import huggingface_tokenizer, tokenizer_files
 from bert_tf.errors import InputError
+from bert_tf.vocabularies import sentence_models as vocabulary_models
 from tests import sample_texts
 from tests.vocabularies import sentence_models
 
@@ -128,6 +129,21 @@ def test_added_tokens_follow_the_mask(tmp_path):
     assert vocabulary.pieces[-2:] == ("<mask>", "[E1]")
     assert vocabulary.special.mask.id == 1501
     assert "[E1]" in vocabulary.tokenizer().tokenize("the [E1] end")
+
+
+def test_an_unused_number_stays_unused_in_a_tokenizer_json(tmp_path):
+    path = sentence_models.write_fairseq(tmp_path, "xlm-roberta")
+    proto = vocabulary_models.parse(path.read_bytes(), "x")
+    proto.pieces[20].piece = "77,"
+    proto.pieces[20].type = proto.pieces[20].UNUSED
+    path.write_bytes(proto.SerializeToString())
+    vocabulary = vocabularies.open(path, do_lower_case=False)
+    written = tmp_path / "written"
+    written.mkdir()
+    assert tokenizer_files.write(str(written), vocabulary, max_length=64)
+    again = vocabularies.open(written / "tokenizer.json", do_lower_case=False)
+    assert again.files == vocabulary.files
+    assert "77," not in again.tokenizer().tokenize("a77,")
 
 
 def test_other_models_are_refused(tmp_path):
