@@ -338,7 +338,7 @@ def padded_outputs(model, max_seq_length, search):
 
 
 def outputs_of_windows(run, batch_size):
-    """Yields what the model returns of each window, by name."""
+    """Yields the outputs of the model for each window, by name."""
     length = run.data["predict"].max_seq_length
     outputs = padded_outputs(run.model, length, run.search)
     for part in fine_tuning.predict(run, "predict", outputs, batch_size):
@@ -425,7 +425,7 @@ def threshold_of_run():
 
 
 def find_search(version_2):
-    """Returns how answers are looked for, by the flags."""
+    """Returns the settings of the search for answers, from the flags."""
     own = (_N_BEST_SIZE.value, _MAX_ANSWER_LENGTH.value, version_2)
     if _ANSWER_HEAD.value == "independent":
         return squad_answers.Search(*own)

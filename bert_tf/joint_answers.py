@@ -15,7 +15,7 @@ from bert_tf.encoders import layers, model_inputs, ops
 import keras
 import tensorflow as tf
 
-# The logit of positions that are no answer.
+# The logit of positions that cannot be answers.
 _NOWHERE = -1e30
 # Of TensorFlow's contrib.layers.layer_norm.
 _EPSILON = 1e-12
@@ -116,7 +116,7 @@ class _NoAnswer(keras.layers.Layer):
 
 
 class BertJointSpanFinder(heads.Model):
-    """BERT with a start, an end given the start, and whether there is one.
+    """BERT that scores starts, ends given a start, and "no answer".
 
     Attributes:
         start_n_top: Starts that are listed.
@@ -184,7 +184,7 @@ class BertJointSpanFinder(heads.Model):
 def _may_be_answers(inputs: dict[str, tf.Tensor]) -> tf.Tensor:
     """Returns which positions are [CLS] or of the context, [B, S].
 
-    Where token types do not tell the context, all tokens are.
+    If no token type marks the context, as in RoBERTa, all tokens are.
     """
     is_token = inputs["input_mask"] > 0
     is_context = (inputs["segment_ids"] > 0) & is_token

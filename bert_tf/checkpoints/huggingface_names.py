@@ -174,13 +174,13 @@ def with_kind(
 def with_own_kind(values: dict[str, Any]) -> dict[str, Any]:
     """Returns the values of a config.json with the `model_type` that is ours.
 
-    Files may call a family of ours otherwise and tell it by other keys.
+    Other keys, such as `is_decoder`, may identify a family in a file.
     """
     for name, family in families.FAMILIES.items():
         theirs = family.huggingface
         if theirs is None or not theirs.model_type:
             continue
-        named = {"model_type": theirs.model_type, **theirs.told_by}
+        named = {"model_type": theirs.model_type, **theirs.identified_by}
         if named.items() <= values.items():
             rest = {k: v for k, v in values.items() if k not in named}
             return {**rest, "model_type": name}

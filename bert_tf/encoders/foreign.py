@@ -253,7 +253,8 @@ class HuggingFace:
             in this order. All but the last have as many as the config says.
         optional: Our variables that a model there has only where ours does.
         model_type: What config.json calls it; "" for the family's name.
-        told_by: What else config.json must say of it then, beside that name.
+        identified_by: Other keys and values of config.json that identify the
+            family if `model_type` is another family's, too.
     """
 
     prefix: str
@@ -267,7 +268,7 @@ class HuggingFace:
     )
     optional: frozenset[str] = frozenset()
     model_type: str = ""
-    told_by: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    identified_by: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def renamed(
         self, before: str, after: str, prefix: str, keys: ConfigKeys

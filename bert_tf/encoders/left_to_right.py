@@ -120,7 +120,7 @@ _HUGGINGFACE = dataclasses.replace(
         written={**bert.HUGGINGFACE.keys.written, "is_decoder": True},
     ),
     model_type="bert",
-    told_by={"is_decoder": True},
+    identified_by={"is_decoder": True},
 )
 
 LEFT_TO_RIGHT = dataclasses.replace(

@@ -1,6 +1,6 @@
-"""Documents -> sequences of two segments of which nothing is learnt: ELECTRA's.
+"""Cuts documents into two segments without an objective, as ELECTRA does.
 
-They are filled with sentences as by build_pretraining_dataset.py of
+Sequences are filled with sentences as in build_pretraining_dataset.py of
 google-research/electra, whose rows have little padding.
 
 Shapes: s sentences, r sequences.
@@ -15,7 +15,7 @@ import numpy as np
 
 # Share of the sequences that have one segment, as the texts of some tasks.
 _SINGLE = 0.1
-# The least tokens of a short sequence.
+# Min tokens of a short sequence.
 _SHORTEST = 5
 
 
@@ -28,10 +28,10 @@ def two_segments(
 ) -> segments.Ranges:
     """Fills sequences with sentences of a document, and cuts in the middle.
 
-    A sequence has as many sentences as reach `max_tokens`, and loses what is
-    beyond. A share of `short_seq_prob` has another length to reach. The first
-    segment has the sentences of the first half, and the one across the middle
-    by the toss of a coin; in a tenth of the sequences it has all.
+    A sequence has as many sentences as reach `max_tokens`, and is cut
+    there. A share of `short_seq_prob` has a random shorter length. The first
+    segment has the sentences of the first half, and with a probability of one
+    half the sentence across the middle; in a tenth of the sequences it has all.
     """
     chances = segments.Chances(text, seed, repetition)
     shortest = min(_SHORTEST, max_tokens)

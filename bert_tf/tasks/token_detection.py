@@ -5,8 +5,8 @@
     model = tf.saved_model.load("/models/replaced/1")
     model(tf.constant(["The chef ate the meal."]))["probability"]
 
-ELECTRA's discriminator tells of each token whether a generator put it there. It
-reads texts of any length in windows.
+ELECTRA's discriminator predicts for each token whether a generator replaced it.
+Texts of any length are read in windows.
 
 Shapes: B texts, P tokens of all texts, W windows, S sequence length.
 """

@@ -220,7 +220,7 @@ class FairseqSentencePieces(sentence_pieces.SentencePieces):
 
     @functools.cached_property
     def _of_characters(self) -> dict[str, str]:
-        """What the model's rules make of single characters."""
+        """Single characters that the model replaces -> their replacements."""
         rules = sentence_models.rules(self.model)
         return {x: output for x, output in rules if len(x) == 1}
 
@@ -231,16 +231,16 @@ class FairseqSentencePieces(sentence_pieces.SentencePieces):
 
     @property
     def settings(self) -> dict[str, bool]:
-        """There are none: the model says all."""
+        """Empty: the model contains all settings."""
         return {}
 
     def check(self, name: str) -> None:
-        """The model says all, and is checked when it is read."""
+        """Checks nothing: the model was checked when it was read."""
         del name
 
     @functools.cached_property
     def special(self) -> vocabulary.Special:
-        """The pieces that stand for no text."""
+        """The special tokens."""
         pad, unknown, cls, sep, mask = (
             vocabulary.Piece(piece, self.ids.get(piece, -1))
             for piece in (PAD, UNKNOWN, CLS, SEP, MASK)
@@ -249,7 +249,7 @@ class FairseqSentencePieces(sentence_pieces.SentencePieces):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """`<mask>`, if it lacks that."""
+        """`<mask>`, if the vocabulary lacks it."""
         return () if MASK in self.ids else (MASK,)
 
     @functools.cached_property
@@ -270,7 +270,7 @@ class FairseqSentencePieces(sentence_pieces.SentencePieces):
 
     @functools.cached_property
     def _texts(self) -> frozenset[str]:
-        """The pieces that a text may have."""
+        """The tokens that can occur in a text."""
         return frozenset(
             entry.piece
             for entry in self.proto.pieces

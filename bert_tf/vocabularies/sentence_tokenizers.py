@@ -33,7 +33,7 @@ class Rules(NamedTuple):
 
     Attributes:
         word: Finds a run of characters without a space.
-        char: Returns what a character becomes, but for the casing.
+        char: Returns the replacement of a character, without lower-casing.
         text: Changes words that are joined by single spaces.
     """
 

@@ -2,8 +2,8 @@
 
 The loss is the mean of the cross entropies of starts and of ends, given the
 right start, and half that of whether there is an answer. A window without the
-answer has none. The score that there is none is the least of a question's
-windows, whatever the best answer scores.
+answer has none. The no-answer score of a question is the minimum over its
+windows, whatever the score of the best answer.
 
 Shapes: W windows of a question, K starts of each, J ends of each start.
 """
@@ -63,7 +63,7 @@ OBJECTIVE = loop.Objective(_weights, _sums)
 
 @dataclasses.dataclass(frozen=True)
 class Search(squad_answers.Search):
-    """How answers are looked for; the flags of the same names."""
+    """How to search for answers; the fields are flags of run_squad.py."""
 
     start_n_top: int = 5
     end_n_top: int = 5
@@ -72,7 +72,7 @@ class Search(squad_answers.Search):
 def padded(found: joint_answers.Beams, search: Search) -> dict[str, Any]:
     """Returns beams by name, of equal sizes for all lengths of sequences.
 
-    Those that are missing in short sequences have no position.
+    Beams that short sequences lack have the position -1.
     """
     K, J = search.start_n_top, search.end_n_top
     starts = [[0, 0], [0, K - tf.shape(found.starts)[1]]]

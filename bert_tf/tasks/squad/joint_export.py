@@ -16,7 +16,7 @@ from bert_tf.text import graph_windows
 
 import tensorflow as tf
 
-# What the model returns of some rows.
+# The types of the model's outputs.
 _BEAMS = joint_answers.Beams(
     tf.TensorSpec([None, None], tf.float32),
     tf.TensorSpec([None, None], tf.int32),

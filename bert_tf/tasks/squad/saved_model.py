@@ -93,7 +93,7 @@ def _has_most_context(
 
 
 class Rows(NamedTuple):
-    """Windows and what a model reads of them."""
+    """Windows and the inputs of the model for them."""
 
     windows: _Windows
     inputs: tuple[tf.Tensor, ...]  # ids, mask and segments, int32 [W, S] each
@@ -355,7 +355,7 @@ def export(
     search: squad_answers.Search,
     threshold: float | None,
 ) -> saved_model.Export:
-    """As `span_finder`, of a head that answers by its own module."""
+    """Returns an export as `span_finder` does, for a head with a module."""
     saved_model.check_fits(config, vocabulary, layout.max_seq_length)
     config.check_reads_pairs(vocabulary.template.segments)
     layout.check_room(vocabulary.template)
