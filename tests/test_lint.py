@@ -127,6 +127,9 @@ _BROKEN = {
     english.pages_are_plain_english: (
         *("docs/heads.md", "# A head\n\nIt is\ntold.\n", 3, '"is told": write'),
     ),
+    english.code_is_plain_english: (
+        *("bert_tf/heads.py", "# A\n# piece\n", 2, '"piece": write token'),
+    ),
     names.families_are_in_encoders: (
         *("bert_tf/heads.py", "\nis_albert = 1\n", 2, "'is_albert'"),
     ),
@@ -235,6 +238,15 @@ def test_other_outputs_are_those_of_any_machine(problems):
 def test_code_and_link_targets_are_not_prose(problems):
     text = "`piece` [](piece.md)\n```\npiece\n```\n- x\n  ```\n  piece\n  ```\n"
     assert not problems(english.pages_are_plain_english, "docs/a.md", text)
+
+
+def test_names_in_docstrings_are_not_prose(problems):
+    text = 'x = "piece"\n\n\ndef f(pieces):\n    """Adds `pieces`."""\n'
+    rule = english.code_is_plain_english
+    assert not problems(rule, "bert_tf/heads.py", text)
+    text = text.replace("`pieces`", "\n\n    pieces")
+    (found,) = problems(rule, "bert_tf/heads.py", text)
+    assert found.startswith('bert_tf/heads.py:7: "pieces"')
 
 
 def test_commands_are_found():
