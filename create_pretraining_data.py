@@ -146,14 +146,16 @@ _SHORT_SEQ_PROB = _RECORDS.number(
     "short_seq_prob",
     None,
     "Share of the documents cut into shorter sequences, by default 0.1; of "
-    "full_sentences the share of the sequences, by default 0.",
+    "full_sentences the share of the sequences, by default 0, and of "
+    "two_segments likewise, by default 0.05.",
 )
 _OBJECTIVE = _RECORDS.choice(
     "objective",
     None,
     pretraining_sequences.OBJECTIVES,
     "nsp (default): does the second segment follow (BERT)? sop: are the two in "
-    "order (ALBERT)? none: one segment of a document. full_sentences: rows "
+    "order (ALBERT)? two_segments: halves of a sequence of which nothing is "
+    "learnt (ELECTRA). none: one segment of a document. full_sentences: rows "
     "that go on in the next document (RoBERTa).",
 )
 _RANDOM_NEXT_SENTENCE = _RECORDS.boolean(
@@ -190,7 +192,8 @@ def settings_of_flags() -> pretraining_sequences.Settings:
     short = _SHORT_SEQ_PROB.value
     if short is None:
         # RoBERTa's sequences are as long as can be.
-        short = 0.0 if objective == "full_sentences" else 0.1
+        usual = {"full_sentences": 0.0, "two_segments": 0.05}
+        short = usual.get(objective, 0.1)
     return pretraining_sequences.Settings(
         max_seq_length=_MAX_SEQ_LENGTH.value,
         short_seq_prob=short,

@@ -42,6 +42,14 @@ _SAVED_MODEL = _MODEL.input_path(
     "The folder of an exported model, instead of a checkpoint.",
     holds=flag_sections.MODEL,
 )
+_ALLOW_UNSAFE_OPS = _MODEL.boolean(
+    "allow_unsafe_ops",
+    False,
+    "Whether the SavedModel may have operations that touch files or the host, "
+    "such as WriteFile. Only for models whose source you trust.",
+    only_with="saved_model",
+    rare=True,
+)
 _INPUT_FILE = _DATA.input_path(
     "input_file",
     "What is asked, a line each. By default what is typed, or comes on "
@@ -92,7 +100,7 @@ def load_model(saved_model):
             "Give one model: --saved_model, --model_dir or --init_checkpoint. "
             f"Received: saved_model={saved_model} and {given}"
         )
-    return serving_model.load(saved_model)
+    return serving_model.load(saved_model, _ALLOW_UNSAFE_OPS.value)
 
 
 def check_streams(input_file, output_file):

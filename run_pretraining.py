@@ -18,6 +18,7 @@ with the same weights as an uninterrupted run.
 import dataclasses
 import os
 
+from bert_tf import options
 from bert_tf.errors import InputError
 from bert_tf.flags import command_line, flagfiles, shared
 from bert_tf.flags import distillation as distillation_flags
@@ -96,6 +97,13 @@ _SAVE_IN_BACKGROUND = _TRAINING.boolean(
     "more copy of weights and moments.",
     rare=True,
 )
+_RUNTIME = flag_sections.Section("Devices", only_with="do_train").choice(
+    "runtime",
+    "tensorflow",
+    options.RUNTIMES,
+    "What runs the training step: TensorFlow, or JAX's PJRT on all devices of "
+    "this host that JAX finds, such as TPUs. pjrt needs the extra jax.",
+)
 _EVAL_STEPS = _TRAINING.integer(
     "eval_steps",
     None,
@@ -127,7 +135,7 @@ command_line.start(__name__)
 from bert_tf import files, kept_kernels, vocabularies
 from bert_tf.checkpoints import model_files, original
 from bert_tf.records import manifests, pipeline
-from bert_tf.setup import auxiliary_lm, run_folder, teachers
+from bert_tf.setup import auxiliary_lm, run_folder, runtime, teachers
 from bert_tf.setup import distillation as distillation_setup
 from bert_tf.setup import pretraining as pretraining_setup
 from bert_tf.setup import run as run_setup
@@ -137,6 +145,7 @@ from bert_tf.training import (
     memory_use,
     pretraining,
     progress,
+    run_report,
     scoring,
     session,
     train_examples,
@@ -163,12 +172,14 @@ _CHOSEN_ON = (
 # ---- Train ------------------------------------------------------------------
 
 
-def train(plan, folder, strategy, model, own, data, evaluate, vocab, teacher):
+def train(
+    plan, folder, strategy, jax, model, own, data, evaluate, vocab, teacher
+):
     """Trains to the last step, from where the run in `folder` stopped.
 
     `own` is the model's objective. `evaluate` returns results; it is called at
-    intervals. `vocab` is the vocabulary to keep, or None, and so is the
-    teacher.
+    intervals. `vocab` is the vocabulary to keep, or None, and so are the
+    teacher and `jax`, the runtime.
     """
     losses = pretraining.loss_names(data.objective)
     objective = distillation_setup.objective(
@@ -223,16 +234,17 @@ def train(plan, folder, strategy, model, own, data, evaluate, vocab, teacher):
         eval_steps=plan.eval_steps or 1,
         beside=beside,
         data={"training data": trained_on},
+        runtime=jax,
     ).train()
 
 
-def find_room(plan, strategy, config, data):
+def find_room(plan, strategy, jax, config, data):
     """Returns the plan, with saves between steps where a copy has no room.
 
     It raises InputError where a step on CPUs needs more than there is.
     """
     steps = 0.0
-    if distribution.is_cpu(strategy):
+    if distribution.is_cpu(strategy) and not jax:
         rows = plan.batch_size // strategy.num_replicas_in_sync
         replicas = distribution.local_replicas(strategy)
         memory = pretraining_setup.memory(
@@ -302,7 +314,7 @@ def check_names_of_others():
         )
 
 
-def check_sizes(plan, strategy, do_train, do_eval):
+def check_sizes(plan, strategy, replicas, do_train, do_eval):
     """Raises InputError where steps or batches do not fit the plan."""
     if do_train:
         kept_kernels.check_that_they_change()
@@ -320,6 +332,7 @@ def check_sizes(plan, strategy, do_train, do_eval):
             "train_batch_size",
             plan.batch_size,
             plan.accumulate,
+            replicas,
         )
     if do_eval or plan.eval_steps:
         distribution.check_batch_size(
@@ -371,13 +384,13 @@ def find_teacher(config, data, vocab):
     )
 
 
-def report(strategy, model, data, lacks_vocab):
+def report(replicas, model, data, lacks_vocab):
     """Says what the run reads, and what it will lack."""
     logging.info(
         "%d records in %d files, %d replicas.",
         sum(data.counts),
         len(data.files),
-        strategy.num_replicas_in_sync,
+        replicas,
     )
     if lacks_vocab:
         logging.warning(
@@ -399,13 +412,15 @@ def main(_):
         )
     folder = run_flags.OUTPUT_DIR.value
     plan = find_plan()
+    jax = runtime.find(_RUNTIME.value, plan) if do_train else None
     strategy = run_setup.set_up_distribution(_INPUT_FILE, _EVAL_FILE)
-    check_sizes(plan, strategy, do_train, do_eval)
+    replicas = jax.replicas if jax else run_report.replicas_of(strategy)
+    check_sizes(plan, strategy, replicas.number, do_train, do_eval)
     config = run_setup.find_config(do_train)
     pretraining_setup.check(config)
     data, eval_data = find_records(config)
     if do_train:
-        plan = find_room(plan, strategy, config, data)
+        plan = find_room(plan, strategy, jax, config, data)
     if run_setup.is_remote():
         pretraining.check_no_masking(data, eval_data)
     vocab = find_vocab(config, data)
@@ -419,7 +434,7 @@ def main(_):
         run_folder.claim_output_dir(strategy, identity)
     with strategy.scope():
         model = pretraining_setup.make_model(config)
-    report(strategy, model, data, do_train and vocab is None)
+    report(replicas.number, model, data, do_train and vocab is None)
     objective = pretraining_setup.make_objective(model, data)
     evaluate = pretraining.make_evaluation(
         strategy,
@@ -432,7 +447,7 @@ def main(_):
     )
     if do_train:
         step = train(
-            *(plan, folder, strategy, model, objective),
+            *(plan, folder, strategy, jax, model, objective),
             *(data, evaluate, vocab, teacher),
         )
     else:
@@ -444,7 +459,7 @@ def main(_):
         if do_train:
             lengths = data.lengths | {"P": data.predictions_per_row}
             run_setup.report_model(
-                strategy, model, plan.batch_size, plan.accumulate, lengths
+                replicas, model, plan.batch_size, plan.accumulate, lengths
             )
         run_setup.report_no_problem()
         return

@@ -44,6 +44,13 @@ _CONFIG_DIR = _MODELS.input_path(
     "Instead of model: the folder of a models.config, which lists models, "
     "their versions and labels. It is read again while the server runs.",
 )
+_ALLOW_UNSAFE_OPS = _MODELS.boolean(
+    "allow_unsafe_ops",
+    False,
+    "Whether models may have operations that touch files or the host, such as "
+    "WriteFile. Only for models whose source you trust.",
+    rare=True,
+)
 _POLL_SECONDS = _MODELS.number(
     "poll_seconds",
     2,
@@ -179,6 +186,7 @@ def main(_):
         access_log=_ACCESS_LOG.value,
         cors_origins=tuple(_CORS_ORIGINS.value),
         allowed_hosts=tuple(_ALLOWED_HOSTS.value),
+        allow_unsafe_ops=_ALLOW_UNSAFE_OPS.value,
     )
 
     def started(address):

@@ -26,6 +26,7 @@ import itertools
 import os
 from collections.abc import Sequence
 
+from bert_tf import options
 from bert_tf.flags import command_line, shared
 from bert_tf.flags import distillation as distillation_flags
 from bert_tf.flags import fine_tuning as fine_tuning_flags
@@ -43,6 +44,7 @@ flags.adopt_module_key_flags(distillation_flags)
 # ---- Flags ------------------------------------------------------------------
 
 _DATA = flag_sections.Section("Data")
+_MODEL = flag_sections.Section("Head")
 _ANSWERS = flag_sections.Section(
     "Prediction", only_with=("do_eval", "do_predict", "do_export")
 )
@@ -99,6 +101,28 @@ _N_BEST_SIZE = _ANSWERS.integer(
 _MAX_ANSWER_LENGTH = _ANSWERS.integer(
     "max_answer_length", 30, "Most pieces of an answer.", least=1
 )
+_ANSWER_HEAD = _MODEL.choice(
+    "answer_head",
+    "independent",
+    options.ANSWER_HEADS,
+    "How answers are found: by starts and ends independent of each other, as "
+    "in BERT; or joint, by an end given the start and a score that there is no "
+    "answer, as in ALBERT, ELECTRA and XLNet.",
+)
+_START_N_TOP = _MODEL.integer(
+    "start_n_top",
+    5,
+    "Starts of a window to look for ends of.",
+    least=1,
+    only_with="answer_head=joint",
+)
+_END_N_TOP = _MODEL.integer(
+    "end_n_top",
+    5,
+    "Ends to look for, of each start.",
+    least=1,
+    only_with="answer_head=joint",
+)
 _VERBOSE_LOGGING = _DATA.boolean(
     "verbose_logging",
     False,
@@ -108,13 +132,16 @@ _STRICT = shared.strict(_DATA, "question", only_with="do_train")
 
 command_line.start(__name__, later=("version_2_with_negative",))
 
-from bert_tf import heads, losses
+from bert_tf import heads, joint_answers, losses
 from bert_tf.encoders import families
+from bert_tf.errors import InputError
 from bert_tf.setup import distillation as distillation_setup
 from bert_tf.setup import fine_tuning as fine_tuning_setup
 from bert_tf.setup import teachers
 from bert_tf.setup import trained as trained_setup
 from bert_tf.tasks.squad import answers as squad_answers
+from bert_tf.tasks.squad import joint as squad_joint
+from bert_tf.tasks.squad import joint_export as squad_joint_export
 from bert_tf.tasks.squad import questions as squad_questions
 from bert_tf.tasks.squad import records as squad_records
 from bert_tf.tasks.squad import saved_model as squad_model
@@ -141,6 +168,7 @@ _IDENTITY = (
     "doc_stride",
     "max_query_length",
     "version_2_with_negative",
+    "answer_head",
     "train_batch_size",
     "group_by_length",
     "seed",
@@ -154,6 +182,9 @@ _READING = (
     "version_2_with_negative",
     "n_best_size",
     "max_answer_length",
+    "answer_head",
+    "start_n_top",
+    "end_n_top",
 )
 
 
@@ -266,6 +297,11 @@ class Run(fine_tuning.Run):
     search: squad_answers.Search
     threshold: squad_threshold.Threshold
 
+    @property
+    def is_joint(self):
+        """Whether ends are found given the start."""
+        return isinstance(self.search, squad_joint.Search)
+
 
 def train(run, plan, do_eval, batch_size, teacher):
     """Trains; with --do_eval, evaluates each epoch and keeps the best."""
@@ -274,7 +310,8 @@ def train(run, plan, do_eval, batch_size, teacher):
         evaluation = scoring.Evaluation(
             "f1", lambda: score(run, answer(run, batch_size))[0]
         )
-    objective = distillation_setup.of_run(OBJECTIVE, COMPARISON, teacher, run)
+    own = squad_joint.OBJECTIVE if run.is_joint else OBJECTIVE
+    objective = distillation_setup.of_run(own, COMPARISON, teacher, run)
     restore = functools.partial(fine_tuning_setup.restore, run.files)
     fine_tuning.train(run, plan, objective, restore, evaluation)
 
@@ -283,10 +320,12 @@ def train(run, plan, do_eval, batch_size, teacher):
 
 
 @functools.lru_cache(maxsize=1)
-def padded_logits(model, max_seq_length):
+def padded_outputs(model, max_seq_length, search):
     """Returns one function for one model, which is traced but once."""
 
     def outputs(batch):
+        if isinstance(search, squad_joint.Search):
+            return squad_joint.padded(model(batch), search)
         starts, ends = model(batch)
         # Workers trim to different lengths, and gather equal ones only.
         padding = [[0, 0], [0, max_seq_length - tf.shape(starts)[1]]]
@@ -298,24 +337,30 @@ def padded_logits(model, max_seq_length):
     return outputs
 
 
-def logits_of_windows(run, batch_size):
-    """Yields the logits of starts and ends of each window, both [S]."""
-    outputs = padded_logits(run.model, run.data["predict"].max_seq_length)
+def outputs_of_windows(run, batch_size):
+    """Yields what the model returns of each window, by name."""
+    length = run.data["predict"].max_seq_length
+    outputs = padded_outputs(run.model, length, run.search)
     for part in fine_tuning.predict(run, "predict", outputs, batch_size):
-        yield from zip(part["starts"], part["ends"], strict=True)
+        for row in zip(*part.values(), strict=True):
+            yield dict(zip(part, row, strict=True))
 
 
 def answer(run, batch_size):
     """Answers the questions of the predict file: id -> answer."""
-    logits = logits_of_windows(run, batch_size)
+    outputs = outputs_of_windows(run, batch_size)
     answers = {}
     for windows in run.windows:
-        own = itertools.islice(logits, len(windows.starts))
-        starts, ends = map(np.stack, zip(*own, strict=True))  # [W, S]
-        answers[windows.question.key] = squad_answers.find(
-            windows, starts, ends, run.search
-        )
-    next(logits, None)  # Workers leave at the end of it.
+        own = list(itertools.islice(outputs, len(windows.starts)))
+        found = {name: np.stack([x[name] for x in own]) for name in own[0]}
+        key = windows.question.key
+        if run.is_joint:
+            answers[key] = squad_joint.find(windows, found, run.search)
+        else:
+            answers[key] = squad_answers.find(
+                windows, found["starts"], found["ends"], run.search
+            )
+    next(outputs, None)  # Workers leave at the end of it.
     return answers
 
 
@@ -349,9 +394,14 @@ def write_answers(run, batch_size, do_predict, step):
 def write_export(run):
     """Writes the SavedModel."""
     threshold = run.threshold.known()
+    export = (
+        squad_joint_export.joint_span_finder
+        if run.is_joint
+        else squad_model.span_finder
+    )
     fine_tuning.write_export(
         run,
-        squad_model.span_finder(
+        export(
             run.model,
             run.files.config,
             run.files.vocabulary,
@@ -374,6 +424,31 @@ def threshold_of_run():
     return squad_threshold.of_run(trained_setup.said(), folder) or given.value
 
 
+def find_search(version_2):
+    """Returns how answers are looked for, by the flags."""
+    own = (_N_BEST_SIZE.value, _MAX_ANSWER_LENGTH.value, version_2)
+    if _ANSWER_HEAD.value == "independent":
+        return squad_answers.Search(*own)
+    if distillation_flags.TEACHER.value:
+        raise InputError(
+            "A teacher's answers are compared by independent starts and ends: "
+            "leave out --teacher, or --answer_head. "
+            f"Received: teacher={distillation_flags.TEACHER.value}, "
+            f"answer_head={_ANSWER_HEAD.value}"
+        )
+    return squad_joint.Search(*own, _START_N_TOP.value, _END_N_TOP.value)
+
+
+def make_model(config, search):
+    """Returns an encoder with the head of --answer_head."""
+    bert = families.make(config)
+    if not isinstance(search, squad_joint.Search):
+        return heads.BertSpanFinder(bert)
+    return joint_answers.BertJointSpanFinder(
+        bert, search.start_n_top, search.end_n_top
+    )
+
+
 def main(_):
     """The whole run as an outline."""
     work = fine_tuning_setup.work()
@@ -389,22 +464,21 @@ def main(_):
     model_files.config.check_reads_pairs(
         model_files.vocabulary.template.segments
     )
-    search = squad_answers.Search(
-        _N_BEST_SIZE.value, _MAX_ANSWER_LENGTH.value, version_2
-    )
+    search = find_search(version_2)
+    head = options.ANSWER_HEADS[_ANSWER_HEAD.value]
     threshold = squad_threshold.find(threshold_of_run(), version_2, folder)
     to_train, to_answer, is_scorable = read_files(work, version_2)
     if (work.predict or work.export) and not is_scorable:
         threshold.known()  # An error before the work, not after it.
     if work.train:
-        teacher = teachers.find("span", model_files, layout.max_seq_length)
+        teacher = teachers.find(head, model_files, layout.max_seq_length)
     else:
-        trained_setup.check("span", _IDENTITY)
+        trained_setup.check(head, _IDENTITY)
 
     strategy = fine_tuning_setup.set_up_distribution()
     plan = fine_tuning_setup.plan(strategy)
     with strategy.scope():
-        model = heads.BertSpanFinder(families.make(model_files.config))
+        model = make_model(model_files.config, search)
     records_folder = fine_tuning_setup.make_folder(strategy, _IDENTITY)
     cutter = squad_windows.Cutter(model_files.vocabulary, layout)
     data, windows = write_records(records_folder, cutter, to_train, to_answer)
@@ -425,11 +499,11 @@ def main(_):
         batch_size = fine_tuning_flags.EVAL_BATCH_SIZE.value
         train(run, plan, work.evaluate, batch_size, teacher)
     if plan.check_only:
-        fine_tuning_setup.report_check(run, "span", layout.max_seq_length)
+        fine_tuning_setup.report_check(run, head, layout.max_seq_length)
         return
     if not (work.evaluate or work.predict or work.export):
         return
-    step = trained_setup.restore(run, "span")
+    step = trained_setup.restore(run, head)
     if work.evaluate or work.predict:
         batch_size = fine_tuning_flags.EVAL_BATCH_SIZE.value
         if work.predict:

@@ -43,7 +43,7 @@ def of_a_step(
 
 def _measure(config, B, S, P, remat, accumulate):
     from bert_tf import heads, optimization
-    from bert_tf.training import loop, pretraining
+    from bert_tf.training import pretraining, replica_step
 
     import tensorflow as tf
 
@@ -63,8 +63,8 @@ def _measure(config, B, S, P, remat, accumulate):
     # The seed is an argument: masks of a constant would be precomputed.
     @tf.function(autograph=False)
     def step(seed):
-        gradients, _ = loop.add_up(
-            lambda i, part: loop.gradients_and_sums(
+        gradients, _ = replica_step.add_up(
+            lambda i, part: replica_step.gradients_and_sums(
                 model, optimizer, objective, part, objective.weights(part), seed
             ),
             batch,

@@ -92,6 +92,7 @@ def make(
     accumulate: int = 1,
     use_xla: bool | None = None,
     masked_words: bool = False,
+    fused_attention: bool | None = None,
 ) -> Callable[[int], None]:
     """Returns a function that makes a number of steps.
 
@@ -100,7 +101,8 @@ def make(
     trained on masked words instead.
     """
     step, _ = make_with_state(
-        *(config, B, S, P, remat, accumulate, use_xla, masked_words)
+        *(config, B, S, P, remat, accumulate, use_xla, masked_words),
+        fused_attention=fused_attention,
     )
     return step
 
@@ -136,6 +138,7 @@ def make_with_state(
     accumulate: int = 1,
     use_xla: bool | None = None,
     masked_words: bool = False,
+    fused_attention: bool | None = None,
 ) -> tuple[Callable[[int], None], Any]:
     """Returns the function of `make`, and the `TrainState`."""
     from bert_tf import optimization
@@ -143,6 +146,7 @@ def make_with_state(
     from bert_tf.records import pipeline, tfrecord
     from bert_tf.records import types as record_types
     from bert_tf.training import distribution, loop, schedules
+    from bert_tf.training import fused_attention as attention_kernel
     from bert_tf.training import state as training_state
 
     import tensorflow as tf
@@ -150,9 +154,6 @@ def make_with_state(
     strategy = tf.distribute.get_strategy()
     made = families.from_values(config)
     model, objective, trained = model_of(made, masked_words)
-    for bert in (model.bert, model.generator):
-        if bert is not None:
-            bert.encoder.remat = remat
     optimizer = optimization.AdamWeightDecay(
         schedules.linear_warmup_decay(1e-4, 100, 10000)
     )
@@ -171,9 +172,15 @@ def make_with_state(
         record_types.PRETRAINING,
         {"S": S, "P": P},
     )
+    compiles = distribution.compiles(strategy, use_xla)
+    for bert in filter(None, (model.bert, model.generator)):
+        bert.encoder.remat = remat
+        bert.fuses_attention = attention_kernel.choose(
+            bert, dataset, compiles, fused_attention
+        )
     train = loop.make_train_steps(
         *(strategy, model, optimizer, objective, dataset, 1),
-        *(accumulate, distribution.compiles(strategy, use_xla)),
+        *(accumulate, compiles),
     )
     state = training_state.TrainState(model, optimizer, seed=1)
     done = 0

@@ -7,7 +7,8 @@ r"""Times a pre-training step here, in transformers and in KerasHub.
     python -m benchmarks.training_speed --families=electra --models=small_owt \
         --batch=128 --predictions=19 --sides=ours,ours_masked_words,transformers
     python -m benchmarks.training_speed --models=base --batch=256 \
-        --dtype=bfloat16 --sides=ours,ours_op_by_op,transformers  # on a GPU
+        --dtype=bfloat16 \
+        --sides=ours,ours_op_by_op,transformers,keras_hub,keras_hub_jax  # GPU
 
 The model, batch, length, number of masked words, --dtype and dropout are the
 same for all, on random text without padding, on a GPU if there is one. Every
@@ -17,17 +18,21 @@ implementation runs in a separate process, as its users run it, in turn:
 - ours_xla, ours_op_by_op: the same with --use_xla, --use_xla=false; only if
   --sides has them
 - ours_bfloat16: the same with --dtype=bfloat16; also optional
+- ours_not_fused: the same with --fused_attention=false; also optional
 - ours_masked_words: ELECTRA's encoder with masked words alone; also optional
 - transformers: BertForPreTraining and PyTorch's fused AdamW, the default of its
-  Trainer; autocast for other dtypes than float32, also as its Trainer. It
+  Trainer; autocast for other dtypes than float32, also as its Trainer. The
+  attention is PyTorch's scaled_dot_product_attention. It
   computes the words of all positions, not only of masked ones, so it does more
   work: the operations are printed
 - transformers_compiled: the same with torch.compile; also optional
+- transformers_eager: the same with transformers' own attention; also optional
 - keras_hub: BertBackbone, MaskedLMHead and a dense layer for the next sentence,
   compiled by XLA, the default of Keras
 - keras_hub_onednn: the same with oneDNN switched on
 - keras_hub_onednn_no_xla: the same with jit_compile=False: XLA has its own
   kernels, so this uses oneDNN more
+- keras_hub_jax: the same as keras_hub on JAX; also optional
 
 Another family uses its own model of that name, or else its base model with the
 sizes of BERT's, and its own task: RobertaForMaskedLM, DistilBertForMaskedLM and
@@ -39,10 +44,13 @@ work as ours. Optimizers are BERT's. KerasHub supports only BERT here.
 
 Prints sequences/s (the median of the rounds), the ratios, and the required
 FLOP/s of ours as a fraction of the processor's matrix-product speed; next to
-transformers, the speed of PyTorch's products.
+transformers, the speed of PyTorch's products. On GPUs it also prints
+MFU: the required FLOP/s of each implementation as a fraction of the peak in the
+data sheet. Implementations whose library is not installed are left out.
 """
 
 import collections
+import importlib.util
 import os
 import statistics
 import sys
@@ -96,6 +104,11 @@ def ours_bfloat16(config: dict, batch: int) -> float:
     return ours(config, batch)
 
 
+def ours_not_fused(config: dict, batch: int) -> float:
+    """The same with --fused_attention=false."""
+    return ours(config, batch, fused_attention=False)
+
+
 def ours_masked_words(config: dict, batch: int) -> float:
     """Times our step of the encoder with masked words alone."""
     return ours(config, batch, masked_words=True)
@@ -106,6 +119,7 @@ def ours(
     batch: int,
     use_xla: bool | None = None,
     masked_words: bool = False,
+    fused_attention: bool | None = None,
 ) -> float:
     """Times run_pretraining.py's own objective, loop and input."""
     from bert_tf.training import distribution
@@ -115,6 +129,7 @@ def ours(
         *(config, batch, _LENGTH.value, _PREDICTIONS.value),
         use_xla=use_xla,
         masked_words=masked_words,
+        fused_attention=fused_attention,
     )
     return pretraining_step.timed(step, _SECONDS.value)
 
@@ -122,6 +137,11 @@ def ours(
 def transformers_compiled(config: dict, batch: int) -> float:
     """Times the step of transformers with torch.compile."""
     return transformers(config, batch, is_compiled=True)
+
+
+def transformers_eager(config: dict, batch: int) -> float:
+    """The same with attention of single operations."""
+    return transformers(config | {"attn_implementation": "eager"}, batch)
 
 
 def transformers(config: dict, batch: int, is_compiled: bool = False) -> float:
@@ -136,6 +156,11 @@ def transformers(config: dict, batch: int, is_compiled: bool = False) -> float:
 def keras_hub_onednn_no_xla(config: dict, batch: int) -> float:
     """Times the step of KerasHub without XLA."""
     return keras_hub(config, batch, jit_compile=False)
+
+
+def keras_hub_jax(config: dict, batch: int) -> float:
+    """The same on JAX, which `run` selects."""
+    return keras_hub(config, batch)
 
 
 def keras_hub(
@@ -231,6 +256,15 @@ def _of_encoder(config: dict, read: int) -> float:
     return (L - 1) * layer(S) + layer(read) + mapping
 
 
+def peak(config: dict, batch: int) -> float:
+    """The FLOP/s of the device in its data sheet; 0 if not known."""
+    from bert_tf.training import accelerators
+
+    del config, batch
+    device = accelerators.local()
+    return 0.0 if device is None else device.flops[_DTYPE.value]
+
+
 # ---- Main -------------------------------------------------------------------
 
 
@@ -239,6 +273,8 @@ def run(side: str, model: str, family: str) -> float:
     environment = {}
     if "onednn" in side:
         environment["TF_ENABLE_ONEDNN_OPTS"] = "1"
+    if side.endswith("jax"):
+        environment["KERAS_BACKEND"] = "jax"
     names = ("seconds", "length", "predictions", "batch", "dtype")
     values = [f"--{name}={flags.FLAGS[name].value}" for name in names]
     line = own_process.last_line(
@@ -250,6 +286,12 @@ def run(side: str, model: str, family: str) -> float:
     return float(line)
 
 
+def _is_installed(side: str) -> bool:
+    libraries = ("transformers", "keras_hub", "jax")
+    needed = [x for x in libraries if x in side]
+    return all(importlib.util.find_spec(x) for x in needed)
+
+
 def measure(model: str, family: str) -> None:
     """Runs all implementations in turn and prints the table of a model."""
     config = pretraining_step.config_of(model, family)
@@ -257,7 +299,8 @@ def measure(model: str, family: str) -> None:
     sides = [
         side
         for side in _SIDES.value
-        if family == "bert" or not side.startswith("keras_hub")
+        if (family == "bert" or not side.startswith("keras_hub"))
+        and _is_installed(side)
     ]
     found = collections.defaultdict(list)
     libraries = {"ours": "tensorflow", "transformers": "torch"}
@@ -274,12 +317,14 @@ def measure(model: str, family: str) -> None:
             found[side].append(batch / run(side, model, family))
     median = {side: statistics.median(v) for side, v in found.items()}
     top = {side: statistics.median(v) for side, v in tops.items()}
+    peak_flops = run("peak", model, family)
     print(f"{family} {model}: batch {batch} x {_LENGTH.value}", flush=True)
     for side, rate in median.items():
         values = " ".join(f"{value:.2f}" for value in found[side])
         print(
             f"  {side:17} {rate:8.2f} sequences/s  ({values})  "
             f"ours / this {median.get('ours', rate) / rate:5.2f}"
+            f"{_mfu(rate * needed_flops(config), peak_flops)}"
         )
     share = median.get("ours", 0) * needed_flops(config) / top["ours"]
     print(
@@ -291,6 +336,10 @@ def measure(model: str, family: str) -> None:
         theirs = top["transformers"]
         print(f"  matrix products of PyTorch: {theirs / 1e9:.0f} GFLOP/s")
     sys.stdout.flush()
+
+
+def _mfu(flops: float, peak_flops: float) -> str:
+    return f"  MFU {flops / peak_flops:.1%}" if peak_flops else ""
 
 
 def main(argv):

@@ -26,8 +26,11 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from bert_tf import keras_classes
+
 if TYPE_CHECKING:
     from bert_tf.api.exports import export
+    from bert_tf.api.keras_optimizer import KerasOptimizer
     from bert_tf.api.models import (
         Bert,
         BertClassifier,
@@ -67,6 +70,7 @@ __all__ = [
     "BiasCorrectedAdamW",
     "FullTokenizer",
     "InputError",
+    "KerasOptimizer",
     "Lamb",
     "Objective",
     "Predictor",
@@ -115,6 +119,10 @@ if _is_a_script():
     check_python()
 
 
+# Classes in `.keras` files: known once Keras is imported, imported on use.
+keras_classes.register_lazily()
+
+
 # ---- The public names --------------------------------------------------------
 
 # Where those are that do not stand with the Keras models.
@@ -126,6 +134,7 @@ _PLACES = {
     "BertConfig": "configuration",
     "FullTokenizer": "tokenization",
     "InputError": "errors",
+    "KerasOptimizer": "api.keras_optimizer",
     "Objective": "training.loop",
     "Predictor": "api.predictor",
     "Tokenizer": "api.tokenizer",

@@ -1,11 +1,11 @@
-"""The command `bert-tf`: runs the scripts from any folder.
+"""The command `bert-tf`, which runs the scripts from any folder.
 
-    bert-tf                                # lists them
+    bert-tf                                # lists the scripts
     bert-tf run_classifier --flagfile=configs/mrpc.flags ...
-    bert-tf configs                        # copies configs/ to here
-    bert-tf completion bash                # prints what completes flags
+    bert-tf configs                        # copies configs/ to this folder
+    bert-tf completion bash                # prints a shell completion of flags
 
-`python -m bert_tf` is the same.
+`python -m bert_tf` is the same command.
 """
 
 import difflib
@@ -18,7 +18,7 @@ import bert_tf
 
 _PACKAGE = pathlib.Path(__file__).resolve().parent
 _TYPED = "python -m bert_tf" if __name__ == "__main__" else "bert-tf"
-# Command that is not a script -> its purpose.
+# Commands that are not scripts -> their purpose.
 _OTHERS = {
     "completion": "Prints a script that completes flags in bash, zsh or fish.",
     "configs": "Copies flagfiles and models' configs into a folder.",
@@ -26,7 +26,7 @@ _OTHERS = {
 
 
 def _place(name: str) -> pathlib.Path:
-    """Returns where scripts or configs lie: in a wheel, or in a clone."""
+    """Returns the path of scripts or configs, in a wheel or in a clone."""
     installed = _PACKAGE / name
     clone = {"scripts": _PACKAGE.parent, "configs": _PACKAGE.parent / "configs"}
     return installed if installed.is_dir() else clone[name]
@@ -103,7 +103,7 @@ def _print_completion(arguments: list[str]) -> None:
 
 
 def main() -> None:
-    """Runs what the command line names."""
+    """Runs the command on the command line."""
     bert_tf.check_python()
     name, arguments = (sys.argv[1:2] or [""])[0], sys.argv[2:]
     if name in ("", "-h", "--help", "help"):

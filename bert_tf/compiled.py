@@ -1,9 +1,9 @@
-"""Whether a step is compiled as a whole or run op by op.
+"""Tells whether a step is compiled as a whole or run op by op.
 
-XLA fuses what TensorFlow otherwise runs one operation at a time, and so the
-same mathematics wants two forms. Op by op, each operation should do much;
-compiled, operations should be plain, so that they fuse. Code with two forms
-asks `is_compiled` while it is traced. TPUs always compile, GPUs do by default,
+XLA fuses what TensorFlow otherwise runs one operation at a time, so the same
+mathematics needs two forms. Op by op, each operation should do much; compiled,
+operations should be simple, so that they can be fused. Code with two forms
+calls `is_compiled` while it is traced. TPUs always compile, GPUs do by default,
 CPUs on demand.
 """
 
@@ -14,28 +14,28 @@ from typing import Any
 
 import tensorflow as tf
 
-# "XLA" or "TPU", of what is being traced; empty: it runs op by op.
+# "XLA" or "TPU" while compiled code is traced; empty for op by op.
 _DIALECT = contextvars.ContextVar("dialect", default="")
 
 
 def is_compiled() -> bool:
-    """Returns whether XLA compiles what is being traced."""
+    """Returns whether XLA will compile the code that is being traced."""
     return bool(_DIALECT.get())
 
 
 def is_for_tpus() -> bool:
-    """Returns whether it compiles for TPUs."""
+    """Returns whether this code will be compiled for TPUs."""
     return _DIALECT.get() == "TPU"
 
 
 def marked(
     function: Callable[..., Any], dialect: str = "XLA"
 ) -> Callable[..., Any]:
-    """Returns the function, traced as something that will be compiled."""
+    """Wraps a function so that it is traced as compiled code."""
 
     @functools.wraps(function)
     def traced(*arguments: Any) -> Any:
-        # Set here: replicas are traced in threads of their own.
+        # Set here: each replica is traced in its own thread.
         token = _DIALECT.set(dialect)
         try:
             return function(*arguments)
@@ -48,6 +48,6 @@ def marked(
 def whole(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a function of tensors that XLA compiles as one program.
 
-    Each shape of its arguments is compiled once.
+    It is compiled once for each combination of argument shapes.
     """
     return tf.function(marked(function), autograph=False, jit_compile=True)

@@ -188,7 +188,7 @@ class BertConfig:
         is_other = kind != cls.model_type
         if is_other or strangers:
             name = f"{kind} model" if is_other else str(strangers[0])
-            article = "an" if name[0] in "aeiouAEIOU" else "a"
+            article = "an" if name[:1] in tuple("aeiouAEIOU") else "a"
             raise InputError(
                 f"This is {article} {name}, not BERT, and only BERT can be "
                 f"read. Received: model_type={kind}, "
@@ -399,6 +399,10 @@ def _say_once(line: str) -> None:
 # ---- Values ------------------------------------------------------------------
 
 
+# The sizes of tensors have 32 bits in many operations.
+_MAX_SIZE = 2**31 - 1
+
+
 def _check(
     values: Mapping[str, Any], given: Collection[str], kind: type[BertConfig]
 ) -> None:
@@ -417,6 +421,10 @@ def _check(
         if not _is_a(values[name], int) or values[name] < least:
             raise InputError(
                 f"`{name}` must be a positive integer. {received(name)}"
+            )
+        if values[name] > _MAX_SIZE:
+            raise InputError(
+                f"`{name}` must be at most {_MAX_SIZE}. {received(name)}"
             )
     if values["hidden_size"] % values["num_attention_heads"]:
         raise InputError(

@@ -22,7 +22,7 @@ tensor, or None for no dropout. The same seed gives the same masks.
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from bert_tf import configuration
+from bert_tf import compiled, configuration
 from bert_tf.encoders import (
     dropout_seeds,
     layers,
@@ -77,20 +77,36 @@ class Embeddings(keras.layers.Layer):
             setattr(self, name, table)
         self.norm.build()
 
-    def call(self, input_ids, segment_ids, dropout_seed, position_ids=None):
-        """Returns [B, S, D], D the tables' own; all ids are [B, S]."""
-        words = tf.convert_to_tensor(self.word_embeddings)  # [V, D]
-        x = ops.embed(words, input_ids)  # [B, S, D]
+    def call(
+        self,
+        input_ids,
+        segment_ids,
+        dropout_seed,
+        position_ids=None,
+        inputs_embeds=None,
+    ):
+        """Returns [B, S, D], D the tables' own; all ids are [B, S].
+
+        `inputs_embeds` [B, S, D] replace the word embeddings of the ids.
+        """
+        if inputs_embeds is None:
+            words = tf.convert_to_tensor(self.word_embeddings)  # [V, D]
+            x = ops.embed(words, input_ids)  # [B, S, D]
+        else:
+            x = inputs_embeds
         if self.config.type_vocab_size:
             x = self._with_types(x, segment_ids)
-        positions = tf.convert_to_tensor(self.position_embeddings)  # [M, D]
-        if position_ids is None:
-            x += positions[: tf.shape(input_ids)[1]]  # [S, D], for every row
-        else:
-            x += ops.embed(positions, position_ids)  # [B, S, D]
+        x += self._positions(input_ids, position_ids)
         return ops.dropout(
             self.norm(x), self.config.hidden_dropout_prob, dropout_seed
         )
+
+    def _positions(self, input_ids, position_ids):
+        """Returns position embeddings [B, S, D], or [S, D] for every row."""
+        table = tf.convert_to_tensor(self.position_embeddings)  # [M, D]
+        if position_ids is None:
+            return table[: tf.shape(input_ids)[1]]
+        return ops.embed(table, position_ids)
 
     def _with_types(self, x, segment_ids):  # [B, S, D], [B, S]
         # Few token types: a one-hot product is faster than a gather on TPUs.
@@ -147,10 +163,13 @@ class Encoder(keras.layers.Layer):
     def call(self, x, dropout_seed, layout, positions=None):  # [B, S, D]
         *first, last = ops.split_seed(dropout_seed, len(self.layers))
         outputs = []
-        for layer, seed in zip(self.layers[:-1], first, strict=True):
-            x = self._run(layer, x, seed, layout)  # [B, S, D]
+        for i, (layer, seed) in enumerate(
+            zip(self.layers[:-1], first, strict=True)
+        ):
+            x = self._run(layer, x, seed, layout.of_layer(i))  # [B, S, D]
             outputs.append(layout.to_rows(x))
         if positions is None:
+            layout = layout.of_layer(len(outputs))
             x = layout.to_rows(self._run(self.layers[-1], x, last, layout))
         else:
             # Only there nobody but the caller reads the output.
@@ -210,22 +229,30 @@ class Bert(keras.Model):
     Attributes:
         embeddings_class: What makes the first layer's input.
         scope: What the names of all its variables begin with.
+        is_causal: Whether tokens see no token after them.
         mapping: What makes D of the embeddings' E, where these differ.
         skips_padding: Whether layers compute tokens only: the same numbers in
             less time, where shapes may differ from batch to batch. What is
             returned for padding is then not to be read.
+        fuses_attention: Whether attention is cuDNN's kernel in programs that
+            XLA compiles for GPUs; see training/fused_attention.py.
         laid_out: What the layout of a batch goes through before layers have
             it; see encoders/watching.py.
     """
 
     embeddings_class = Embeddings
     scope = "bert"
+    # Whether another Bert may call `make_parts` and `build_parts`: they define
+    # all of it, without `super`.
+    lends_parts = False
+    is_causal = False
 
     def __init__(self, config: BertConfig, name: str = "bert", **kwargs: Any):
         super().__init__(name=name, **kwargs)
         self.config = config
         self.mapping: layers.Dense | None = None
         self.skips_padding = False
+        self.fuses_attention = False
         self.laid_out: Callable[[padding.Rows], padding.Rows] = _as_it_is
         self._drawn = dropout_seeds.Drawn()
         with layers.of_policy(self.dtype_policy):
@@ -268,7 +295,9 @@ class Bert(keras.Model):
                 The last two also as `attention_mask` and `token_type_ids`.
                 Where rows hold several sequences also `sequence_ids`, their
                 numbers from 1 (0 for padding), and `position_ids`, which start
-                anew in each. Other keys are ignored.
+                anew in each. `inputs_embeds` [B, S, E] replace the word
+                embeddings of `input_ids`, which may then be left out. Other
+                keys are ignored.
             dropout_seed: int32 [2], or None for no dropout.
             positions: int32 [B, R], the places whose last-layer output is
                 read, the first to be pooled. By default all. The rest is not
@@ -277,25 +306,37 @@ class Bert(keras.Model):
         """
         inputs = model_inputs.standard(inputs)
         self._check_length(inputs["input_ids"].shape[1])
+        if self.config.type_vocab_size:
+            model_inputs.check_segments(inputs, self.config.type_vocab_size)
         dropout_seed = self._drawn.unless(dropout_seed, training)
         seeds = ops.split_seed(dropout_seed, 2)
         mask = self.mask(inputs)  # [B, 1, 1, S] or [B, 1, S, S]
         ids = [inputs["input_ids"], inputs["segment_ids"]]  # [B, S] each
         position_ids = inputs.get("position_ids")  # [B, S] or None
+        vectors = inputs.get("inputs_embeds")  # [B, S, E] or None
         layout = padding.Rows(mask)
-        if self.skips_padding:
+        if self._fuses_attention_of(inputs):
+            layout = padding.FusedRows(
+                mask, inputs["input_mask"], self.is_causal
+            )
+        elif self.skips_padding and vectors is None:
             layout = padding.Tokens(mask, inputs["input_mask"])
             if position_ids is None:
                 position_ids = _numbered(ids[0])
             ids = [layout.joined(x) for x in ids]  # [1, J] each
             position_ids = layout.joined(position_ids)
         layout = self.laid_out(layout)
-        x = self.embeddings(*ids, seeds[0], position_ids)  # [B, S, E]
+        x = self.embeddings(*ids, seeds[0], position_ids, vectors)  # [B, S, E]
         if self.mapping is not None:
             x = self.mapping(x)  # [B, S, D]
         outputs = self.encoder(x, seeds[1], layout=layout, positions=positions)
         pooled = self.pooler(outputs[-1][:, 0])  # [B, D]
         return BertOutputs(outputs[-1], pooled, layout.to_rows(x), outputs)
+
+    def _fuses_attention_of(self, inputs: dict[str, tf.Tensor]) -> bool:
+        has_known_shape = inputs["input_ids"].shape.is_fully_defined()
+        is_plain = has_known_shape and "sequence_ids" not in inputs
+        return self.fuses_attention and compiled.is_compiled() and is_plain
 
     def _check_length(self, length: int | None) -> None:
         most = self.config.max_position_embeddings

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bert_tf import options, weight_pruning
+from bert_tf import compiled, options, weight_pruning
 from bert_tf.errors import InputError
 
 import keras
@@ -192,6 +192,12 @@ class Optimizer:
                 f"`clipping` must be one of {', '.join(CLIPPING)}. "
                 f"Received: clipping={clipping!r}"
             )
+        if not callable(schedule):
+            raise InputError(
+                "The learning rate must be a function of the step, such as "
+                "bert_tf.schedules.linear_warmup_decay(2e-5, 100, 1000). "
+                f"Received: schedule={schedule!r}"
+            )
         self.schedule = schedule
         self.weight_decay_rate = weight_decay_rate
         self.beta_1 = beta_1
@@ -312,18 +318,27 @@ class AdamWeightDecay(Optimizer):
             decay = (rate * self.weight_decay_rate) * variable.value
             variable.value.assign_sub(decay)
         rate, epsilon = self._corrected(rate, step)
+        rate, epsilon = (x * self._share_of_root_v for x in (rate, epsilon))
+        m, v = (self.slots[f"{path}/{name}"] for name in self.slot_names)
+        if compiled.is_compiled():
+            # As the kernel below rounds: 1 - beta is taken in float32.
+            one = tf.ones([])
+            m.assign_add((gradient - m) * (one - self.beta_1))
+            v.assign_add((tf.square(gradient) - v) * (one - self.beta_2))
+            variable.value.assign_sub(m * rate / (tf.sqrt(v) + epsilon))
+            return
         # With both powers of beta at zero, TensorFlow's Adam kernel computes
         # the formula above, without bias correction, in one pass over memory.
         tf.raw_ops.ResourceApplyAdam(
             var=variable.value.handle,
-            m=self.slots[f"{path}/adam_m"].handle,
-            v=self.slots[f"{path}/adam_v"].handle,
+            m=m.handle,
+            v=v.handle,
             beta1_power=0.0,
             beta2_power=0.0,
-            lr=rate * self._share_of_root_v,
+            lr=rate,
             beta1=self.beta_1,
             beta2=self.beta_2,
-            epsilon=epsilon * self._share_of_root_v,
+            epsilon=epsilon,
             grad=gradient,
         )
 

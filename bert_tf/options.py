@@ -7,6 +7,8 @@ which takes seconds. Those modules have tables with the same names.
 # Devices to compute on, and the dtypes of activations.
 STRATEGIES = ("default", "mirrored", "multi_worker_mirrored", "tpu")
 DTYPES = ("float32", "bfloat16", "float16")
+# What runs the training step.
+RUNTIMES = ("tensorflow", "pjrt")
 
 # Units of text that are masked as a whole.
 MASKING_POLICIES = ("token", "whole_word", "span", "ngram")
@@ -45,13 +47,18 @@ SERVED_HEADS = [
     "classification",
     "tagging",
     "span",
+    "joint_span",
     "multiple_choice",
     "next_piece",
+    "replaced_tokens",
 ]
 HEADS = [
-    *("encoder", "pretraining", "replaced_tokens", "both_directions"),
+    *("encoder", "pretraining", "both_directions"),
     *SERVED_HEADS[1:],
 ]
+
+# Heads of run_squad.py, by --answer_head.
+ANSWER_HEADS = {"independent": "span", "joint": "joint_span"}
 
 # Export formats, and storage formats of their weights.
 EXPORT_FORMATS = ("saved_model", "litert", "onnx")

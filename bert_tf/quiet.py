@@ -1,7 +1,7 @@
 """Keeps TensorFlow's start-up messages off the screen.
 
 Its C++ code writes to the file descriptor of stderr, whatever its log level.
-What is written between `begin` and `end` is shown if the process dies.
+The text written between `begin` and `end` is shown if the process dies.
 """
 
 import contextlib
@@ -10,8 +10,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-# A process of its own, which outlives this one if TensorFlow aborts it. It
-# reads to the end of the text, and shows the text unless all went well.
+# A separate process, which survives if TensorFlow aborts this one. It reads the
+# text to its end and shows it unless the start-up succeeded.
 _KEEPER = """
 import os, sys
 text, verdict = map(int, sys.argv[1:])
@@ -21,12 +21,12 @@ while part := os.read(text, 1 << 16):
 if not os.read(verdict, 16):
     os.write(2, b"".join(parts))
 """
-# stderr as it was, the pipe of the verdict, and the keeper.
+# The original stderr, the pipe for the result, and the separate process.
 _held: tuple[int, int, subprocess.Popen] | None = None
 
 
 def begin() -> None:
-    """Redirects stderr to a process that keeps the text."""
+    """Redirects stderr to a process that holds the text."""
     global _held
     if _held is not None:
         return
@@ -38,7 +38,7 @@ def begin() -> None:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         pass_fds=(text_end, verdict_end),
-        # Ctrl-C and a closed terminal end this process, not the keeper.
+        # Ctrl-C and a closed terminal end this process, not the separate one.
         start_new_session=True,
     )
     os.close(text_end)
@@ -49,7 +49,7 @@ def begin() -> None:
 
 
 def end(is_well: bool = True) -> None:
-    """Restores stderr; the text is dropped, or shown if not all went well."""
+    """Restores stderr; drops the text, or shows it if `is_well` is false."""
     global _held
     if _held is None:
         return
@@ -66,9 +66,10 @@ def end(is_well: bool = True) -> None:
 
 @contextlib.contextmanager
 def kept_back() -> Iterator[None]:
-    """Keeps back what is written to stderr meanwhile, unless it fails.
+    """Holds back the text written to stderr, and shows it after an error.
 
-    Does nothing once TensorFlow is imported, which writes its messages then.
+    Does nothing once TensorFlow is imported: it writes these messages on
+    import.
     """
     if _held is not None or "tensorflow" in sys.modules:
         yield

@@ -73,11 +73,15 @@ class BertReplacedTokens(heads.Model):
         """Returns float32 logits [B, S]; for the arguments see `Bert`."""
         inputs = model_inputs.standard(inputs)
         dropout_seed = self._drawn.unless(dropout_seed, training)
-        return self._discriminate(inputs, dropout_seed)
+        return discriminate(self, inputs, dropout_seed)
 
-    def _discriminate(self, inputs, seed):
-        x = self.bert(inputs, seed).sequence  # [B, S, D]
-        return tf.cast(self.discriminator_predictions(x), tf.float32)
+
+def discriminate(
+    model: BertReplacedTokens, inputs: dict[str, tf.Tensor], seed: Any
+) -> tf.Tensor:
+    """Returns float32 logits [B, S] of inputs that are standard."""
+    x = model.bert(inputs, seed).sequence  # [B, S, D]
+    return tf.cast(model.discriminator_predictions(x), tf.float32)
 
 
 class Outputs(NamedTuple):
@@ -131,7 +135,7 @@ class ReplacedTokensPretrainer(BertReplacedTokens):
         text = ops.put(rows["input_ids"], places, ids, is_masked)  # [B, S]
         seen = ops.put(rows["input_ids"], places, sampled, is_masked)
         changed = rows | {"input_ids": tf.cast(seen, tf.int32)}
-        tokens = self._discriminate(changed, seeds[1])
+        tokens = discriminate(self, changed, seeds[1])
         is_replaced = tf.cast(seen != text, tf.float32)
         return Outputs(logits, sampled, is_replaced, tokens)
 

@@ -1,14 +1,14 @@
-"""Weights set to zero while training, the smallest of each kernel first.
+"""Magnitude pruning: sets the smallest weights to zero during training.
 
-So many of a kernel's n weights are zero after step t, and at the end step the
-wanted share (Zhu & Gupta, 2017, https://arxiv.org/abs/1710.01878, equation 1,
+The number of zeros among the n weights of a kernel grows with step t to the
+final share (Zhu & Gupta, 2017, https://arxiv.org/abs/1710.01878, equation 1,
 from 0 zeros at step 0):
 
     zeros(t) = n * share * (1 - (1 - t / end)^3)
 
-What is pruned stays so: after each update weights are zero that were zero
-before it. So the mask is in the weights, nothing else need be saved, and a run
-that goes on masks as one that was not stopped.
+Pruned weights stay zero: after each update, weights that were zero before it
+are set to zero again. So the weights themselves are the mask, nothing else
+needs to be saved, and a resumed run has the same mask as an uninterrupted one.
 """
 
 import dataclasses
@@ -21,11 +21,11 @@ import tensorflow as tf
 
 @dataclasses.dataclass(frozen=True)
 class Pruning:
-    """How zeros grow in number.
+    """The schedule of pruning.
 
     Attributes:
-        share: Of the weights of each kernel that is zero at last, below 1.
-        end: The step at which that is reached.
+        share: The final share of zeros in each kernel, below 1.
+        end: The step at which `share` is reached.
         every: Steps from one choice of weights to the next.
         prunes: Name of a variable -> whether it is pruned.
     """
@@ -36,14 +36,14 @@ class Pruning:
     prunes: Callable[[str], bool]
 
     def share_after(self, step: tf.Tensor) -> tf.Tensor:
-        """Returns the share that is to be zero after so many steps, float32."""
+        """Returns the share of zeros after so many steps, float32."""
         done = tf.cast(step, tf.float32) / self.end
         return self.share * (1 - (1 - tf.minimum(done, 1)) ** 3)
 
     def nonzero(
         self, variables: Sequence[keras.Variable]
     ) -> dict[str, tf.Tensor]:
-        """Returns where variables to prune are not zero, before an update."""
+        """Returns masks of the non-zero weights to prune, before an update."""
         return {
             v.path: tf.convert_to_tensor(v.value) != 0
             for v in variables
@@ -56,11 +56,11 @@ class Pruning:
         nonzero: dict[str, tf.Tensor],
         step: tf.Tensor,
     ) -> None:
-        """Sets weights to zero after the update of this step, counted from 1.
+        """Sets weights to zero after the update of a step, counted from 1.
 
-        Every replica calls it with the same weights, and does the same.
+        All replicas call it with the same weights and get the same result.
         """
-        # From the end on also after a step that was skipped then.
+        # After the end at every step, in case the last choice was skipped.
         is_due = (step % self.every == 0) | (step >= self.end)
         share = self.share_after(step)
         for variable in variables:
@@ -70,7 +70,7 @@ class Pruning:
                 variable.value.assign(_pruned(weights, kept, share, is_due))
 
     def zeros(self, variables: Sequence[keras.Variable]) -> tuple[int, int]:
-        """Returns how many weights of those to prune are zero, and of all."""
+        """Returns the numbers of zeros and of weights in pruned kernels."""
         values = [
             np.asarray(tf.convert_to_tensor(v.value))
             for v in variables
@@ -85,7 +85,7 @@ class Pruning:
 def _pruned(
     weights: tf.Tensor, kept: tf.Tensor, share: tf.Tensor, is_due: tf.Tensor
 ) -> tf.Tensor:
-    """Returns the weights where they are kept; if it is due, fewer of them."""
+    """Returns the masked weights, with more zeros if pruning is due."""
     weights = tf.where(kept, weights, 0)
     size = tf.size(weights)
     wanted = tf.cast(tf.round(share * tf.cast(size, tf.float32)), tf.int32)
@@ -93,7 +93,7 @@ def _pruned(
 
     def fewer():
         sizes = tf.reshape(tf.abs(weights), [-1])
-        # Those of the same size as the last one go with it.
+        # Weights of equal size are pruned together.
         largest = tf.sort(sizes)[tf.maximum(wanted, 1) - 1]
         return tf.where(tf.abs(weights) > largest, weights, 0)
 

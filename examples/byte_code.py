@@ -1,17 +1,16 @@
-"""BERT over byte code: symbols that are no language, of every Python's library.
+"""BERT for byte code: pre-trains on symbols of Python's standard library.
 
     python examples/byte_code.py
 
-A function is a row of op codes, such as `LOAD_CONST:int COMPARE_OP:<`. The
-functions of the standard library are the text: a vocabulary of symbols is
-learned from them, a model pre-trained on masked symbols, and fine-tuned to tell
-which package a function is from. Then SavedModels are asked with symbols, by
-TensorFlow alone.
+The text consists of the library's functions as sequences of op codes, such as
+`LOAD_CONST:int COMPARE_OP:<`. The example learns a vocabulary of symbols,
+pre-trains a model on masked symbols, and fine-tunes it to predict the package
+of a function. Finally it queries the SavedModels with TensorFlow alone.
 
-Files are compiled, not run, and nothing is downloaded. One file in five is held
-out: no model reads it in training. Every row of op codes is there once.
+Files are compiled, not run, and nothing is downloaded. Every fifth file is held
+out from all training. Each sequence of op codes occurs once.
 
-The commands are printed, and can be run by hand. The results are in
+The commands are printed and can be run by hand. The results are in
 runs/byte_code/.
 """
 
@@ -36,13 +35,13 @@ from examples.quickstart import run
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _FOLDER = "runs/byte_code"
-# Tests, which not every Python has, and what others install beside it.
+# Tests, which not every Python has, and third-party packages in the folder.
 _SKIPPED = {
     "dist-packages", "idle_test", "site-packages", "test", "tests",
 }  # fmt: skip
 # Shorter functions do next to nothing.
 _LEAST_SYMBOLS = 16
-_HELD_OUT = 5  # one file of so many
+_HELD_OUT = 5  # one file in this many
 _PACKAGES = 6  # those with the most functions
 _CONFIG = {
     "hidden_size": 128,
@@ -51,7 +50,7 @@ _CONFIG = {
     "intermediate_size": 512,
     "max_position_embeddings": 128,
     "type_vocab_size": 2,
-    # As the quickstart's: so little text needs no dropout.
+    # As in the quickstart: no dropout for so little text.
     "hidden_dropout_prob": 0.0,
     "attention_probs_dropout_prob": 0.0,
     "initializer_range": 0.05,
@@ -60,7 +59,7 @@ _CONFIG = {
 
 @dataclasses.dataclass(frozen=True)
 class Function:
-    """A function of the library as op codes, and where it is from."""
+    """A function of the library as op codes, with its package."""
 
     package: str
     symbols: tuple[str, ...]
@@ -70,9 +69,9 @@ class Function:
 
 
 def symbol(instruction: dis.Instruction) -> str:
-    """Writes an op code, with what kind of it where that says much.
+    """Returns an op code as text, with the kind of its argument if useful.
 
-    Names of variables are left out, which would tell the package.
+    Variable names are left out, since they would reveal the package.
     """
     name, value = instruction.opname, instruction.argval
     if name in ("BINARY_OP", "COMPARE_OP"):
@@ -103,7 +102,7 @@ def read_library() -> list[list[Function]]:
         try:
             with warnings.catch_warnings(action="ignore"):
                 code = compile(path.read_bytes(), str(path), "exec")
-        except SyntaxError:  # of files that are examples of it
+        except SyntaxError:  # files that demonstrate syntax errors
             continue
         found = []
         for symbols in functions(code):
@@ -119,7 +118,7 @@ def read_library() -> list[list[Function]]:
 
 
 def write_text(path: pathlib.Path, files: Sequence[list[Function]]) -> None:
-    """Writes a function a line, and a blank line between files."""
+    """Writes one function per line, with a blank line between files."""
     documents = (
         "".join(f"{' '.join(x.symbols)}\n" for x in functions_of_file)
         for functions_of_file in files
@@ -135,7 +134,7 @@ def write_table(path: pathlib.Path, rows: Sequence[Function]) -> None:
 
 
 def largest_packages(files: Sequence[list[Function]]) -> list[str]:
-    """Returns the packages of several files with the most functions."""
+    """Returns the largest packages with several files, by functions."""
     of_files = [x[0].package for x in files]
     counts = collections.Counter(
         x.package for functions_of_file in files for x in functions_of_file
@@ -162,19 +161,19 @@ def write_data(folder: pathlib.Path) -> list[Function]:
     return rows
 
 
-# ---- What it is compared with ------------------------------------------------
+# ---- Baselines ---------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """The ids of a row as they were before some were hidden, and which were."""
+    """The ids of a sequence before masking, and the masked positions."""
 
     ids: Sequence[int]
     hidden: Sequence[int]
 
 
 def read_rows(folder: pathlib.Path) -> Iterator[Row]:
-    """Yields the rows of a folder of records."""
+    """Yields the sequences in a folder of records."""
     import tensorflow as tf
 
     paths = sorted(map(str, folder.glob("*.tfrecord")))
@@ -187,7 +186,7 @@ def read_rows(folder: pathlib.Path) -> Iterator[Row]:
                 *("masked_lm_positions", "masked_lm_ids"),
             )
         )
-        # What fills up the list of hidden ones has the place 0, of [CLS].
+        # The list of masked positions is padded with 0, the one of [CLS].
         places = [place for place in places if place]
         for place, id_ in zip(places, hidden, strict=False):
             ids[place] = id_
@@ -197,11 +196,11 @@ def read_rows(folder: pathlib.Path) -> Iterator[Row]:
 def baselines(
     train: Iterable[Row], held_out: Iterable[Row]
 ) -> dict[str, float]:
-    """Says which part of hidden symbols is guessed right by counting.
+    """Returns the accuracy of predicting masked symbols by counting.
 
-    "bigram" guesses what most often follows the symbol before, "both" what most
-    often stands between the two, or the first where these are new. They see the
-    symbols beside, also where these are hidden from the model.
+    "bigram" predicts the most frequent successor of the previous symbol, "both"
+    the most frequent symbol between the two neighbors, or like "bigram" if that
+    pair is new. Both see the neighbors even if they are masked for the model.
     """
     before: dict[int, collections.Counter[int]]
     before = collections.defaultdict(collections.Counter)
@@ -226,7 +225,7 @@ def baselines(
 
 
 def result(path: pathlib.Path, name: str) -> float:
-    """Returns a number of an eval_results.txt."""
+    """Returns a value of an eval_results.txt."""
     lines = path.read_text(encoding="utf-8").splitlines()
     return float(dict(line.split(" = ") for line in lines)[name])
 
@@ -289,7 +288,7 @@ _STEPS = (
 
 
 def ask(folder: pathlib.Path, function: Function) -> None:
-    """Asks both SavedModels, which need TensorFlow only."""
+    """Queries both SavedModels, which need TensorFlow only."""
     import tensorflow as tf
 
     text = " ".join(function.symbols)
@@ -314,7 +313,7 @@ def ask(folder: pathlib.Path, function: Function) -> None:
 
 
 def report(folder: pathlib.Path, asked: Sequence[Function]) -> None:
-    """Prints how well models do on what is held out, and how well counting."""
+    """Prints the held-out accuracy of the models and of counting."""
     path = folder / "pretrained" / "eval_results.txt"
     accuracy = result(path, "masked_lm_accuracy")
     print(f"   masked symbols found by the model: {accuracy:.1%}")
@@ -332,7 +331,7 @@ def report(folder: pathlib.Path, asked: Sequence[Function]) -> None:
 
 
 def main() -> None:
-    """Runs all steps, and says how well models and counting do."""
+    """Runs all steps, and reports the accuracy of models and counting."""
     folder = _ROOT / _FOLDER
     if folder.exists():
         print(f"== Removing the last results in {_FOLDER}")

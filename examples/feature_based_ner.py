@@ -1,15 +1,15 @@
-r"""Tags words by an LSTM over BERT's frozen features (the paper's table 7).
+r"""Tags words with an LSTM on BERT's frozen features (table 7 of the paper).
 
     python examples/feature_based_ner.py --init_checkpoint=$BERT_BASE_DIR \
         --train_file=train.conll --dev_file=dev.conll --test_file=test.conll
 
-Each of the paper's six choices of layers gives every word a vector, that of
-its first piece. A BiLSTM of two layers of 768 units, then one dense layer,
-learns from them (section 5.3); BERT itself is never changed. Prints the F1 of
-entities for each choice, or the accuracy where labels are of single words: of
-the epoch that is best on the dev file. CoNLL-2003 as released is --scheme=IOB1.
+For each of the paper's six choices of layers, every word gets the vector of its
+first token. A BiLSTM of two layers of 768 units and a dense layer are trained
+on them (section 5.3); BERT itself is never changed. Prints the entities' F1 for
+each choice, or the accuracy if labels are for single words, at the epoch that
+is best on the dev file. CoNLL-2003 as released needs --scheme=IOB1.
 
-Measured: see "frozen features" in benchmarks/RESULTS.md.
+Results: see "frozen features" in benchmarks/RESULTS.md.
 """
 
 import itertools
@@ -84,13 +84,13 @@ from absl import logging
 
 
 def as_word(text):
-    """Returns a text as a line has it: one word, which parts no line in two."""
+    """Returns a text as one word that does not split a line."""
     word = "".join(text.split())
     return "|" if word == "|||" else word or "?"
 
 
 def read_features(extractor, reader, sentences):
-    """Returns a vector for each word that fits, N of [words, D]."""
+    """Returns the vectors of the words that fit, N of [words, D]."""
     texts = [" ".join(map(as_word, s.words)) for s in sentences]
     lines = reader.read(texts, first=0)
     return [
@@ -100,7 +100,7 @@ def read_features(extractor, reader, sentences):
 
 
 def batches(vectors, sentences, labels, batch_size, shuffle):
-    """Yields features, labels and which words are real, padded to [N, W]."""
+    """Yields features, labels and a mask of real words, padded to [N, W]."""
     ids = {label: i for i, label in enumerate(labels)}
 
     def rows():
@@ -123,7 +123,7 @@ def batches(vectors, sentences, labels, batch_size, shuffle):
 
 
 def make_model(size, number_of_labels):
-    """Returns the BiLSTM: features [N, W, D] to logits [N, W, C]."""
+    """Returns the BiLSTM, from features [N, W, D] to logits [N, W, C]."""
 
     def bi_lstm():
         lstm = keras.layers.LSTM(_LSTM_SIZE.value, return_sequences=True)
@@ -132,7 +132,7 @@ def make_model(size, number_of_labels):
     model = keras.Sequential(
         [
             keras.Input([None, size]),
-            keras.layers.Masking(),  # Padding, which is zeros, is not read.
+            keras.layers.Masking(),  # Skips padding, which is all zeros.
             bi_lstm(),
             bi_lstm(),
             keras.layers.Dense(number_of_labels),
@@ -141,7 +141,7 @@ def make_model(size, number_of_labels):
     model.compile(
         keras.optimizers.Adam(_LEARNING_RATE.value),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        jit_compile=False,  # Each length would be compiled anew.
+        jit_compile=False,  # XLA would compile each length separately.
     )
     return model
 
@@ -162,7 +162,7 @@ def score(model, vectors, sentences, labels, scheme):
 
 
 def train(splits, vectors, labels, scheme):
-    """Trains on one choice of features; split -> score of the best epoch."""
+    """Trains on one choice of features; returns split -> best epoch's score."""
     keras.utils.set_random_seed(_SEED.value)
     train_set = vectors["train"]
     model = make_model(train_set[0].shape[-1], len(labels))

@@ -1,7 +1,7 @@
 r"""Semantic search: finds the sentences of a file that are nearest to yours.
 
-The file has one sentence per line. Any BERT computes vectors. Those of models
-that are trained for it, such as all-MiniLM-L6-v2, are the best:
+The file has one sentence per line. Any BERT can compute vectors; models trained
+for it, such as all-MiniLM-L6-v2, are best:
 
     python examples/nearest_sentences.py all-MiniLM-L6-v2 sentences.txt \
         "How do I cancel my order?"

@@ -11,14 +11,17 @@ transformers = pytest.importorskip(
 )
 
 
+_ROBERTA = samples.SMALL | {
+    "max_position_embeddings": 22,
+    "type_vocab_size": 1,
+    "layer_norm_eps": 1e-5,
+}
 # SMALL with the keys of each configuration, by its model_type.
 _SIZES = {
-    "roberta": samples.SMALL
-    | {
-        "max_position_embeddings": 22,
-        "type_vocab_size": 1,
-        "layer_norm_eps": 1e-5,
-    },
+    "roberta": _ROBERTA,
+    "xlm-roberta": _ROBERTA,
+    "camembert": _ROBERTA | {"bos_token_id": 5, "eos_token_id": 6},
+    "data2vec-text": _ROBERTA,
     "distilbert": {
         "vocab_size": samples.SMALL["vocab_size"],
         "dim": samples.SMALL["hidden_size"],
@@ -74,7 +77,7 @@ def their_inputs(inputs):
 def _taken(model, inputs):
     """Returns the inputs that a transformers model accepts."""
     inputs = their_inputs(inputs)
-    if model.config.model_type == "distilbert":
+    if model.config.model_type in ("distilbert", "bert-generation"):
         del inputs["token_type_ids"]
     return inputs
 
@@ -89,7 +92,9 @@ def their_logits(model, inputs):
     """Returns the outputs of a transformers model except hidden states."""
     with torch.no_grad():
         outputs = model(**_taken(model, inputs))
-    return [x.numpy() for x in outputs.to_tuple()]
+    # Decoders also return their cache.
+    tensors = (x for x in outputs.to_tuple() if isinstance(x, torch.Tensor))
+    return [x.numpy() for x in tensors]
 
 
 def compare(model, head, theirs, inputs):

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 from benchmarks import pretraining_step
-from bert_tf.training import loop
+from bert_tf.training import replica_step
 from tools.accelerators import __main__ as command
 from tools.accelerators import cases, chips, export, hlo
 
@@ -59,7 +59,7 @@ def test_an_exported_step_is_a_step_of_training(changes):
     )
 
     trained = tf.function(
-        loop._replica_step(
+        replica_step.ReplicaStep(
             *(step.model, step.optimizer, step.objective),
             *(export.passes("CPU"), 1, step.case.accumulate),
         ),

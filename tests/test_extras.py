@@ -119,6 +119,13 @@ _CREATE = ("create_pretraining_data", "--output_dir={}/out")
             )
             for package in ("wandb", "mlflow")
         ),
+        (
+            *("jax", "jax"),
+            (
+                *("run_pretraining", "--runtime=pjrt", "--do_train=true"),
+                *("--input_file={}/rows.txt", "--output_dir={}/out"),
+            ),
+        ),
         ("aiohttp", "server", ("run_server", "--model={}")),
         ("prometheus_client", "server", ("run_server", "--model={}")),
         (

@@ -7,7 +7,7 @@ host's, as shapes are.
 from benchmarks import pretraining_step
 from bert_tf import modeling, optimization
 from bert_tf.encoders import families, ops
-from bert_tf.training import loop
+from bert_tf.training import replica_step
 from tests import pretraining_records
 
 import pytest
@@ -82,7 +82,7 @@ def test_pretraining_step(family):
 
     @tf.function(autograph=False)
     def step(seed):
-        return loop.gradients_and_sums(
+        return replica_step.gradients_and_sums(
             model, optimizer, objective, batch, objective.weights(batch), seed
         )
 

@@ -4,7 +4,7 @@ import contextlib
 import re
 from typing import Any
 
-from bert_tf import optimization
+from bert_tf import compiled, optimization
 from bert_tf.training import schedules
 
 import keras
@@ -85,6 +85,7 @@ class TestAdamWeightDecay:
     steps = 100
     kind: type[Any] = optimization.AdamWeightDecay
     corrected = False
+    compile = staticmethod(tf.function)
 
     def _problem(self, seed=0):
         rng = np.random.default_rng(seed)
@@ -107,7 +108,7 @@ class TestAdamWeightDecay:
         optimizer = self.kind(schedule, **options)
         variables = [make_variable(path, w) for path, w in weights.items()]
         optimizer.build(variables)
-        apply = tf.function(optimizer.apply)
+        apply = self.compile(optimizer.apply)
         reports = [
             apply(
                 [tf.constant(g, tf.float32) for g in gradient.values()],
@@ -122,6 +123,10 @@ class TestAdamWeightDecay:
             1e-2 * (s / 10 if s < 10 else 1 - s / self.steps)
             for s in range(self.steps)
         ]
+
+    def test_equals_the_formula_as_one_program(self):
+        self.compile = compiled.whole
+        self.test_equals_the_formula()
 
     def test_equals_the_formula(self):
         weights, gradients = self._problem()

@@ -87,6 +87,7 @@ class _Keyword:
 
 
 _CLASSIFIER = ("classification",)
+_ANSWERS = tuple(options.ANSWER_HEADS.values())
 KEYWORDS: Mapping[str, _Keyword] = {
     "use_checkpoint": _Keyword("choice", of=options.USE_CHECKPOINT),
     "head": _Keyword("choice", of=options.SERVED_HEADS),
@@ -101,12 +102,12 @@ KEYWORDS: Mapping[str, _Keyword] = {
     "scheme": _Keyword(
         "choice", ("tagging",), of=(*schemes.SCHEMES, schemes.NO_SCHEME)
     ),
-    "doc_stride": _Keyword("whole", ("span",)),
-    "max_query_length": _Keyword("whole", ("span",)),
-    "n_best_size": _Keyword("whole", ("span",)),
-    "max_answer_length": _Keyword("whole", ("span",)),
-    "version_2_with_negative": _Keyword("boolean", ("span",)),
-    "null_score_diff_threshold": _Keyword("number or auto", ("span",)),
+    "doc_stride": _Keyword("whole", _ANSWERS),
+    "max_query_length": _Keyword("whole", _ANSWERS),
+    "n_best_size": _Keyword("whole", _ANSWERS),
+    "max_answer_length": _Keyword("whole", _ANSWERS),
+    "version_2_with_negative": _Keyword("boolean", _ANSWERS),
+    "null_score_diff_threshold": _Keyword("number or auto", _ANSWERS),
     "top_k": _Keyword("whole", ("masked_lm", "next_piece")),
     "features": _Keyword(
         "choice",

@@ -34,7 +34,6 @@ _KINDS = (
 # Of `arguments.Options`: of files, which a Keras model stands for.
 _OF_FILES = ("use_checkpoint", "bert_config_file", "vocab_file")
 _WITH_LABELS = ("classification", "tagging")
-_NOTHING_KNOWN = text_reading.Reading("", None, None, {})
 
 
 def export(
@@ -134,7 +133,7 @@ def _make(
         said: All of `arguments.Options`, None where nothing is said.
     """
     bert = model if isinstance(model, models.Bert) else model.bert
-    known = getattr(bert, "reading", None) or _NOTHING_KNOWN
+    known = getattr(bert, "reading", None) or text_reading.NOTHING_KNOWN
     found, lower = _vocab_and_casing(model, known, vocab, said["do_lower_case"])
     if isinstance(vocab, api_tokenizer.Tokenizer):
         said = {"max_seq_length": vocab.max_seq_length} | {
@@ -189,17 +188,10 @@ def _vocab_and_casing(
         return vocab.files, vocab.do_lower_case
     is_plain = isinstance(vocab, list | tuple) or str(vocab).endswith(".txt")
     if do_lower_case is None and is_plain:
-        do_lower_case = _known_casing(known)
+        do_lower_case = known.lower_cases()
     found = api_tokenizer.find_vocabulary(vocab, do_lower_case)
     files = vocabularies.Files(found.kind, found.files)
     return files, found.settings.get("do_lower_case")
-
-
-def _known_casing(known: text_reading.Reading) -> bool | None:
-    text = known.flags.get("do_lower_case")
-    if text is None:
-        return known.do_lower_case
-    return arguments.read("do_lower_case", text)
 
 
 def _as_checkpoint(

@@ -13,22 +13,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf import files
-from bert_tf.checkpoints import opened
-from bert_tf.encoders import families, layers
+from bert_tf.checkpoints import huggingface_weights, opened
+from bert_tf.encoders import families, foreign, layers
 from bert_tf.errors import InputError
 
 import numpy as np
-import safetensors
+import tensorflow as tf
 from absl import logging
 from safetensors import numpy as safetensors_numpy
 
 _WEIGHTS, _CONFIG = "adapter_model.safetensors", "adapter_config.json"
 TARGETS = ("query", "key", "value", "dense")
 
-# What peft calls a layer, whatever is before it, and the matrix.
+# A tensor of peft: the module that has LoRA, and the matrix.
 _NAME = re.compile(
-    r"(encoder\.layer\.\d+\.[\w.]+|pooler\.dense)"
-    r"\.lora_([AB])(?:\.default)?\.weight$"
+    r"(?:base_model\.model\.)?(.+)\.lora_([AB])(?:\.default)?\.weight"
 )
 
 
@@ -80,21 +79,19 @@ class Lora:
 
 
 def dense_layers(model: Any) -> dict[str, layers.Dense]:
-    """Returns the dense layers of an encoder, by peft's names."""
-    found = {}
-    for layer in model._flatten_layers():
-        if isinstance(layer, layers.Dense):
-            path = re.sub(r".*?(encoder|pooler)/", r"\1/", layer._kernel.path)
-            path = path.replace("layer_", "layer.").removesuffix("/kernel")
-            found[path.replace("/", ".")] = layer
-    return found
+    """Returns the dense layers of an encoder by their names in checkpoints."""
+    return {
+        layer._kernel.path.removesuffix("/kernel"): layer
+        for layer in model._flatten_layers()
+        if isinstance(layer, layers.Dense)
+    }
 
 
 def _targets(model: Any, lora: Lora) -> dict[str, layers.Dense]:
     return {
         name: layer
         for name, layer in dense_layers(model).items()
-        if name.rpartition(".")[2] in lora.targets
+        if name.rpartition("/")[2] in lora.targets
     }
 
 
@@ -143,15 +140,36 @@ def merged_variables(model: Any) -> dict[str, Any]:
 # ---- Files -------------------------------------------------------------------
 
 
+def _modules(model: Any) -> list[tuple[str, str]]:
+    """Returns pairs of a dense layer and the module that it is in transformers.
+
+    The pooler is another module with each head; the encoder's own comes first.
+    """
+    family = families.of(model.config)
+    theirs = family.huggingface
+    if theirs is None:
+        return [(x, x.replace("/", ".")) for x in dense_layers(model)]
+    rows = [*theirs.rows]
+    for head in theirs.heads.values():
+        rows += [row for row in head.rows if row.ours in family.pooler]
+    numbers = family.numbers(model.config)
+    return [
+        (found.ours.removesuffix("/kernel"), found.theirs[: -len(".weight")])
+        for row in rows
+        if row.ours.endswith("/kernel")
+        for found in foreign.expand([row], numbers)
+    ]
+
+
 def save(model: Any, lora: Lora, folder: str | os.PathLike[str]) -> None:
     """Writes the matrices into a new folder."""
-    theirs = families.of(model.config).huggingface
-    prefix = theirs.prefix if theirs else ""
-    tensors = {}
+    modules = dict(reversed(_modules(model)))
+    tensors, targets = {}, set()
     for name, layer in _targets(model, lora).items():
-        # peft multiplies by what PyTorch's kernels are, turned.
+        targets.add(modules[name].rpartition(".")[2])
+        # PyTorch's kernels are transposed, and peft multiplies with them.
         for matrix, value in (("A", layer.lora_a), ("B", layer.lora_b)):
-            key = f"base_model.model.{prefix}{name}.lora_{matrix}.weight"
+            key = f"base_model.model.{modules[name]}.lora_{matrix}.weight"
             tensors[key] = np.ascontiguousarray(np.asarray(value).T)
     config = {
         "bias": "none",
@@ -160,7 +178,7 @@ def save(model: Any, lora: Lora, folder: str | os.PathLike[str]) -> None:
         "lora_dropout": 0.0,
         "peft_type": "LORA",
         "r": lora.rank,
-        "target_modules": list(lora.targets),
+        "target_modules": sorted(targets),
         "use_rslora": lora.is_stabilized,
     }
     path = os.fspath(folder)
@@ -170,32 +188,36 @@ def save(model: Any, lora: Lora, folder: str | os.PathLike[str]) -> None:
         files.write_json(os.path.join(new, _CONFIG), config)
 
 
-def read(folder: str | os.PathLike[str]) -> tuple[Lora, dict[str, np.ndarray]]:
+def read(
+    model: Any, folder: str | os.PathLike[str]
+) -> tuple[Lora, dict[str, np.ndarray]]:
     """Reads an adapter of peft, by the names of `dense_layers` and A or B.
 
     Raises:
         InputError: The folder has no adapter, or one of another method.
     """
     path = os.fspath(folder)
-    config = opened.read_json(path, _CONFIG, target_modules=list)
-    weights = os.path.join(path, _WEIGHTS)
-    if not config or not os.path.exists(weights):
+    config = opened.read_json(path, _CONFIG)
+    if not config or not tf.io.gfile.exists(os.path.join(path, _WEIGHTS)):
         raise InputError(
             f"{path} holds no adapter: it needs {_CONFIG} and {_WEIGHTS}."
         )
     _check(config, path)
-    try:
-        tensors = safetensors_numpy.load_file(weights)
-    except safetensors.SafetensorError as error:
-        raise InputError(
-            f"{weights} can't be read: {error}. Copy or download it again."
-        ) from error
-    values = {}
-    for name, value in tensors.items():
-        match = _NAME.search(name)
-        if match:
-            values[f"{match[1]}.{match[2]}"] = np.asarray(value, np.float32).T
-    left = sorted(x for x in tensors if not _NAME.search(x))
+    shapes, read_stored = huggingface_weights.open_safetensors(path, [_WEIGHTS])
+    theirs = families.of(model.config).huggingface
+    prefix = theirs.prefix if theirs else ""
+    layer_of = {module: name for name, module in _modules(model)}
+    # Adapters of a model without a head.
+    layer_of |= {x.removeprefix(prefix): y for x, y in layer_of.items()}
+    values, left = {}, []
+    for name in sorted(shapes):
+        match = _NAME.fullmatch(name)
+        layer = layer_of.get(match[1]) if match else None
+        if match and layer is not None:
+            value = np.asarray(read_stored(name), np.float32)
+            values[f"{layer}.{match[2]}"] = value.T
+        else:
+            left.append(name)
     if others := [x for x in left if "lora_" in x]:
         raise InputError(
             f"{path}: only dense layers of the encoder have LoRA here. Merge "
@@ -204,17 +226,12 @@ def read(folder: str | os.PathLike[str]) -> tuple[Lora, dict[str, np.ndarray]]:
         )
     if left:
         logging.warning("%s: not used: %s.", path, ", ".join(left))
-    targets = [str(x).rpartition(".")[2] for x in config["target_modules"]]
+    targets = {x.rpartition(".")[0].rpartition("/")[2] for x in values}
     # Their values are checked there, whatever their types.
     rank: Any = config.get("r")
     alpha: Any = config.get("lora_alpha")
-    lora = Lora(
-        rank,
-        alpha,
-        tuple(sorted(set(targets))),
-        bool(config.get("use_rslora")),
-    )
-    return lora, values
+    is_stabilized = bool(config.get("use_rslora"))
+    return Lora(rank, alpha, tuple(sorted(targets)), is_stabilized), values
 
 
 # Fields of peft that change what is computed -> what they must be.
@@ -244,13 +261,23 @@ def _check(config: Mapping[str, Any], path: str) -> None:
             )
 
 
+def _kind(name: str) -> str:
+    """Returns the name of a layer without its number."""
+    return re.sub(r"\d+", "", name)
+
+
 def check(model: Any, lora: Lora, values: Mapping[str, np.ndarray]) -> None:
-    """Raises InputError if the matrices are not those of the layers."""
+    """Raises InputError if the matrices are not those of the layers.
+
+    An adapter may lack a kind of layers, such as the pooler.
+    """
+    kinds = {_kind(name.rpartition(".")[0]) for name in values}
     shapes = {}
     for name, layer in _targets(model, lora).items():
-        size_in, size_out = layer.shape
-        shapes[f"{name}.A"] = (size_in, lora.rank)
-        shapes[f"{name}.B"] = (lora.rank, size_out)
+        if _kind(name) in kinds:
+            size_in, size_out = layer.shape
+            shapes[f"{name}.A"] = (size_in, lora.rank)
+            shapes[f"{name}.B"] = (lora.rank, size_out)
     wrong = sorted(shapes.keys() ^ values.keys()) or [
         name for name in shapes if shapes[name] != values[name].shape
     ]
@@ -265,8 +292,11 @@ def check(model: Any, lora: Lora, values: Mapping[str, np.ndarray]) -> None:
 def assign(model: Any, lora: Lora, values: Mapping[str, np.ndarray]) -> None:
     """Sets the matrices, which `check` has accepted."""
     for name, layer in _targets(model, lora).items():
-        layer.lora_a.assign(values[f"{name}.A"])
-        layer.lora_b.assign(values[f"{name}.B"])
+        if f"{name}.A" in values:
+            layer.lora_a.assign(values[f"{name}.A"])
+            layer.lora_b.assign(values[f"{name}.B"])
+        else:
+            layer.lora_b.assign(np.zeros(layer.lora_b.shape, np.float32))
 
 
 class WithLora:
@@ -321,7 +351,7 @@ class WithLora:
         Raises:
             InputError: It holds no LoRA, or one of another model.
         """
-        lora, values = read(folder)
+        lora, values = read(self, folder)
         if self.lora not in (None, lora):
             raise InputError(
                 "The encoder has another LoRA already: use merge_lora() first. "

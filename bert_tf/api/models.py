@@ -31,9 +31,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from bert_tf import heads, modeling
+from bert_tf.api import keras_methods, paths, sources, text_reading
 from bert_tf.api import lora as lora_files
-from bert_tf.api import paths, sources, text_reading
-from bert_tf.encoders import families
+from bert_tf.encoders import families, watching
 from bert_tf.errors import InputError
 
 import keras
@@ -42,14 +42,8 @@ import tensorflow as tf
 _registered = keras.saving.register_keras_serializable("bert_tf")
 
 
-def _exported_inputs(columns: Sequence[str], rank: int) -> list[Any]:
-    """What an exported model is called with: any batch and length."""
-    shape = [None] * rank
-    return [{name: tf.TensorSpec(shape, tf.int32, name) for name in columns}]
-
-
 @_registered
-class Bert(lora_files.WithLora, modeling.Bert):
+class Bert(keras_methods.Methods, lora_files.WithLora, modeling.Bert):
     """BERT without a head: a layer for models of one's own.
 
     Returns `BertOutputs`: `sequence` [B, S, D], `pooled` [B, D], `embeddings`,
@@ -74,22 +68,35 @@ class Bert(lora_files.WithLora, modeling.Bert):
     reading: text_reading.Reading | None = None
 
     def make_parts(self) -> None:
-        """Makes its parts; InputError for encoders that are more than BERT."""
-        model = families.of(self.config).model
-        own = ("make_parts", "build_parts", "call", "mask")
+        """Makes its parts; InputError for encoders that compute otherwise."""
+        model: Any = families.of(self.config).model
+        lends = getattr(model, "lends_parts", False)
+        parts = () if lends else ("make_parts", "build_parts")
         if any(
             getattr(model, x, None) is not getattr(modeling.Bert, x)
-            for x in own
+            for x in ("call", "mask", *parts)
         ):
             raise InputError(
                 "The Python API has no class for this encoder: use "
                 "bert_tf.encoders.families.make, or the scripts. "
                 f"Received: model_type={self.config.model_type!r}"
             )
+        self.scope = model.scope
         self.embeddings_class = getattr(
-            model, "embeddings_class", modeling.Embeddings
+            model, "any_padding_embeddings_class", model.embeddings_class
         )
-        super().make_parts()
+        if lends:
+            model.make_parts(self)
+        else:
+            super().make_parts()
+
+    def build_parts(self) -> None:
+        """Makes their variables."""
+        model: Any = families.of(self.config).model
+        if model.lends_parts:
+            model.build_parts(self)
+        else:
+            super().build_parts()
 
     @classmethod
     def from_checkpoint(
@@ -115,10 +122,36 @@ class Bert(lora_files.WithLora, modeling.Bert):
         """Returns an encoder of random weights by a bert_config.json."""
         return cls(families.read_config(path), **kwargs)
 
+    def attention_maps(self, inputs: Any) -> list[tf.Tensor]:
+        """Returns the attention probabilities of each layer, L times.
+
+        Each is float32 [B, N, S, S], from queries to keys, without dropout: the
+        `attentions` of transformers.
+
+        Args:
+            inputs: Those of the model, or texts.
+        """
+        with watching.watched(self) as layers:
+            self(inputs, training=False)
+        scores = (
+            tf.matmul(x.queries, x.keys, transpose_b=True) for x in layers
+        )
+        return [
+            tf.nn.softmax(tf.cast(score, tf.float32) + x.mask)
+            for score, x in zip(scores, layers, strict=True)
+        ]
+
     def _parts(self) -> dict[str, keras.layers.Layer]:
         """The layers that are frozen one by one."""
-        parts = {"embeddings": self.embeddings, "pooler": self.pooler}
-        return parts | {layer.name: layer for layer in self.encoder.layers}
+        parts: dict[str, keras.layers.Layer] = {
+            "embeddings": self.embeddings,
+            "pooler": self.pooler,
+        }
+        if self.mapping is not None:
+            parts["mapping"] = self.mapping
+        # Layers that share weights are one.
+        distinct = dict.fromkeys(self.encoder.layers)
+        return parts | {f"layer_{i}": x for i, x in enumerate(distinct)}
 
     def get_config(self) -> dict[str, Any]:
         """Returns what `from_config` makes the same model of, but weights."""
@@ -152,35 +185,13 @@ class Bert(lora_files.WithLora, modeling.Bert):
             model._parts()[name].trainable = False
         return model
 
-    def export(self, filepath, format="tf_saved_model", **kwargs):
-        """Exports as Keras' does; by default for any batch and length."""
-        _check_export(format)
-        kwargs.setdefault("input_signature", _exported_inputs(_INPUTS, 2))
-        return super().export(filepath, format=format, **kwargs)
 
+class _Head(keras_methods.Methods, heads.Model):
+    """What the public models with a head share.
 
-def _check_export(format: str) -> None:
-    """Raises InputError for a file that Keras writes and no runtime opens.
-
-    It has the operator Erfc, of GELU, which ONNX does not.
+    Attributes:
+        head: A key of checkpoints.names.HEADS.
     """
-    if format == "onnx":
-        raise InputError(
-            "Keras' export to ONNX cannot be opened by ONNX Runtime. Use "
-            'bert_tf.export(model, path, format="onnx"). '
-            "Received: format='onnx'"
-        )
-
-
-_INPUTS = ("input_ids", "input_mask", "segment_ids")
-
-
-class _Head(heads.Model):
-    """What the public models with a head share."""
-
-    # A key of checkpoints.names.HEADS.
-    head = ""
-    exported: tuple[Sequence[str], int] = (_INPUTS, 2)
 
     @classmethod
     def _of(cls, path, source, bert_config_file, kwargs, *args):
@@ -239,12 +250,6 @@ class _Head(heads.Model):
             # Afterwards, so that it reaches every layer.
             model.trainable = False
         return model
-
-    def export(self, filepath, format="tf_saved_model", **kwargs):
-        """Exports as Keras' does; by default for any batch and length."""
-        _check_export(format)
-        kwargs.setdefault("input_signature", _exported_inputs(*self.exported))
-        return super().export(filepath, format=format, **kwargs)
 
 
 def _dtype_of(kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -403,10 +408,10 @@ class BertMultipleChoice(_Unlabelled, heads.BertMultipleChoice):
     """
 
     head = "multiple_choice"
-    exported = (_INPUTS, 3)
+    exported = (keras_methods.INPUTS, 3)
 
 
-_WITH_MASKS = (*_INPUTS, "masked_lm_positions")
+_WITH_MASKS = (*keras_methods.INPUTS, "masked_lm_positions")
 
 
 @_registered
@@ -420,6 +425,7 @@ class BertMaskedLM(_Unlabelled, heads.BertMaskedLM):
     """
 
     head = "masked_lm"
+    takes_texts = False
     exported = (_WITH_MASKS, 2)
 
 
@@ -445,4 +451,5 @@ class BertPretrainer(_Unlabelled, heads.BertPretrainer):
     """
 
     head = "pretraining"
+    takes_texts = False
     exported = (_WITH_MASKS, 2)

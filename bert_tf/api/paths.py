@@ -1,7 +1,6 @@
 """What lies at a path that `bert_tf.load` is given."""
 
 import dataclasses
-import json
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +15,7 @@ from bert_tf.checkpoints import (
     trained_models,
 )
 from bert_tf.errors import InputError
-from bert_tf.exporting import runtimes
+from bert_tf.exporting import export_description, runtimes
 from bert_tf.storage import kept_flags
 
 import tensorflow as tf
@@ -87,7 +86,12 @@ def export_files(path: str) -> dict[str, bytes]:
 def vocabulary(
     contents: Mapping[str, bytes], path: str
 ) -> vocabularies.Vocabulary:
-    """Returns the vocabulary among what an export keeps."""
+    """Returns the vocabulary among the files of an export.
+
+    Raises:
+        InputError: It is not the one that the model was exported with.
+    """
+    export_description.check_vocab(contents, path)
     files = vocabularies.among(contents)
     if files is None:
         raise InputError(f"There is no vocabulary in {path}. Export it again.")
@@ -132,4 +136,4 @@ def _trained(folder: str, use_best: bool) -> str:
 
 def description(files: Mapping[str, bytes]) -> dict[str, Any]:
     """Returns what an export says of its model."""
-    return json.loads(files[DESCRIPTION])
+    return export_description.parse(files[DESCRIPTION], DESCRIPTION)

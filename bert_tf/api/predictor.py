@@ -8,6 +8,7 @@ Answers are those of run_prediction.py, value for value: both run the code of
 """
 
 import dataclasses
+import functools
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -41,10 +42,12 @@ class Predictor:
       `score` and `text`, the likeliest first.
     - next_piece: a text; `pieces`, the likeliest that follow it: a list of
       `piece`, `score` and `text`.
+    - replaced_tokens: a text; `tokens`, a list of `token`, `start`, `end` and
+      `probability`, that of having been replaced.
     - next_sentence: a pair; `is_next`.
     - tagging: a text; `entities` of `type`, `start`, `end` and `text`.
-    - span: a pair (question, context); `answer`, `start`, `end`, `score` and
-      `null_score`.
+    - span, joint_span: a pair (question, context); `answer`, `start`, `end`,
+      `score` and `null_score`.
     - multiple_choice: a pair (prompt, list of choices); `choice` and
       `probabilities`.
 
@@ -69,6 +72,7 @@ class Predictor:
         files: Mapping[str, bytes],
         batch_size: int,
         made: saved_model.Export | None = None,
+        options: arguments.Options | None = None,
     ):
         """Takes what `load` found.
 
@@ -78,8 +82,13 @@ class Predictor:
             files: Name -> content of what an export keeps beside the weights.
             batch_size: Inputs that are computed together.
             made: What can be exported; None of what already was.
+            options: The other arguments of `load`.
         """
         self.path = path
+        # Also from another folder.
+        exists = os.path.exists(path)
+        self._source = os.path.abspath(path) if exists else path
+        self._options = options or {}
         self.head = model.head
         self.labels = tuple(
             opened.lines(files.get(original.LABELS, b"").decode())
@@ -92,6 +101,12 @@ class Predictor:
         self._model = model
         self._made = made
         self._reader = _Reader(model)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles how it was loaded: a process that unpickles loads it."""
+        return functools.partial(
+            load, self._source, batch_size=self.batch_size, **self._options
+        ), ()
 
     def __repr__(self) -> str:
         return f"<bert_tf model, head={self.head}, path={self.path}>"
@@ -190,6 +205,12 @@ def _checked_size(size: Any) -> int:
 
 # ---- Inputs -----------------------------------------------------------------
 
+_TAKE_EMPTY_TEXTS = (
+    serving_lines.CLASSIFICATION,
+    serving_lines.ENCODER,
+    serving_lines.TAGGING,
+)
+
 
 class _Reader(serving_lines.Parser):
     """Makes of a Python value what the same line would ask."""
@@ -254,6 +275,11 @@ class _Reader(serving_lines.Parser):
             query = self.parse(json.dumps(texts), where)
         return dataclasses.replace(query, key=row.get("id"))
 
+    def _check(self, query: serving_lines.Query, where: str) -> None:
+        """Answers an empty text too, which a column of a table may have."""
+        if self._form not in _TAKE_EMPTY_TEXTS:
+            super()._check(query, where)
+
     def _row_of(self, value: Any) -> dict[str, Any] | None:
         """Returns the texts by name; None of what is no input."""
         if isinstance(value, Mapping):
@@ -280,6 +306,7 @@ def load(
     path: str | os.PathLike[str],
     *,
     batch_size: int = 32,
+    allow_unsafe_ops: bool = False,
     **options: Unpack[arguments.Options],
 ) -> Predictor:
     """Returns a trained model as a function of texts.
@@ -294,6 +321,8 @@ def load(
             file of weights, or name, such as google-bert/bert-base-uncased;
             or a SavedModel of `bert_tf.export`.
         batch_size: Inputs that are computed together.
+        allow_unsafe_ops: Whether a SavedModel may have operations that touch
+            files or the host. Only for models whose source you trust.
         **options: See `bert_tf.api.arguments.Options`.
 
     Returns:
@@ -307,14 +336,19 @@ def load(
     said = arguments.check(options, "batch_size")
     with arguments.in_words_of_python():
         if paths.is_export(path):
-            return _load_saved_model(path, batch_size, said)
+            return _load_saved_model(path, batch_size, said, allow_unsafe_ops)
         made = _make(path, said)
         model = serving_model.of_export(made)
-        return Predictor(path, model, made.files, batch_size, made)
+        return Predictor(
+            path, model, made.files, batch_size, made, options
+        )
 
 
 def _load_saved_model(
-    path: str, batch_size: int, said: Mapping[str, Any]
+    path: str,
+    batch_size: int,
+    said: Mapping[str, Any],
+    allow_unsafe_ops: bool,
 ) -> Predictor:
     given = [name for name, value in said.items() if value is not None]
     if given:
@@ -322,7 +356,9 @@ def _load_saved_model(
             f"{', '.join(given)} can't be given of a SavedModel, which keeps "
             f"what it was exported with. Received: path={path}"
         )
-    model = serving_model.load(path)
+    model = serving_model.load(
+        path, allow_unsafe_ops, "allow_unsafe_ops=True"
+    )
     return Predictor(path, model, paths.export_files(path), batch_size)
 
 

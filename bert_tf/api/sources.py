@@ -1,4 +1,4 @@
-"""The checkpoints that public models start from."""
+"""Opens and restores the checkpoints that public models start from."""
 
 import dataclasses
 from collections.abc import Collection, Sequence
@@ -19,7 +19,7 @@ from absl import logging
 
 
 def open_best(path: str) -> opened.Checkpoint:
-    """Opens a checkpoint of any format; of a run its best, or newest."""
+    """Opens a checkpoint of any format; a run's best or newest one."""
     own = trained_models.own_checkpoint(path, use_best=True)
     return formats.open_checkpoint(own or path)
 
@@ -27,7 +27,7 @@ def open_best(path: str) -> opened.Checkpoint:
 def config_of(
     source: opened.Checkpoint, bert_config_file: str | None
 ) -> configuration.BertConfig:
-    """Returns the file's architecture, or what lies beside the weights."""
+    """Returns the config in the file, or else the checkpoint's."""
     if bert_config_file is not None:
         return families.read_config(bert_config_file)
     if source.config is None:
@@ -43,7 +43,7 @@ def restore(
     source: opened.Checkpoint,
     unread: Collection[str] = (),
 ) -> None:
-    """Sets all variables that a checkpoint has; those unread it may lack."""
+    """Sets all variables from a checkpoint; warns if any but `unread` lack."""
     report = restoring.restore_weights(variables, source)
     fresh = [name for name in report.fresh if name not in unread]
     if fresh:
@@ -57,7 +57,7 @@ def restore(
 def fit_labels(
     source: opened.Checkpoint, head: str, labels: Sequence[str] | int | None
 ) -> tuple[opened.Checkpoint, Sequence[str] | int]:
-    """Returns the labels, and the checkpoint without a head of other ones.
+    """Returns the labels, and the checkpoint without a head for other labels.
 
     Args:
         source: The checkpoint.
@@ -84,7 +84,7 @@ def fit_labels(
         kept = {n: s for n, s in source.shapes.items() if n not in own}
         config = source.config
         if config is not None:
-            # It says whether texts have several of the classes left out.
+            # These two describe the dropped head's problem.
             config = dataclasses.replace(
                 config, problem_type=None, score_act="linear"
             )
@@ -95,7 +95,7 @@ def fit_labels(
 def _are_others(
     labels: Sequence[str] | int, source: opened.Checkpoint, number: int
 ) -> bool:
-    """Whether classes are not those that a checkpoint's head was trained on."""
+    """Whether the checkpoint's head was trained on other classes."""
     if isinstance(labels, int):
         return labels != number
     known = source.labels is not None and source.labels != tuple(labels)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from bert_tf import vocabularies
+from bert_tf.api import arguments
 from bert_tf.checkpoints import names, opened, runs
 from bert_tf.storage import kept_flags
 from bert_tf.tasks.squad import threshold
@@ -78,6 +79,13 @@ class Reading:
             return dict(self.flags)
         return {x: self.flags[x] for x in _OF_ENCODER if x in self.flags}
 
+    def lower_cases(self) -> bool | None:
+        """Returns whether texts are lower-cased; None if it is not known."""
+        text = self.flags.get("do_lower_case")
+        if text is None:
+            return self.do_lower_case
+        return arguments.read("do_lower_case", text)
+
     def to_config(self) -> dict[str, Any]:
         """Returns what Keras writes, for `from_config`."""
         vocab = self.vocab and self.vocab.to_config()
@@ -90,6 +98,9 @@ class Reading:
             config["vocab"]
         )
         return cls(**{**config, "vocab": vocab})
+
+
+NOTHING_KNOWN = Reading("", None, None, {})
 
 
 def _flags(folder: str) -> dict[str, str]:

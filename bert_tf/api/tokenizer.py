@@ -4,6 +4,7 @@ Shapes:
 - B: texts     S: sequence length
 """
 
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,8 +20,10 @@ from bert_tf.checkpoints import (
 )
 from bert_tf.errors import InputError
 from bert_tf.text import graph as text_graph
+from bert_tf.vocabularies import added_tokens
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 
@@ -46,6 +49,7 @@ class Tokenizer(keras.layers.Layer):
             a vocabulary that leaves it open.
         max_seq_length: The most pieces in a row.
         pad_to_max: Whether all rows are this long.
+        masks: Whether [MASK] in a text is the token.
     """
 
     def __init__(
@@ -54,6 +58,7 @@ class Tokenizer(keras.layers.Layer):
         do_lower_case: bool | None = None,
         max_seq_length: int = 128,
         pad_to_max: bool = True,
+        masks: bool = False,
         **kwargs: Any,
     ):
         """Reads the vocabulary.
@@ -68,6 +73,8 @@ class Tokenizer(keras.layers.Layer):
             max_seq_length: What is longer is cut.
             pad_to_max: Whether rows are padded to `max_seq_length`; if not,
                 to the longest of their batch.
+            masks: Whether [MASK] in a text, <mask> of RoBERTa, is the token to
+                be predicted; if not, it is text as in the original.
             **kwargs: Of a Keras layer, such as its name.
 
         Raises:
@@ -86,6 +93,9 @@ class Tokenizer(keras.layers.Layer):
         self.do_lower_case = found.settings.get("do_lower_case", False)
         self.max_seq_length = max_seq_length
         self.pad_to_max = bool(pad_to_max)
+        self.masks = bool(masks)
+        if self.masks:
+            found = _with_mask(found)
         # Texts are no work for XLA.
         self.supports_jit = False
         # Outside of a graph that may be under way: its tables are constants.
@@ -152,13 +162,24 @@ class Tokenizer(keras.layers.Layer):
             "do_lower_case": self.do_lower_case,
             "max_seq_length": self.max_seq_length,
             "pad_to_max": self.pad_to_max,
+            "masks": self.masks,
         }
+
+
+def _with_mask(vocabulary: vocabularies.Vocabulary) -> vocabularies.Vocabulary:
+    """Returns a vocabulary that finds the mask token in texts."""
+    mask = vocabulary.special.mask
+    token = added_tokens.AddedToken(
+        mask.text, mask.id, lstrip=bool(vocabulary.before_words), special=True
+    )
+    return dataclasses.replace(vocabulary, added=(*vocabulary.added, token))
 
 
 def _texts(value: Any, name: str) -> tf.Tensor | keras.KerasTensor:
     """Returns texts as a tensor, [B] or []; InputError if they are none."""
     texts = value
     if not isinstance(value, keras.KerasTensor):
+        _check_texts(value, name)
         try:
             texts = tf.convert_to_tensor(value)
         except (TypeError, ValueError) as error:
@@ -177,6 +198,18 @@ def _texts(value: Any, name: str) -> tf.Tensor | keras.KerasTensor:
             "keras.Input([], dtype='string') has a text a row."
         )
     return texts
+
+
+def _check_texts(texts: Any, name: str) -> None:
+    """Raises InputError that names the first element without a text."""
+    if not isinstance(texts, list | tuple | np.ndarray):
+        return
+    for i, text in enumerate(texts):
+        if text is None or isinstance(text, float):
+            raise InputError(
+                f"{name}[{i}]: expected a text; replace missing values, as "
+                f"with pandas' fillna(''). Received: {name}[{i}]={text!r}"
+            )
 
 
 def find_vocabulary(

@@ -1,6 +1,6 @@
-"""Weights in and out, whatever the format.
+"""Reading and writing checkpoints in every supported format.
 
-`formats` opens and writes any of them. Each has a module with its files and a
-table of its names: `original`, `huggingface`, `keras_hub`. Between them a BERT
-is an `opened.Checkpoint`, under the original's names.
+`formats` opens and writes all of them. Each format has a module for its files
+and a table of its names: `original`, `huggingface`, `keras_hub`. An open
+checkpoint is an `opened.Checkpoint`, with the original's names.
 """

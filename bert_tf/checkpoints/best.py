@@ -1,4 +1,4 @@
-"""The best weights of a run, kept in a folder that is a whole model."""
+"""The best weights of a run, saved in a folder that is a complete model."""
 
 import json
 import math
@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-# Of a run, in its folder.
+# Folder of the best weights inside a run's folder.
 FOLDER = "best"
 _RESULTS = "results.json"
 _CHOSEN_ON = "chosen_on.json"
@@ -26,15 +26,15 @@ _WAY_OUT = (
 
 
 class Best:
-    """Keeps the weights with the best score in `best/`, ties to the earlier.
+    """Keeps the weights with the best score in `best/`; ties keep the earlier.
 
-    The folder holds one checkpoint, the model's files (name -> text),
-    results.json, which says its step, and chosen_on.json, the flags that say on
-    what data it was found. The file `checkpoint` says the step to TensorFlow.
-    What an earlier part of the run kept is taken up. `metric` is the key of the
-    results to be highest, or `lowest`. Processes that do not `write` know the
-    best as well; `results` is None before the first evaluation. `no_better`
-    counts the evaluations in turn after the best.
+    The folder holds one checkpoint, the model's files (name -> content),
+    results.json, which includes the step, and chosen_on.json, the flags that
+    specify the evaluation data. TensorFlow reads the step from the file
+    `checkpoint`. A resumed run continues with the best kept so far. `metric` is
+    the key of the results to maximize, or to minimize if `lowest` is set.
+    Processes without `write` track the best as well; `results` is None before
+    the first evaluation. `no_better` counts the evaluations since the best.
     """
 
     def __init__(
@@ -57,22 +57,22 @@ class Best:
         if write:
             tf1_files.remove_leftovers(self.folder, [*self.beside, _RESULTS])
             if self.results is not None:
-                # Of a kill between this file and the results, or not there.
+                # A kill before the results were written leaves it outdated.
                 self._tell_tensorflow(int(self.results[tf1_files.GLOBAL_STEP]))
 
     def rewind(self, step: int, score: float) -> None:
-        """Compares from now on with an earlier best, as a run that goes on.
+        """Compares with an earlier best from now on, in a resumed run.
 
-        Its steps behind the checkpoint, which it makes again, may have brought
-        a better one. That stays in the folder until there is one that is better
-        than the earlier. `step` is 0 where there was none.
+        The steps after the checkpoint, which run again, may have produced a
+        better one. It stays in the folder until a result beats the earlier
+        best. `step` is 0 if there was no best.
         """
         self.results = None
         if step:
             self.results = {self.metric: score, tf1_files.GLOBAL_STEP: step}
 
     def clear(self) -> None:
-        """Forgets the best of another run."""
+        """Discards the best of another run."""
         if self.write:
             _remove(self.folder)
         self.results = None
@@ -82,8 +82,8 @@ class Best:
     ) -> bool:
         """Keeps the model's weights if they are better than those kept.
 
-        Those of the step that is kept are the best again, as after a kill
-        between this and the line that tells of it.
+        A result at the step already kept always counts as better: the run may
+        have been killed before it logged that step.
         """
         if self.results and self.results[tf1_files.GLOBAL_STEP] != step:
             score, kept = results[self.metric], self.results[self.metric]
@@ -107,8 +107,8 @@ class Best:
         }
         tensors[tf1_files.GLOBAL_STEP] = np.int64(step)
         tf1_files.write(_prefix(self.folder, step), tensors)
-        # Each names weights that are there: the old ones go at the end. The
-        # results come last, as a run that is killed before evaluates again.
+        # Both files name existing weights: the old ones are removed last. The
+        # results are written last: a run killed earlier evaluates again.
         self._tell_tensorflow(step)
         files.write_text(
             os.path.join(self.folder, _RESULTS),
@@ -119,12 +119,12 @@ class Best:
                 tf1_files.remove(old)
 
     def _tell_tensorflow(self, step: int) -> None:
-        """Writes `checkpoint`, by which tf.train.latest_checkpoint finds it."""
+        """Writes `checkpoint`, which tf.train.latest_checkpoint reads."""
         tf1_files.write_state(self.folder, [_prefix(self.folder, step)])
 
 
 def clear(output_dir: str) -> None:
-    """Removes the best of another run in this folder, and says so."""
+    """Removes the best of another run from this folder and logs a warning."""
     folder = os.path.join(output_dir, FOLDER)
     if tf.io.gfile.exists(folder):
         logging.warning(
@@ -136,9 +136,9 @@ def clear(output_dir: str) -> None:
 
 
 def checkpoint(output_dir: str) -> str | None:
-    """Returns the checkpoint that a run kept; None if there is none.
+    """Returns a run's best checkpoint; None if there is none.
 
-    It raises InputError if that, or what says which it is, is damaged.
+    Raises InputError if the checkpoint or its results.json is damaged.
     """
     folder = os.path.join(output_dir, FOLDER)
     results = _read_results(folder)
@@ -155,14 +155,14 @@ def checkpoint(output_dir: str) -> str | None:
 
 
 def results(output_dir: str) -> dict[str, float] | None:
-    """Returns the results of a run's best evaluation, None without any."""
+    """Returns the results of a run's best evaluation; None if there is none."""
     return _read_results(os.path.join(output_dir, FOLDER))
 
 
 def chosen_on(output_dir: str) -> dict[str, str] | None:
-    """Returns the flags, name -> value, that say on what the best was found.
+    """Returns the flags (name -> value) of the data the best was chosen on.
 
-    It is None where the folder does not tell.
+    Returns None if the folder does not record them.
     """
     folder = os.path.join(output_dir, FOLDER)
     if not tf.io.gfile.exists(os.path.join(folder, _CHOSEN_ON)):
@@ -171,7 +171,7 @@ def chosen_on(output_dir: str) -> dict[str, str] | None:
 
 
 def _remove(folder: str) -> None:
-    # What names the weights goes before them.
+    # Files that name the weights are removed before the weights.
     for name in (_RESULTS, "checkpoint"):
         path = os.path.join(folder, name)
         if tf.io.gfile.exists(path):

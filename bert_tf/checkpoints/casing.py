@@ -13,18 +13,19 @@ def of_foreign(
     path: str,
     trains: bool = False,
 ) -> bool:
-    """Returns the casing of another library's model, and warns where it errs.
+    """Returns the casing of another library's model; warns if it is wrong.
 
-    Some released models say what contradicts their vocabulary. They are read as
-    they say, as everywhere; but what is trained from them learns to read as the
-    vocabulary wants it. One that no model can read with raises InputError.
+    Some released models declare a casing that contradicts their vocabulary.
+    They are read as declared, as in other libraries; training that starts from
+    them uses the casing that the vocabulary needs. A vocabulary that no model
+    can use raises InputError.
 
     Args:
-        vocab: Of the model.
-        said: What it says of its casing.
-        name: Of the vocabulary, for errors.
-        path: Of the model.
-        trains: Whether a training starts from it.
+        vocab: Vocabulary of the model.
+        said: Casing that the model declares.
+        name: Name of the vocabulary, for errors.
+        path: Path of the model.
+        trains: Whether training starts from the model.
     """
     try:
         vocabularies.read(vocab, said, name).check(name)
@@ -42,10 +43,10 @@ def of_foreign(
 
 
 def told_by(vocab: vocabularies.Files, name: str) -> bool | None:
-    """Returns the casing that a vocabulary fits; None if it has none.
+    """Returns the casing that a vocabulary fits; None if it has no casing.
 
-    One that fits both is of lower-cased text, as by the original. One that no
-    model can read with raises InputError, which begins with `name`.
+    A vocabulary that fits both is for lower-cased text, as in the original. One
+    that no model can use raises InputError, which begins with `name`.
     """
     if not vocabularies.read(vocab, True, name).settings:
         return None

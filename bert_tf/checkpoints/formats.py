@@ -1,4 +1,4 @@
-"""Opens a checkpoint of any format, and writes one of any other."""
+"""Opens a checkpoint of any format and writes it in any other."""
 
 import contextlib
 import dataclasses
@@ -32,11 +32,11 @@ FORMATS = options.CHECKPOINT_FORMATS
 
 
 def open_checkpoint(path: str) -> opened.Checkpoint:
-    """Opens a checkpoint, finding out what it is.
+    """Opens a checkpoint and detects its format.
 
-    It may be a TF1 checkpoint, as `tf1_files.find` takes it; a Hugging Face
-    model's folder, file of weights or name on the Hub; or a KerasHub preset's
-    folder or name.
+    It may be a TF1 checkpoint, by any path that `tf1_files.find` accepts; the
+    folder, weights file or Hub name of a Hugging Face model; or the folder or
+    name of a KerasHub preset.
     """
     place = hub.locate(path)
     if place != path:
@@ -55,7 +55,7 @@ def open_checkpoint(path: str) -> opened.Checkpoint:
         return huggingface.open_checkpoint(os.path.dirname(path) or ".")
     if tf.io.gfile.isdir(path):
         return _open_folder(path)
-    # A name has no slash; looking for one would import KerasHub.
+    # A preset's name has no slash; looking it up imports KerasHub.
     if re.fullmatch(r"\w[\w.]*|kaggle://.*", path) and not _is_tf1(path):
         folder = keras_hub.find_preset(path)
         if folder is None:
@@ -82,7 +82,7 @@ def _open_folder(folder: str) -> opened.Checkpoint:
     if any(name.endswith(".index") for name in here):
         return original.open_checkpoint(tf1_files.find(folder))
     if here & set(huggingface_weights.FILES):
-        # Says that there is no config.json.
+        # Reports that there is no config.json.
         return huggingface.open_checkpoint(folder)
     if "saved_model.pb" in here:
         raise InputError(
@@ -93,7 +93,7 @@ def _open_folder(folder: str) -> opened.Checkpoint:
             f"{os.path.join(folder, 'variables')}."
         )
     if any(".data-" in name for name in here):
-        # Says that there is no index.
+        # Reports that there is no index.
         tf1_files.find(folder)
     if inside := _models_inside(folder, here):
         raise InputError(
@@ -111,9 +111,9 @@ def _open_folder(folder: str) -> opened.Checkpoint:
 
 
 def _models_inside(folder: str, here: Iterable[str]) -> list[str]:
-    """Returns the folders with weights that a Trainer or a cache has.
+    """Returns the folders with weights inside a Trainer's folder or a cache.
 
-    checkpoint-500 of a run, or snapshots/COMMIT of the Hub.
+    Examples are checkpoint-500 of a run and snapshots/COMMIT of the Hub.
     """
     paths = []
     for name in (x.rstrip("/") for x in here):
@@ -129,7 +129,7 @@ def _models_inside(folder: str, here: Iterable[str]) -> list[str]:
 
 
 def _check_is_prefix(path: str) -> None:
-    """Raises InputError for what is nearly a name, and for other files."""
+    """Raises InputError for a path that is almost a name, or another file."""
     if _is_nearly_name(path):
         raise InputError(
             f"There is no folder {path} here. A Hugging Face model is given as "
@@ -147,7 +147,7 @@ def _check_is_prefix(path: str) -> None:
 
 
 def _hint_at_folder(path: str) -> str:
-    """Names the folder of a file, where that is what is meant."""
+    """Suggests the folder of a file, if the folder was probably meant."""
     folder = os.path.dirname(path) or "."
     weights = {*huggingface_weights.FILES, keras_hub.WEIGHTS}
     is_meant = any(
@@ -158,7 +158,7 @@ def _hint_at_folder(path: str) -> str:
 
 
 def _is_nearly_name(path: str) -> bool:
-    """Whether a path is an address of the Hub, or a name without its owner."""
+    """Whether a path is a Hub address, or a Hub name without its owner."""
     if re.match(r"(https?|hf)://", path):
         return True
     is_name = re.fullmatch(r"\w[\w.-]*(/[\w.-]+)?", path)
@@ -166,7 +166,7 @@ def _is_nearly_name(path: str) -> bool:
 
 
 def _is_there(path: str) -> bool:
-    # TensorFlow has no file system for the addresses of presets.
+    # TensorFlow has no file system for preset addresses.
     return "://" not in path and tf.io.gfile.exists(path)
 
 
@@ -180,12 +180,12 @@ def _is_tf1(path: str) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Written:
-    """What writing a checkpoint did.
+    """The result of writing a checkpoint.
 
     Attributes:
-        weights: Names of ours that are in it.
-        left_out: Names of the source, ours or foreign, that are not.
-        notes: Sentences on what is missing or will differ.
+        weights: Our names of the weights that were written.
+        left_out: Names in the source, ours or other libraries', not written.
+        notes: Sentences on missing files and on differing outputs.
     """
 
     weights: tuple[str, ...]
@@ -194,9 +194,9 @@ class Written:
 
 
 def with_head(source: opened.Checkpoint, head: str) -> opened.Checkpoint:
-    """Returns the source with one head's weights only, and the encoder's.
+    """Returns the source with the encoder's weights and one head only.
 
-    The moments of training and the names of classes go as well.
+    Optimizer moments and class names are dropped as well.
     """
     wanted = names.HEADS[head].variables
     prefixes = tuple(row.prefix for row in families.FAMILIES.values())
@@ -231,11 +231,10 @@ def write(
     source: opened.Checkpoint,
     overwrite: bool = False,
 ) -> Written:
-    """Writes a checkpoint as a new folder, whole or not at all.
+    """Writes a checkpoint as a new folder, all or nothing.
 
-    A TF1 path may be a prefix such as .../bert_model.ckpt, by which the
-    original names a checkpoint. With `overwrite` an old folder goes, at the
-    end.
+    A TF1 path may be a prefix such as .../bert_model.ckpt, as in the original.
+    With `overwrite` an existing folder is replaced at the end.
     """
     head = names.find_head(source.shapes, source.path)
     config = source.config
@@ -246,14 +245,14 @@ def write(
             "architecture is not known: give --bert_config_file."
         )
     if source.vocab is not None and source.do_lower_case is None:
-        # Other libraries keep it with the vocabulary, and ours need not.
-        with contextlib.suppress(InputError):  # They say more of what lacks.
+        # Other libraries store the casing with the vocabulary; ours may not.
+        with contextlib.suppress(InputError):  # The writers explain it better.
             told = casing.told_by(source.vocab, "The vocabulary")
             source = dataclasses.replace(source, do_lower_case=told)
     is_prefix = output_format == "tf1" and original.is_prefix(path)
     if not overwrite and not is_prefix:
         check_target(path)
-    # Asked for before: what writes HDF5 crashes on a full disk.
+    # Checked first: writing HDF5 to a full disk crashes.
     size = sum(4 * math.prod(shape) for shape in source.shapes.values())
     place: contextlib.AbstractContextManager[str] = (
         contextlib.nullcontext(path)
@@ -261,7 +260,7 @@ def write(
         else files.new_folder(path, overwrite, size)
     )
     card = None
-    if not is_prefix:  # It may be somebody's text: it stays.
+    if not is_prefix:  # The user may have edited the card: keep it.
         card = opened.read_bytes(os.path.join(path, model_card.FILE))
     with place as folder:
         if is_prefix:
@@ -303,7 +302,7 @@ def _card(
     config: modeling.BertConfig,
     weights: set[str],
 ) -> bytes:
-    """Returns the model card of a folder that becomes `path`."""
+    """Returns the model card of a folder that will be renamed to `path`."""
     head = names.find_head(source.shapes, source.path)
     return model_card.of(
         source,
@@ -316,7 +315,7 @@ def _card(
 
 
 def lost_in_tf1(source: opened.Checkpoint) -> list[str]:
-    """Returns a sentence on a casing that the vocabulary does not tell."""
+    """Returns a note on casing if the vocabulary does not determine it."""
     if source.vocab is None or source.do_lower_case is None:
         return []
     with contextlib.suppress(InputError):
@@ -362,7 +361,7 @@ def _lost_in_a_preset(
 
 
 def check_target(path: str) -> None:
-    """Raises InputError if there is something at `path` to overwrite."""
+    """Raises InputError if writing to `path` would overwrite anything."""
     if not tf.io.gfile.exists(path):
         return
     if not tf.io.gfile.isdir(path) or tf.io.gfile.listdir(path):

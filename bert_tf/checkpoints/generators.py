@@ -1,4 +1,4 @@
-"""The generator of a pre-training on replaced tokens, as a model of its own."""
+"""Extracts the generator of replaced-token pre-training as a model."""
 
 import dataclasses
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ import numpy as np
 
 
 def variables(of: Iterable[str], config: configuration.BertConfig) -> list[str]:
-    """Returns those names of variables that a generator has, and it alone."""
+    """Returns the names of variables that only the generator has."""
     family = families.of(config)
     if family.generator is None:
         return []
@@ -27,11 +27,11 @@ def variables(of: Iterable[str], config: configuration.BertConfig) -> list[str]:
 def take_out(
     source: opened.Checkpoint, config_path: str | None = None
 ) -> opened.Checkpoint:
-    """Returns the generator in a checkpoint: an encoder with masked words.
+    """Returns the generator in a checkpoint: an encoder with a masked-LM head.
 
-    The config of the checkpoint is known, and `config_path` is where it is if
-    not beside the checkpoint. What only training needs is left out.
-    It raises InputError where there is no generator, or one of other sizes.
+    The checkpoint's config must be known; `config_path` is its path unless it
+    is next to the checkpoint. Training state is left out. Raises InputError if
+    there is no generator, or if its sizes do not match the config.
     """
     config = source.config
     generator = families.of(config).generator

@@ -27,13 +27,13 @@ from bert_tf.vocabularies import tokenizer_config
 from absl import logging
 
 _NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*(@[\w.-]+)?", re.ASCII)
-# Endings of files: such arguments are paths, even of missing files.
 _ADDRESS = re.compile(r"^(hf://|https://(www\.)?huggingface\.co/)")
+# Such arguments are paths, even if the file is missing.
 _FILE = re.compile(
     r"\.(bin|ckpt|data|h5|index|json|keras|meta|model|msgpack|safetensors|txt)"
     r"(?![a-z])"
 )
-# Everything but the weights.
+# All files but the weights.
 _FILES = (
     *(huggingface.CONFIG, *tokenizer_config.FILES),
     huggingface_names.SBERT_FILE,
@@ -41,7 +41,7 @@ _FILES = (
     *(original.CONFIG, original.LABELS, *original.vocab_names()),
     *keras_hub.FILES,
 )
-# Patterns of weights, the preferred ones first.
+# Patterns of weight files, in order of preference.
 _WEIGHTS = (
     ("model.safetensors",),
     ("model.safetensors.index.json", "model-*-of-*.safetensors"),
@@ -54,24 +54,24 @@ _WEIGHTS = (
 
 
 def locate(path: str, with_weights: bool = True) -> str:
-    """Returns the folder of a model in the cache, or another path unchanged.
+    """Returns a Hub model's folder in the cache, or another path unchanged.
 
     Args:
         path: A name on the Hub, or any other path.
-        with_weights: Whether weights are downloaded, too.
+        with_weights: Whether to download the weights, too.
 
     Raises:
-        InputError: The Hub has no such model, or none that can be read.
-        OSError: It can't be downloaded.
+        InputError: The Hub has no such model, or only unreadable formats.
+        OSError: The download failed.
     """
     name = _ADDRESS.sub("", path)
     return _download(name, with_weights) if is_name(path) else path
 
 
 def is_name(path: str) -> bool:
-    """Whether this is OWNER/NAME or OWNER/NAME@REVISION, and no file here.
+    """Whether this is OWNER/NAME or OWNER/NAME@REVISION, not a local file.
 
-    It may have an address before it: hf:// or https://huggingface.co/.
+    An address may precede it: hf:// or https://huggingface.co/.
     """
     return (
         bool(_NAME.fullmatch(_ADDRESS.sub("", path)))
@@ -82,7 +82,7 @@ def is_name(path: str) -> bool:
 
 @functools.cache
 def _download(name: str, with_weights: bool) -> str:
-    """Returns the folder of a model, the same for the whole process."""
+    """Returns the folder of a model, the same one in the whole process."""
     extras.check(
         "huggingface_hub",
         "huggingface-hub",
@@ -98,7 +98,7 @@ def _download(name: str, with_weights: bool) -> str:
     commit = os.path.basename(folder)
     for first, *more in _WEIGHTS:
         if more or not _is_there(folder, first):
-            # With the config: huggingface_hub warns if no file matches.
+            # The config is included: huggingface_hub warns if no file matches.
             wanted = (huggingface.CONFIG, original.CONFIG, first, *more)
             _fetch(repository, commit, wanted, is_shown=True)
         if _is_there(folder, first):
@@ -117,15 +117,15 @@ def _is_there(folder: str, pattern: str) -> bool:
 def _fetch(
     name: str, revision: str | None, patterns: Sequence[str], is_shown: bool
 ) -> str:
-    """Downloads what is not in the cache, and returns the folder there.
+    """Downloads the files missing in the cache and returns their folder.
 
     Args:
-        name: The model, without a revision.
+        name: Name of the model, without a revision.
         revision: A branch, tag or commit; None for the default branch.
-        patterns: What the names of the files match.
-        is_shown: Whether terminals show the progress.
+        patterns: Patterns that file names must match.
+        is_shown: Whether to show the progress on terminals.
     """
-    # Slow to import, and no local path needs it.
+    # Slow to import, and not needed for local paths.
     from huggingface_hub import snapshot_download
     from huggingface_hub.utils import tqdm
 
@@ -133,7 +133,7 @@ def _fetch(
 
     class Bar(tqdm):
         def __init__(self, *args, **kwargs):
-            # None: only on terminals.
+            # None: on terminals only.
             kwargs["disable"] = None if is_shown else True
             super().__init__(*args, **kwargs)
             bars.append(self)
@@ -150,11 +150,11 @@ def _fetch(
             )
         finally:
             for bar in bars:
-                bar.close()  # Otherwise some are drawn again at exit.
+                bar.close()  # Otherwise some bars are drawn again at exit.
 
 
 def _check_config(name: str, folder: str) -> None:
-    """Raises InputError for other models, before downloading weights."""
+    """Raises InputError for unsupported models, before any weights."""
     values = opened.read_json(folder, huggingface.CONFIG)
     if "class_name" in values:  # KerasHub's, whose reader checks it
         return
@@ -175,7 +175,7 @@ def _check_config(name: str, folder: str) -> None:
 
 @contextlib.contextmanager
 def _explained(name: str, revision: str | None) -> Iterator[None]:
-    """Turns errors of huggingface_hub into ours, of one line each."""
+    """Turns huggingface_hub's errors into one-line errors of this package."""
     from huggingface_hub import constants, errors
 
     there = f"{constants.ENDPOINT}/{name}"
@@ -197,7 +197,7 @@ def _explained(name: str, revision: str | None) -> Iterator[None]:
             "the path or the name; if the model is private, log in with "
             "`hf auth login`, or set HF_TOKEN."
         ) from error
-    # Network errors have no common class.
+    # Network errors have no common base class.
     except Exception as error:
         reason = str(error.__cause__ or error).partition("\n")[0]
         option = f" --revision={revision}" if revision else ""

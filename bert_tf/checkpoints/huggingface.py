@@ -37,6 +37,7 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         )
     values = opened.read_json(folder, CONFIG, hidden_act=str)
     try:
+        values = table.with_own_kind(values)
         # A model that is none of ours is named before its weights are read.
         config = table.to_config(values)
         stored, read_stored = huggingface_weights.open_files(folder)
@@ -93,7 +94,11 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         shapes=shapes,
         read=read,
         config=config,
-        vocab=huggingface_tokenizer.read_vocab(folder),
+        vocab=(
+            huggingface_tokenizer.read_vocab(folder)
+            if families.of(config).vocabularies
+            else None
+        ),
         do_lower_case=do_lower_case,
         labels=labels,
         left_over=tuple(left_over),

@@ -24,7 +24,7 @@ _WRAPPERS = re.compile(r"^(module\.|_orig_mod\.)+")
 # Heads that are known by their tensors, where config.json does not say.
 _BY_NAMES = (
     *("pretraining", "masked_lm", "next_sentence", "replaced_tokens"),
-    "span",
+    *("span", "next_piece"),
 )
 
 
@@ -171,6 +171,22 @@ def with_kind(
     return values
 
 
+def with_own_kind(values: dict[str, Any]) -> dict[str, Any]:
+    """Returns the values of a config.json with the `model_type` that is ours.
+
+    Files may call a family of ours otherwise and tell it by other keys.
+    """
+    for name, family in families.FAMILIES.items():
+        theirs = family.huggingface
+        if theirs is None or not theirs.model_type:
+            continue
+        named = {"model_type": theirs.model_type, **theirs.told_by}
+        if named.items() <= values.items():
+            rest = {k: v for k, v in values.items() if k not in named}
+            return {**rest, "model_type": name}
+    return values
+
+
 def to_config(values: Mapping[str, Any]) -> modeling.BertConfig:
     """Returns our config for the values of a config.json.
 
@@ -201,7 +217,7 @@ def from_config(
     values = {
         **theirs.keys.to_theirs(config),
         "architectures": [theirs.heads[head].architecture],
-        "model_type": config.model_type,
+        "model_type": theirs.model_type or config.model_type,
         "tie_word_embeddings": True,
     }
     values = dict(sorted(values.items()))

@@ -8,7 +8,7 @@ from typing import Any
 from bert_tf import vocabularies
 from bert_tf.checkpoints import opened, tf1_files
 from bert_tf.errors import InputError
-from bert_tf.vocabularies import tokenizer_json
+from bert_tf.vocabularies import tokenizer_config, tokenizer_json
 
 from absl import logging
 
@@ -17,7 +17,8 @@ _TOKENIZER_CONFIG = "tokenizer_config.json"
 _WORD_PIECE = "WordPiece"
 # Classes that split as ours does, or as tokenizer.json says.
 _SAME_CLASS = re.compile(
-    r"(Bert|DistilBert|Electra|MobileBert|Roberta|Albert)Tokenizer(Fast)?"
+    r"(Bert|DistilBert|Electra|MobileBert|Roberta|Albert|XLMRoberta|Camembert)"
+    r"Tokenizer(Fast)?"
     r"|PreTrainedTokenizerFast|TokenizersBackend"
 )
 
@@ -49,8 +50,12 @@ def read_vocab(folder: str) -> vocabularies.Files | None:
         return None
 
 
-def _read_tokenizer(folder: str) -> dict[str, Any]:
-    return opened.read_json(folder, _TOKENIZER, model=dict, normalizer=dict)
+def _read_tokenizer(folder: str) -> Mapping[str, Any]:
+    data = opened.read_bytes(os.path.join(folder, _TOKENIZER))
+    found = tokenizer_json.parse(data or b"")
+    if found is None or not isinstance(found.get("normalizer") or {}, dict):
+        return opened.read_json(folder, _TOKENIZER, model=dict, normalizer=dict)
+    return found
 
 
 def _read_tokenizer_config(folder: str) -> dict[str, Any]:
@@ -61,10 +66,9 @@ def _read_tokenizer_config(folder: str) -> dict[str, Any]:
 
 def lower_cases(folder: str) -> bool | None:
     """Returns whether the tokenizer lower-cases; None if nothing says so."""
-    said = _read_tokenizer_config(folder).get("do_lower_case")
-    if said is None:
-        said = tokenizer_json.lower_cases(_read_tokenizer(folder))
-    return said
+    return tokenizer_config.lower_cases(
+        _read_tokenizer_config(folder), _read_tokenizer(folder)
+    )
 
 
 def warn_of_class(folder: str, values: Mapping[str, Any]) -> None:

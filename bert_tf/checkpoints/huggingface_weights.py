@@ -14,6 +14,7 @@ from typing import Any
 
 from bert_tf.checkpoints import opened, tf1_files
 from bert_tf.errors import InputError
+from bert_tf.storage import input_files
 
 import numpy as np
 import safetensors
@@ -39,9 +40,9 @@ def open_files(folder: str) -> tuple[Shapes, Reader]:
         InputError: There are none; UnreadableError if they are damaged.
     """
     if tf.io.gfile.exists(os.path.join(folder, FILE)):
-        return _open_safetensors(folder, [FILE])
+        return open_safetensors(folder, [FILE])
     if tf.io.gfile.exists(os.path.join(folder, _INDEX)):
-        return _open_safetensors(folder, _parts(folder, _INDEX))
+        return open_safetensors(folder, _parts(folder, _INDEX))
     if tf.io.gfile.exists(os.path.join(folder, _TORCH)):
         return _open_torch([os.path.join(folder, _TORCH)])
     if tf.io.gfile.exists(os.path.join(folder, _TORCH_INDEX)):
@@ -77,9 +78,10 @@ def _parts(folder: str, index: str) -> list[str]:
     return found
 
 
-def _open_safetensors(
+def open_safetensors(
     folder: str, files: Sequence[str]
 ) -> tuple[Shapes, Reader]:
+    """Does as `open_files` with the safetensors of these names in a folder."""
     shapes, handles = {}, {}
     for name in files:
         path = os.path.join(folder, name)
@@ -137,7 +139,7 @@ def _load_torch(path: str) -> Mapping[str, Any]:
     # PyTorch says of a bad file whatever its unpickler stumbles over.
     except Exception as error:
         # It says more than a screenful, and to run what is in the file.
-        found = re.search(r"Unsupported [^\n]*", str(error))
+        found = re.search(r"Unsupported .*?(?=\. |\n|$)", str(error))
         raise tf1_files.UnreadableError(
             tf1_files.not_weights(path)
             or f"{path} can't be read, it is truncated, corrupt or holds more "
@@ -172,6 +174,7 @@ def _check_are_tensors(tensors: Any, path: str) -> None:
 def _local(path: str) -> Iterator[str]:
     """Yields the path of a file on this machine, a copy if it is remote."""
     if "://" not in path:
+        input_files.check_can_be_read_again(path)
         yield path
         return
     with tempfile.TemporaryDirectory() as folder:
@@ -195,14 +198,8 @@ def _open_h5(path: str) -> tuple[Shapes, Reader]:
     with contextlib.ExitStack() as stack:
         # Linux keeps the content of a removed copy while it is open.
         local = stack.enter_context(_local(path))
-        try:
+        with _explained_h5(path):
             file = h5py.File(local, "r")
-        except OSError as error:
-            raise tf1_files.UnreadableError(
-                tf1_files.not_weights(path)
-                or f"{path} can't be read, it is truncated or corrupt. "
-                f"Download it again. Received: {error}"
-            ) from error
     stored: dict[str, str] = {}
     shapes: Shapes = {}
 
@@ -211,12 +208,27 @@ def _open_h5(path: str) -> tuple[Shapes, Reader]:
         if isinstance(value, h5py.Dataset) and own not in stored:
             stored[own], shapes[own] = name, value.shape
 
-    file.visititems(visit)
+    with _explained_h5(path):
+        file.visititems(visit)
 
     def read(name: str) -> np.ndarray:
-        return np.asarray(file[name])
+        with _explained_h5(path):
+            return np.asarray(file[name])
 
     return _of_tensorflow(shapes, read, stored)
+
+
+@contextlib.contextmanager
+def _explained_h5(path: str) -> Iterator[None]:
+    """Makes an UnreadableError of whatever HDF5 finds wrong with a file."""
+    try:
+        yield
+    except (OSError, RuntimeError, LookupError, ValueError, TypeError) as error:
+        raise tf1_files.UnreadableError(
+            tf1_files.not_weights(path)
+            or f"{path} can't be read, it is truncated or corrupt. "
+            f"Download it again. Received: {error}"
+        ) from error
 
 
 def _of_tensorflow(

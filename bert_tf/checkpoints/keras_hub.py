@@ -1,7 +1,7 @@
 """Presets of KerasHub: folders, or names that are downloaded."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf import characters, extras, modeling, vocabularies
@@ -27,6 +27,12 @@ _VOCABULARIES = ("vocabulary.txt", "vocabulary.json", "vocabulary.spm")
 # weights.
 FILES = (_TASK, "metadata.json", "preprocessor.json", f"{_ASSETS}/*")
 _SCHEME = "kaggle://"
+# Our name of a setting -> KerasHub's.
+_SETTINGS = {
+    "strip_accents": "strip_accents",
+    "tokenize_chinese_chars": "split_on_cjk",
+    "add_prefix_space": "add_prefix_space",
+}
 
 
 def find_preset(name: str) -> str | None:
@@ -94,23 +100,36 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
             arrays[name] = value.reshape(shapes[name])
         return arrays
 
-    tokenizer = opened.read_json(folder, _TOKENIZER).get("config", {})
+    tokenizer = opened.read_json(folder, _TOKENIZER, config=dict)
+    settings = tokenizer.get("config") or {}
     return opened.Checkpoint(
         path=folder,
         format="keras_hub",
         shapes=shapes,
         read=read,
         config=config,
-        vocab=_read_vocab(folder),
-        do_lower_case=tokenizer.get("lowercase"),
+        vocab=_read_vocab(folder, settings),
+        do_lower_case=settings.get("lowercase"),
     )
 
 
-def _read_vocab(folder: str) -> vocabularies.Files | None:
+def _read_vocab(
+    folder: str, settings: Mapping[str, Any]
+) -> vocabularies.Files | None:
     """Returns the vocabulary of a preset; None if it has none of ours."""
     paths = (os.path.join(folder, _ASSETS, name) for name in _VOCABULARIES)
     path = next(filter(tf.io.gfile.exists, paths), None)
-    return vocabularies.open_files(path) if path else None
+    if path is None:
+        return None
+    own = {
+        name: settings[theirs]
+        for name, theirs in _SETTINGS.items()
+        if settings.get(theirs) is not None
+    }
+    file = os.path.join(folder, _TOKENIZER)
+    return vocabularies.with_settings(
+        vocabularies.open_files(path), own, settings.get("lowercase"), file
+    )
 
 
 def _load(folder: str, theirs: foreign.KerasHub, head: str) -> keras.Model:

@@ -1,7 +1,7 @@
-"""A family's names and numerics in KerasHub, by its tables.
+"""Names and numerics of a model family in KerasHub, from the family's tables.
 
-Kernels are as in encoders/bert.py. KerasHub has one activation and one epsilon
-in an encoder, and the same others in every head of masked words.
+Kernels have the layout of encoders/bert.py. A KerasHub encoder has one
+activation and one epsilon; its masked-LM heads always use the same other pair.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from bert_tf.encoders import families, family, foreign
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import sentence_pieces, word_pieces
 
-# Of KerasHub 0.32, whose tokenizer lower-cases by Unicode's NFKC_Casefold.
+# Applies to KerasHub 0.32, which lower-cases by Unicode's NFKC_Casefold.
 _UNCASED_TEXTS = (
     "KerasHub's own tokenizer makes other pieces of some texts than BERT's: "
     "where it lower-cases it turns ß into ss, ς into σ, and characters such as "
@@ -31,7 +31,7 @@ _SENTENCE_PIECES = (
 
 
 def of_texts(kind: str, do_lower_case: bool) -> list[str]:
-    """Says how KerasHub splits texts otherwise, by the vocabulary's kind."""
+    """Describes how KerasHub tokenizes differently, by kind of vocabulary."""
     if kind == sentence_pieces.SentencePieces.kind:
         return [_SENTENCE_PIECES]
     is_plain = kind == word_pieces.WordPiece.kind
@@ -39,7 +39,7 @@ def of_texts(kind: str, do_lower_case: bool) -> list[str]:
 
 
 def of(encoder: family.Family) -> foreign.KerasHub:
-    """Returns a family's tables; InputError if KerasHub has no such one."""
+    """Returns a family's tables; InputError if KerasHub lacks the family."""
     if encoder.keras_hub is None:
         raise InputError(
             "KerasHub has no such encoder: write it with --output_format=tf1. "
@@ -49,14 +49,14 @@ def of(encoder: family.Family) -> foreign.KerasHub:
 
 
 def table(config: modeling.BertConfig, head: str) -> list[foreign.Row]:
-    """Returns the rows of a model; InputError if KerasHub has no such one."""
+    """Returns the rows of a model; InputError if KerasHub lacks the family."""
     theirs = of(families.of(config))
     rows = (*theirs.rows, *theirs.heads[head])
     return foreign.expand(rows, families.of(config).numbers(config))
 
 
 def head_there(config: modeling.BertConfig, head: str) -> str:
-    """Returns what KerasHub has of a head: the whole, a part or nothing."""
+    """Returns the part of a head that KerasHub has, or "encoder" if none."""
     own = (head, *names.HEADS[head].parts)
     return next(
         (x for x in own if x in of(families.of(config)).heads), "encoder"
@@ -64,7 +64,7 @@ def head_there(config: modeling.BertConfig, head: str) -> str:
 
 
 def find(backbone: str | None) -> family.Family | None:
-    """Returns the family of a backbone's class; None if none is known."""
+    """Returns the family of a backbone's class; None if it is unknown."""
     return _known().get(str(backbone))
 
 
@@ -91,7 +91,7 @@ def to_config(
             "transform_act": own["hidden_act"],
             "transform_layer_norm_eps": own["layer_norm_eps"],
         }
-        # What is as in the encoder need not be said.
+        # Values equal to the encoder's are omitted.
         own |= {x: v for x, v in theirs.transform.items() if v != alike[x]}
     config = encoder.config(**own)
     theirs.check(config)
@@ -107,7 +107,7 @@ def from_config(config: modeling.BertConfig) -> dict[str, Any]:
 
 
 def differences(config: modeling.BertConfig, head: str) -> list[str]:
-    """Says in sentences what KerasHub will compute otherwise."""
+    """Returns sentences on what KerasHub will compute differently."""
     theirs = of(families.of(config))
     wanted = {name: getattr(config, name) for name in theirs.numerics}
     fixed = dict(theirs.numerics)

@@ -21,6 +21,7 @@ _TASKS = {
     "classification": "text-classification",
     "tagging": "token-classification",
     "span": "question-answering",
+    "joint_span": "question-answering",
     "multiple_choice": "multiple-choice",
     "masked_lm": "fill-mask",
     "pretraining": "fill-mask",

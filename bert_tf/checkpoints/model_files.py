@@ -1,6 +1,6 @@
-"""The config and the vocabulary of a run: given, or brought by a checkpoint.
+"""Finds a run's config and vocabulary: in files, or from its checkpoint.
 
-What is given must agree with what the checkpoint brings.
+Files that are passed must agree with the checkpoint's.
 """
 
 import dataclasses
@@ -13,48 +13,49 @@ from bert_tf.errors import InputError
 
 from absl import logging
 
-# What a run may set as it likes: they change training, not the model.
+# Keys that a run may change freely: they affect training, not the model.
 _FREE = {
     "hidden_dropout_prob",
     "attention_probs_dropout_prob",
     "initializer_range",
 }
-# Head of a checkpoint -> the pre-training that it tells of, where families
-# have the same names otherwise.
+# Head of a checkpoint -> its pre-training objective, for families whose other
+# names are the same.
 _LEARNED = {"masked_lm": "pretraining", "next_piece": "next_piece"}
 _SAID = {"pretraining": "masked words", "next_piece": "next pieces"}
-_NAMED = 4  # of what is different: another encoder has nothing in common
+_NAMED = 4  # differences listed: other encoders differ in everything
 _OWN_VOCAB = "Leave out --vocab_file to use the checkpoint's own."
 
 
 class Source(Protocol):
-    """What brings files: a checkpoint, or the folder of a run."""
+    """A source of files: a checkpoint, or the folder of a run."""
 
     @property
     def path(self) -> str:
-        """Its name."""
+        """Path of the source."""
 
     @property
     def config(self) -> modeling.BertConfig | None:
-        """Its model's."""
+        """Config of its model."""
 
     @property
     def vocab(self) -> vocabularies.Files | None:
-        """Its vocabulary."""
+        """Vocabulary of its model."""
 
     @property
     def do_lower_case(self) -> bool | None:
-        """Whether it reads lower-cased text; None where it does not say."""
+        """Whether it reads lower-cased text; None if unknown."""
 
 
 def find_config(
     path: str | None, source: Source | None, trains: bool = False
 ) -> modeling.BertConfig:
-    """Returns the config in a file, or the source's if there is no file.
+    """Returns the config at `path`, or the source's if no path is passed.
 
-    The source is what the run starts from, or goes on with. It raises
-    InputError if there is neither, or they are of different models: only what
-    `trains` may start from another family, where its row says so.
+    The source is the checkpoint that the run starts from, or the run that it
+    resumes. Raises InputError if there is no config, or if the two are of
+    different models: only with `trains` may a model start from another family,
+    if its family allows it.
     """
     brought = source.config if source else None
     if path is None:
@@ -72,18 +73,18 @@ def find_config(
         if isinstance(source, opened.Checkpoint):
             _check_learned(given, path, source, trains)
         return given
-    # How the checkpoint's head is read: a base model's config does not say.
+    # The checkpoint decides how its head is read: a base config omits it.
     given = dataclasses.replace(
         given, problem_type=brought.problem_type, score_act=brought.score_act
     )
     ours, theirs = _facts(given), _facts(brought)
     other = theirs["encoder"]
     free = _FREE
-    # The folder of a run goes on with the model that it has.
+    # A run's folder is resumed with the model that it has.
     if isinstance(source, opened.Checkpoint):
         if trains and families.of(given).starts_from == other:
             theirs["encoder"] = ours["encoder"]
-        # What no generator is of says nothing of one, though its config may.
+        # Without a generator in the checkpoint, its config's keys are ignored.
         if not generators.variables(source.shapes, brought):
             free = free | given.pretraining_keys
     different = [
@@ -111,9 +112,9 @@ def _check_learned(
     source: opened.Checkpoint,
     trains: bool,
 ) -> None:
-    """Raises InputError where a checkpoint's heads tell of another encoder.
+    """Raises InputError if a checkpoint's heads are from another family.
 
-    No config is beside it, and its other names may be those of both.
+    For checkpoints without a config, whose other names may fit both families.
     """
     row = families.of(given)
     start = row.starts_from and families.FAMILIES[row.starts_from].config
@@ -153,16 +154,16 @@ def _facts(config: modeling.BertConfig) -> dict[str, Any]:
 
 
 def _beside(source: Source | None) -> str:
-    """Says which checkpoint lacks something, if there is one."""
+    """Returns which checkpoint lacks the file, if there is a checkpoint."""
     return f" Received: {source.path}, which has none." if source else ""
 
 
 def find_vocab(path: str | None, source: Source | None) -> vocabularies.Files:
-    """Returns the vocabulary at a path, or the source's.
+    """Returns the vocabulary at `path`, or the source's if no path is passed.
 
-    Words of the user's own may stand in the checkpoint's unused places. It
-    raises InputError if there is neither, if they have other pieces, or if the
-    one that counts is no vocabulary.
+    The one at `path` may have custom words at the checkpoint's [unused]
+    positions. Raises InputError if there is no vocabulary, if the tokens of the
+    two differ, or if the vocabulary used is invalid.
     """
     brought = source.vocab if source else None
     if path is None:
@@ -171,7 +172,7 @@ def find_vocab(path: str | None, source: Source | None) -> vocabularies.Files:
                 "The vocabulary is not known: give --vocab_file, or a "
                 f"checkpoint that has it beside it.{_beside(source)}"
             )
-        # Here its owner can be named.
+        # Checked here, where the error can name the checkpoint.
         _check(brought, f"The vocabulary of {source.path}")
         return brought
     given = vocabularies.open_files(path)
@@ -186,12 +187,12 @@ def find_vocab(path: str | None, source: Source | None) -> vocabularies.Files:
 def find_records_vocab(
     path: str | None, source: Source | None, made_with: str | None
 ) -> vocabularies.Files | None:
-    """Returns the vocabulary that records were made with.
+    """Returns the vocabulary that records were made with; None if unknown.
 
-    That is what is at `path`, or what a checkpoint brings if its SHA-256 is
-    `made_with`, or that of the run that goes on; None if nothing tells. It
-    raises InputError if the vocabulary at `path`, or of the run, is not that of
-    the records, or the one at `path` not that of the checkpoint.
+    It is the one at `path`, the checkpoint's if its SHA-256 is `made_with`, or
+    that of the run being resumed. Raises InputError if the vocabulary at `path`
+    or of the run differs from the records', or the one at `path` from the
+    checkpoint's.
     """
     if path is not None:
         given = find_vocab(path, source)
@@ -227,9 +228,10 @@ def find_records_vocab(
 
 
 def _check_kind(given: vocabularies.Files, path: str, source: Source) -> None:
-    """Raises InputError where weights without a vocabulary have another.
+    """Raises InputError if the kind of vocabulary does not fit the weights.
 
-    A kind that no family is released with, such as symbols, may be of any.
+    For checkpoints without a vocabulary. Kinds that no family is released with,
+    such as symbols, fit every family.
     """
     known = families.of(source.config).vocabularies
     released = {
@@ -244,7 +246,7 @@ def _check_kind(given: vocabularies.Files, path: str, source: Source) -> None:
 
 
 def _check(vocab: vocabularies.Files, name: str) -> None:
-    # Casing is nothing here: it changes no pieces.
+    # The casing does not matter here: it does not change the tokens.
     vocabularies.read(vocab, False, name)
 
 

@@ -88,6 +88,22 @@ _TOKENS = {
 }
 
 
+# As in ALBERT's run_squad_v2.py.
+_JOINT = {
+    "start_logits/dense/kernel": "D1",
+    "start_logits/dense/bias": "1",
+    "end_logits/dense_0/kernel": "WD",
+    "end_logits/dense_0/bias": "D",
+    "end_logits/LayerNorm/beta": "D",
+    "end_logits/LayerNorm/gamma": "D",
+    "end_logits/dense_1/kernel": "D1",
+    "end_logits/dense_1/bias": "1",
+    "answer_class/dense_0/kernel": "WD",
+    "answer_class/dense_0/bias": "D",
+    "answer_class/dense_1/kernel": "D1",
+}
+
+
 def _output(before: str, outputs: str) -> dict[str, str]:
     return {
         f"{before}output_weights": f"{outputs}D",
@@ -120,6 +136,7 @@ for _head in (
     ),
     Head("tagging", _output("cls/tagging/", "C"), has_labels=True),
     Head("span", _output("cls/squad/", "2")),
+    Head("joint_span", _JOINT),
     Head(
         "multiple_choice",
         _output("cls/multiple_choice/", "1"),
@@ -172,6 +189,7 @@ def _sizes(
         "D": config.hidden_size,
         "E": config.embedding_size,
         "F": config.intermediate_size,
+        "W": 2 * config.hidden_size,
         "C": num_labels,
         "1": 1,
         "2": 2,

@@ -9,7 +9,7 @@ from typing import Any
 from bert_tf import modeling, vocabularies
 from bert_tf.checkpoints import tf1_files
 from bert_tf.errors import InputError
-from bert_tf.storage import input_files
+from bert_tf.storage import input_files, json_files
 
 import numpy as np
 import tensorflow as tf
@@ -61,10 +61,18 @@ class Checkpoint:
 
 def read_bytes(path: str) -> bytes | None:
     """Returns the content of a file; None if there is none."""
-    if not tf.io.gfile.exists(path) or tf.io.gfile.isdir(path):
+    if not _can_exist(path) or not tf.io.gfile.exists(path):
         return None
+    if tf.io.gfile.isdir(path):
+        return None
+    input_files.check_can_be_read_again(path)
     with tf.io.gfile.GFile(path, "rb") as file:
         return file.read()
+
+
+def _can_exist(path: str) -> bool:
+    """Whether a path has UTF-8; one in a damaged file may not."""
+    return path.encode("utf-8", "ignore").decode() == path
 
 
 def read_text(path: str) -> str | None:
@@ -80,10 +88,6 @@ def read_text(path: str) -> str | None:
             "or copy it again"
         )
         raise InputError(f"{path} is not UTF-8 text: {problem}.") from error
-
-
-# What JSON calls our types.
-_KINDS = {bool: "true or false", dict: "an object", str: "a text"}
 
 
 def read_json(folder: str, name: str, **kinds: type) -> dict[str, Any]:
@@ -105,18 +109,10 @@ def read_json(folder: str, name: str, **kinds: type) -> dict[str, Any]:
         raise tf1_files.UnreadableError(
             f"{path} is not JSON: {error}. Copy or download it again."
         ) from error
-    if not isinstance(values, dict):
-        raise tf1_files.UnreadableError(
-            f"{path} must hold one JSON object. Copy or download it again. "
-            f"Received: {repr(values)[:40]}"
-        )
-    for key, kind in kinds.items():
-        value = values.get(key)
-        if value is not None and not isinstance(value, kind):
-            raise tf1_files.UnreadableError(
-                f"{path}: `{key}` must be {_KINDS[kind]}. Copy or download it "
-                f"again. Received: {key}={repr(value)[:40]}"
-            )
+    try:
+        json_files.check(values, path, kinds)
+    except InputError as error:
+        raise tf1_files.UnreadableError(str(error)) from error
     return values
 
 

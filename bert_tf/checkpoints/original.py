@@ -1,7 +1,7 @@
-"""The original's checkpoints: our own format.
+"""Checkpoints of the original BERT (TF1), also this package's own format.
 
 The original computes GELU in its tanh form and normalizes with epsilon 1e-12;
-a bert_config.json beside the checkpoint may say otherwise.
+a bert_config.json next to the checkpoint may specify other values.
 """
 
 import dataclasses
@@ -19,18 +19,19 @@ import tensorflow as tf
 
 PREFIX = "bert_model.ckpt"
 CONFIG = "bert_config.json"
-# As they name its vocabulary, which is kept under a name of its kind.
+# Vocabulary file of released ALBERT models, saved here under its kind's name.
 _RELEASED_PIECES = "30k-clean.model"
 LABELS = "labels.txt"
 
-# What TensorFlow 2 keeps in a file that tf.train.Checkpoint wrote.
+# Key of the object graph in files written by TensorFlow 2's
+# tf.train.Checkpoint.
 _OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
 
 def scope(found: Collection[str], path: str) -> str:
-    """Returns what stands before `bert/` in a checkpoint's names.
+    """Returns the prefix before `bert/` in a checkpoint's names.
 
-    It raises InputError for several encoders, and for those of TensorFlow 2.
+    Raises InputError for several encoders and for TensorFlow 2 checkpoints.
     """
     if _OBJECT_GRAPH in found:
         raise InputError(
@@ -56,7 +57,7 @@ def scope(found: Collection[str], path: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Files:
-    """What lies beside checkpoints in a folder; None what does not."""
+    """The files next to a folder's checkpoints; None for missing ones."""
 
     path: str
     config: modeling.BertConfig | None
@@ -66,7 +67,7 @@ class Files:
 
 
 def read_files(folder: str) -> Files:
-    """Reads the files beside a folder's checkpoints, these unopened."""
+    """Reads the files next to a folder's checkpoints, but no checkpoint."""
     config = None
     configs = [CONFIG]
     configs += [row.config_file for row in families.FAMILIES.values()]
@@ -84,7 +85,7 @@ def read_files(folder: str) -> Files:
 
 
 def find_vocab(folder: str) -> vocabularies.Files | None:
-    """Reads the vocabulary of a folder; None if it holds none."""
+    """Reads the vocabulary of a folder; None if there is no vocabulary."""
     found = vocabularies.find(folder)
     path = os.path.join(folder, _RELEASED_PIECES)
     if found is None and tf.io.gfile.exists(path):
@@ -99,9 +100,9 @@ _RESTORE = (
 
 
 def read_labels(path: str, way_out: str = _RESTORE) -> tuple[str, ...] | None:
-    """Returns the names of classes in a labels.txt; None if there is none.
+    """Returns the class names in a labels.txt; None if there is no file.
 
-    If no training can have written it, UnreadableError tells the way out.
+    An invalid file raises UnreadableError, which ends with `way_out`.
     """
     text = opened.read_text(path)
     if text is None:
@@ -121,7 +122,7 @@ def read_labels(path: str, way_out: str = _RESTORE) -> tuple[str, ...] | None:
 
 
 def vocab_names() -> list[str]:
-    """Returns the names of files of vocabularies of all kinds."""
+    """Returns the file names of all kinds of vocabularies."""
     own = [x for kind in vocabularies.KINDS.values() for x in kind.files]
     return [*own, tokenizer_config.FILE]
 
@@ -131,7 +132,7 @@ def contents(
     vocab: vocabularies.Files | None,
     labels: Sequence[str] | None,
 ) -> dict[str, bytes]:
-    """Returns what lies beside weights: name -> content."""
+    """Returns the files to save next to weights: name -> content."""
     found = {CONFIG: config.to_json().encode()}
     found |= vocab.contents if vocab else {}
     if labels:
@@ -140,7 +141,7 @@ def contents(
 
 
 def open_checkpoint(prefix: str) -> opened.Checkpoint:
-    """Opens a TF1 checkpoint and the files beside it."""
+    """Opens a TF1 checkpoint and the files next to it."""
     stored = tf1_files.shapes(prefix)
     before = scope(stored, prefix)
     ours = {name.removeprefix(before): name for name in stored}
@@ -171,20 +172,21 @@ def write(
 ) -> set[str]:
     """Writes bert_model.ckpt, bert_config.json, vocabulary and labels.txt.
 
-    The folder is empty. All the source's names are written, and returned.
+    The folder must be empty. Writes all of the source's weights and returns
+    their names.
     """
     return write_prefix(os.path.join(folder, PREFIX), source, config)
 
 
 def is_prefix(path: str) -> bool:
-    """Whether a path to write means a prefix, such as .../bert_model.ckpt."""
+    """Whether an output path is a prefix, such as .../bert_model.ckpt."""
     return path.endswith(".ckpt") and not tf.io.gfile.isdir(path)
 
 
 def _check_replaced(prefix: str, there: list[str], overwrite: bool) -> None:
-    """Raises InputError unless all files that are there may be replaced.
+    """Raises InputError unless all existing files may be replaced.
 
-    Config, vocabulary and labels have one name for all checkpoints of a folder.
+    All checkpoints of a folder share one config, vocabulary and labels.txt.
     """
     if not there:
         return
@@ -195,7 +197,7 @@ def _check_replaced(prefix: str, there: list[str], overwrite: bool) -> None:
             f"--overwrite. Received: path={prefix}"
         )
     folder, name = os.path.split(prefix)
-    # The second is of a process that was killed.
+    # The second is left by a killed process.
     own = f"{name}.index", f"{name}.tmp.index"
     others = [
         file
@@ -220,12 +222,12 @@ def write_prefix(
     config: modeling.BertConfig,
     overwrite: bool = False,
 ) -> set[str]:
-    """Writes a checkpoint of this prefix, with its files beside it.
+    """Writes a checkpoint with this prefix and its files next to it.
 
-    That is how the original's archives hold them. Other files of the folder
-    stay as they are; those of the checkpoint of this prefix only go if
-    `overwrite` is set, and never those of another one. All the source's names
-    are written, and returned.
+    The original's archives have this layout. Other files in the folder stay;
+    files of this checkpoint are replaced only if `overwrite` is set, files of
+    other checkpoints never. Writes all of the source's weights and returns
+    their names.
     """
     folder = os.path.dirname(prefix) or "."
     own = [f"{os.path.basename(prefix)}.index", CONFIG, *vocab_names(), LABELS]
@@ -245,7 +247,7 @@ def write_prefix(
     def write_beside() -> None:
         for name, data in new.items():
             files.write_bytes(os.path.join(folder, name), data)
-        for path in there:  # of another model, that this one has not
+        for path in there:  # left by the replaced model
             if os.path.basename(path) not in new and path != paths[0]:
                 tf.io.gfile.remove(path)
 
@@ -253,7 +255,7 @@ def write_prefix(
         tensors = source.read([*source.shapes, *source.state])
         tf1_files.write(prefix, tensors, write_beside)
     except BaseException:
-        # Labels of the new weights beside the old would mislead.
+        # Labels of the new weights next to the old ones would be wrong.
         for path, data in before.items():
             if data == opened.read_bytes(path):
                 continue

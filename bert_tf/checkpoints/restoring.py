@@ -1,4 +1,4 @@
-"""Sets the weights of a model from a checkpoint of any format, by name."""
+"""Loads a model's weights by name from a checkpoint of any format."""
 
 import dataclasses
 import re
@@ -14,28 +14,28 @@ import numpy as np
 
 
 class Source(Protocol):
-    """A checkpoint of any format, opened."""
+    """An open checkpoint of any format."""
 
     @property
     def path(self) -> str:
-        """Where it is."""
+        """Path of the checkpoint."""
 
     @property
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """Shapes of its weights, by our names."""
+        """Shapes of its weights, by this package's names."""
 
     @property
     def left_over(self) -> Sequence[str]:
-        """Names that mean nothing to us."""
+        """Names that have no counterpart in this package."""
 
     @property
     def read(self) -> Callable[[Sequence[str]], Mapping[str, np.ndarray]]:
-        """Returns tensors by name."""
+        """Function that returns tensors by name."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What restoring weights did, by variable name."""
+    """The result of restoring weights, by variable name."""
 
     path: str
     restored: tuple[str, ...]
@@ -61,10 +61,11 @@ class Report:
 
 
 def _encoder() -> str:
-    """Returns a pattern of what is of an encoder, whichever it is.
+    """Returns a pattern of the names every model must find in a checkpoint.
 
-    A head over the sequence output needs no pooler, and some files have none;
-    what an encoder has on top of another's starts from random values.
+    These are the encoder's of any family, except the pooler, which heads over
+    the sequence output do not need and some files lack, and the layers that a
+    family adds to another family's encoder, which start from random values.
     """
     rows = families.FAMILIES.values()
     prefixes = sorted({row.prefix for row in rows})
@@ -80,8 +81,9 @@ def restore_weights(
 ) -> Report:
     """Sets variables from a checkpoint, by name.
 
-    Variables whose names match the regular expression `required` must be there,
-    by default the encoder's. The others, heads, may start from random values.
+    Variables whose names match the regular expression `required` (default: the
+    encoder's) must be in the checkpoint. The others may start from random
+    values.
     """
     report = compare(variables, source, required)
     wanted = {v.path: v for v in variables}
@@ -93,7 +95,7 @@ def restore_weights(
 
 
 def check_finite(path: str, values: Mapping[str, np.ndarray]) -> None:
-    """Raises UnreadableError if weights are no numbers: all would be none."""
+    """Raises UnreadableError if weights are infinite or NaN."""
     wrong = [n for n, x in sorted(values.items()) if not np.isfinite(x).all()]
     if wrong:
         raise tf1_files.UnreadableError(
@@ -108,7 +110,7 @@ def compare(
     source: Source,
     required: str | None = None,
 ) -> Report:
-    """Says what `restore_weights` would do, or raises what it would raise."""
+    """Returns the report of `restore_weights`, or raises its errors."""
     stored = source.shapes
     wanted = {v.path: v for v in variables}
     present = sorted(wanted.keys() & stored.keys())
@@ -117,7 +119,7 @@ def compare(
     pattern = _encoder() if required is None else required
     missing = [name for name in fresh if re.search(pattern, name)]
     if missing:
-        # By what the encoder is called there one sees what it is.
+        # The encoder's names come first: they show the model's type.
         unused = sorted(unused, key=lambda name: "encoder" not in name)
         raise InputError(
             f"{source.path} does not fit this model. "
@@ -138,7 +140,7 @@ def _some(texts: Sequence[str], separator: str = ", ") -> str:
 def check_shapes(
     prefix: str, stored: Mapping[str, Any], wanted: Mapping[str, Any]
 ) -> None:
-    """Raises InputError if variables have other shapes than are stored."""
+    """Raises InputError if stored shapes differ from the variables' shapes."""
     wrong = [
         f"{name} is {list(stored[name])} there and {list(shape)} in the model"
         for name, shape in wanted.items()

@@ -1,4 +1,4 @@
-"""Whether a run can go on from a checkpoint, by the names in both."""
+"""Checks by variable name whether a run can resume from a checkpoint."""
 
 from collections.abc import Collection, Set
 
@@ -10,15 +10,15 @@ _MOST_LISTED = 10
 
 
 def moments_of(names: Collection[str], variables: Collection[str]) -> set[str]:
-    """Returns those names that are moments of these variables."""
+    """Returns the names that are optimizer moments of these variables."""
     found = ((name, optimization.slot_of(name)) for name in names)
     return {name for name, slot in found if slot and slot[0] in variables}
 
 
 def check(prefix: str, wanted: Set[str], stored: Set[str]) -> None:
-    """Raises InputError unless a checkpoint has what a run has, by name.
+    """Raises InputError unless checkpoint and run have the same names.
 
-    That is weights, moments, the step, and the position in the data.
+    They cover weights, moments, the step, and the position in the data.
     """
     ours, theirs = wanted - stored, stored - wanted
     if not ours and not theirs:
@@ -51,7 +51,7 @@ def _weights(ours: Set[str], theirs: Set[str]) -> str:
 
 
 def _moments(wanted: Set[str], stored: Set[str]) -> str:
-    """Says how the optimizers differ, of variables that both have."""
+    """Describes how the moments of shared variables differ."""
     kinds, owners = [], []
     for names, others in ((wanted, stored), (stored, wanted)):
         found = [slot for slot in map(optimization.slot_of, names) if slot]
@@ -85,7 +85,7 @@ def _moments(wanted: Set[str], stored: Set[str]) -> str:
 
 
 def _state(ours: Set[str], theirs: Set[str]) -> str:
-    """Says which of step, data position and loss scale are not in both."""
+    """Describes a step, data position or loss scale that only one has."""
     here, there = (
         [name for name in names if tf1_files.is_state(name)]
         for names in (ours, theirs)

@@ -1,7 +1,7 @@
-"""The run that a path is of, what its flags were, and what it keeps.
+"""Finds the run that a path belongs to, and reads its saved flags.
 
-A run keeps its flags in its folder. Its best weights, and each of its
-checkpoints, are read as these say.
+The flags are in the run's folder. They determine how the run's checkpoints,
+including the best one, are read.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ import tensorflow as tf
 
 
 def places(path: str) -> list[str]:
-    """Lists the folders whose run a path may be of, the nearest first.
+    """Lists the folders of runs a path may belong to, the nearest first.
 
     The path is that of a run, of its `best/`, or of a checkpoint in either.
     """
@@ -33,8 +33,8 @@ def places(path: str) -> list[str]:
 
 
 def folder_of(path: str) -> str:
-    """Returns the folder of the run that a path is of; "" if of none."""
-    # TensorFlow has no file system for the addresses of presets.
+    """Returns the folder of the run that a path belongs to; "" if no run."""
+    # TensorFlow has no file system for preset addresses.
     with contextlib.suppress(tf.errors.UnimplementedError):
         if not any(map(tf.io.gfile.exists, (path, f"{path}.index"))):
             return ""  # a preset's name
@@ -45,10 +45,10 @@ def folder_of(path: str) -> str:
 
 
 def flags_of(path: str) -> dict[str, str]:
-    """Returns the flags, as text, of the training that a path is of, if any.
+    """Returns the training flags, as text, of the run a path belongs to.
 
-    Where weights of the original lie, flags.txt may be of an evaluation, which
-    does not say how they were trained.
+    Empty without a run, and for flags.txt of an evaluation: next to the
+    original's weights it does not describe how they were trained.
     """
     folder = folder_of(path)
     found = kept_flags.of_folder(folder) if folder else {}
@@ -62,7 +62,7 @@ _BOOLEANS = {
 
 
 def lower_cases(path: str) -> bool | None:
-    """Whether a run read lower-cased text; None where nothing says it."""
+    """Whether a run reads lower-cased text; None if unknown."""
     said = flags_of(path).get("do_lower_case")
     if said is None:
         return None
@@ -77,12 +77,12 @@ def lower_cases(path: str) -> bool | None:
 
 
 def tidy(folder: str, keeps_best: bool, keeps_last: bool) -> None:
-    """Removes a run's records and, unless they are kept, its weights."""
+    """Removes a run's records, and its weights unless they are kept."""
     for path in glob.glob(f"{glob.escape(folder)}/*.tf_record"):
         os.remove(path)
     files.remove_leftovers(folder, ["*.tf_record"])
     for path in glob.glob(f"{glob.escape(folder)}/records.tmp*"):
-        shutil.rmtree(path)  # Of a process that was killed.
+        shutil.rmtree(path)  # Left by a killed process.
     if not keeps_best:
         shutil.rmtree(os.path.join(folder, best.FOLDER), ignore_errors=True)
     if not keeps_last:

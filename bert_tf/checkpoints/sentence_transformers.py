@@ -1,8 +1,8 @@
-"""Folders of sentence-transformers: how a BERT in them makes vectors of texts.
+"""Reads how a sentence-transformers model turns texts into vectors.
 
-`modules.json` beside a Hugging Face model lists what computes a vector: the
-model, then pooling (`1_Pooling/config.json`), then maybe unit length. How much
-is read stands in `sentence_bert_config.json`, or since version 6 in
+`modules.json` next to a Hugging Face model lists the steps: the model, pooling
+(`1_Pooling/config.json`), and optionally normalization to unit length. The
+maximum sequence length is in `sentence_bert_config.json`, or since version 6 in
 `tokenizer_config.json`.
 """
 
@@ -24,22 +24,22 @@ _NORMALIZE = "config.json"
 _OF_MODEL = "sentence_bert_config.json"
 _OF_ALL = "config_sentence_transformers.json"
 _OF_TOKENIZER = "tokenizer_config.json"
-# Patterns of the files that are read, besides those of any model.
+# Patterns of the files that are read in addition to any model's.
 FILES = (MODULES, _OF_MODEL, _OF_ALL, f"[0-9]_*/{_POOLING}")
-# Of Pooling before version 6: keys that begin so are true where they are used.
+# Prefix of pooling modes before version 6; the value is true if one is used.
 _MODE = "pooling_mode_"
 _MODES = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max"}
-# What transformers takes where a config does not say it.
+# Default in transformers if the config does not specify a length.
 _MOST_PIECES = 512
 _WAY_OUT = "Give --unit, and maybe --normalize, for vectors made otherwise."
 
 
 @dataclasses.dataclass(frozen=True)
 class Vectors:
-    """How a text gets its vector, which has length 1 if `normalize` is set.
+    """How a text becomes a vector, of length 1 if `normalize` is set.
 
-    The unit, of features.UNITS, is "mean" or "cls" here. `max_seq_length`
-    counts the pieces that are read; `features` is a key of features.CHOICES.
+    The unit (of features.UNITS) is "mean" or "cls" here. `max_seq_length`
+    counts tokens; `features` is a key of features.CHOICES.
     """
 
     unit: str
@@ -49,11 +49,11 @@ class Vectors:
 
 
 def choose(path: str, given: Mapping[str, Any], default: Vectors) -> Vectors:
-    """Returns what is given, else what the model's folder says, else defaults.
+    """Returns the given values, then the model folder's, then the defaults.
 
-    What is given maps names of attributes to values or None. A unit other than
-    the folder's takes only its length. It raises InputError if no unit is
-    given, and that of the folder is not computed here.
+    `given` maps attribute names to values or None. With a unit other than the
+    folder's, only the length is taken from the folder. Raises InputError if no
+    unit is given and the folder's is not supported.
     """
     said = {name: x for name, x in given.items() if x is not None}
     root = find(path)
@@ -71,7 +71,7 @@ def choose(path: str, given: Mapping[str, Any], default: Vectors) -> Vectors:
 
 
 def _own(root: str, unit: str | None) -> dict[str, Any]:
-    """Returns what a folder says of vectors of a unit; of its own if None."""
+    """Returns a folder's settings for a unit (None: the folder's unit)."""
     try:
         own = read(root)
     except ValueError:
@@ -84,7 +84,7 @@ def _own(root: str, unit: str | None) -> dict[str, Any]:
 
 
 def find(path: str) -> str | None:
-    """Returns the folder of sentence-transformers that a model is of.
+    """Returns the sentence-transformers folder of a model; None if no such.
 
     The path is that folder, its `0_Transformer`, or a file of weights.
     """
@@ -102,7 +102,7 @@ def find(path: str) -> str | None:
 
 
 def read(root: str) -> Vectors:
-    """Returns how a model makes vectors; InputError if not computed here."""
+    """Returns how a model makes vectors; InputError if not supported."""
     modules = _modules(root)
     kinds = [str(x.get("type")).rpartition(".")[2] for x in modules]
     rest = {*kinds[2:]} - {"Normalize"}
@@ -138,7 +138,7 @@ def _modules(root: str) -> list[dict[str, Any]]:
 
 
 def _unit(folder: str) -> str:
-    """Returns what is pooled, of a Pooling's folder."""
+    """Returns the pooling mode in a pooling module's folder."""
     said = opened.read_json(folder, _POOLING)
     modes = said.get("pooling_mode")
     if modes is None:
@@ -148,7 +148,7 @@ def _unit(folder: str) -> str:
             if key.startswith(_MODE) and is_used
         ]
     modes = [modes] if isinstance(modes, str) else list(modes)
-    # Where no key is there, or none is true, it is the mean.
+    # Without any true key, the default is the mean.
     modes = modes or ["mean"]
     if modes not in (["mean"], ["cls"]):
         raise InputError(
@@ -160,7 +160,7 @@ def _unit(folder: str) -> str:
 
 
 def _check_normalize(folder: str) -> None:
-    """Raises InputError unless it is the vector of a text that gets shorter."""
+    """Raises InputError if anything but the text's vector is normalized."""
     said = opened.read_json(folder, _NORMALIZE)
     names = ("module_input_name", "module_output_name")
     for name in names:
@@ -173,7 +173,7 @@ def _check_normalize(folder: str) -> None:
 
 
 def _check_model(root: str, folder: str) -> None:
-    """Raises InputError where texts are read in another way than here."""
+    """Raises InputError if the model preprocesses texts in unsupported ways."""
     problem = None
     said = opened.read_json(folder, _OF_MODEL)
     tokenizer = opened.read_json(folder, _OF_TOKENIZER)
@@ -201,11 +201,21 @@ def _check_model(root: str, folder: str) -> None:
 def _longest(root: str) -> int:
     (first, *_) = _modules(root)
     folder = os.path.join(root, str(first.get("path", "")))
-    length = opened.read_json(folder, _OF_MODEL).get("max_seq_length")
-    if length is None:
-        tokenizer = opened.read_json(folder, _OF_TOKENIZER)
-        length = tokenizer.get("model_max_length")
-    config = opened.read_json(folder, huggingface.CONFIG)
-    most = int(config.get("max_position_embeddings", _MOST_PIECES))
-    # That of a tokenizer without a limit is 1e30.
-    return most if length is None else min(int(length), most)
+    lengths = []
+    for name, key in (
+        (_OF_MODEL, "max_seq_length"),
+        (_OF_TOKENIZER, "model_max_length"),
+        (huggingface.CONFIG, "max_position_embeddings"),
+    ):
+        # Tokenizers without a limit have a length of 1e30.
+        length = opened.read_json(folder, name, **{key: float}).get(key)
+        if length is not None and not length >= 1:
+            raise InputError(
+                f"{os.path.join(folder, name)}: `{key}` must be positive. Copy "
+                f"or download it again. Received: {key}={length}"
+            )
+        lengths.append(length)
+    of_model, of_tokenizer, most = lengths
+    most = _MOST_PIECES if most is None else most
+    length = of_tokenizer if of_model is None else of_model
+    return int(most if length is None else min(length, most))

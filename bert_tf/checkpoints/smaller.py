@@ -1,7 +1,7 @@
-"""Checkpoints of fewer layers, or of fewer feed-forward units in each.
+"""Prunes checkpoints to fewer layers or fewer feed-forward units per layer.
 
-Both are the same encoder with another config: what is left is an ordinary
-checkpoint, of which every script and every other format knows what it is.
+The result is the same encoder with a smaller config: an ordinary checkpoint
+that all scripts and other formats can read.
 """
 
 import dataclasses
@@ -20,10 +20,10 @@ import numpy as np
 def keep_layers(
     source: opened.Checkpoint, layers: Sequence[int]
 ) -> opened.Checkpoint:
-    """Returns the checkpoint with these layers only, numbered anew from 0.
+    """Returns the checkpoint with these layers only, renumbered from 0.
 
-    All else is kept, but for what only training needs. It raises InputError for
-    layers that are not there, or that share weights with others.
+    Everything but training state and a generator is kept. Raises InputError for
+    layers that do not exist or share their weights.
     """
     config = _config_of(source)
     check_layers(layers, config, source.path)
@@ -48,7 +48,7 @@ def keep_layers(
 def check_layers(
     layers: Sequence[int], config: configuration.BertConfig, path: str
 ) -> None:
-    """Raises InputError unless these layers can be kept, and others not."""
+    """Raises InputError unless exactly these layers can be kept."""
     shown = ",".join(map(str, layers))
     check_own_layers(config, path, f"layers={shown}")
     count = config.num_hidden_layers
@@ -63,7 +63,7 @@ def check_layers(
 def check_own_layers(
     config: configuration.BertConfig, path: str, received: str
 ) -> None:
-    """Raises InputError if layers share weights: none can be taken out."""
+    """Raises InputError if layers share weights: none can be removed."""
     if families.of(config).shares_layers:
         raise InputError(
             f"The layers of {path} share their weights, so none can be taken "
@@ -77,9 +77,9 @@ def keep_units(
 ) -> opened.Checkpoint:
     """Returns the checkpoint with these feed-forward units only.
 
-    They are given for each block that has weights of its own, in the order of
-    the family's `numbers`, as many for each. A unit is a column of the kernel
-    before the activation, its bias, and a row of the kernel behind it.
+    `units` has one list for each block with separate weights, in the order of
+    the family's `numbers`, all of the same length. A unit is a column of the
+    kernel before the activation, its bias, and a row of the kernel after it.
     """
     config = _config_of(source)
     (count,) = {len(own) for own in units}
@@ -123,8 +123,8 @@ def _changed(
 ) -> opened.Checkpoint:
     """Returns the source with other weights, and without training state.
 
-    Nor has it the generator of a pre-training on replaced tokens, whose sizes
-    are shares of the model's.
+    The generator of replaced-token pre-training is also left out, since its
+    sizes are fractions of the model's.
     """
     config = dataclasses.replace(_config_of(source), **sizes)
     left = generators.variables(shapes, config)

@@ -124,6 +124,8 @@ def _explained(prefix: str) -> Iterator[None]:
 
     Others stay: a network that is down must not cost the newest checkpoint.
     """
+    for path in (f"{prefix}.index", *_data_files(prefix)):
+        input_files.check_can_be_read_again(path)
     try:
         yield
     except _NOT_OF_THE_FILE:

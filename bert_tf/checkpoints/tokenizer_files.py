@@ -12,6 +12,8 @@ Known to differ are:
   transformers' own files. Of 20,000 lines of Wikipedia none differs with 8,000
   pieces and 209 differ with 30,000, three by ties. Were such pieces taken, they
   would be 243 and 926; were text cut between a digit and a comma, 472 and 701.
+- Sentence pieces of XLM-R and CamemBERT: marks after a character that the model
+  replaces, which the library drops, and several marks of one letter.
 - Characters that are newer than the tables of the library `tokenizers`.
 """
 
@@ -27,6 +29,7 @@ from bert_tf.errors import InputError
 from bert_tf.vocabularies import (
     Vocabulary,
     byte_pairs,
+    fairseq_sentence_pieces,
     sentence_models,
     sentence_pieces,
     symbols,
@@ -49,12 +52,15 @@ class TokenizerFiles:
         special: Name of a use -> the piece for it, such as `pad_token`.
         config: What else tokenizer_config.json says.
         tokenizer_class: The class that reads them and gives our ids.
+        is_alone: Whether the kind's own files are left out, as transformers
+            takes the ids in them for others.
     """
 
     tokenizer: str
     special: Mapping[str, str]
     config: Mapping[str, Any]
     tokenizer_class: str
+    is_alone: bool = False
 
 
 def write(
@@ -82,6 +88,8 @@ def write(
     made = writer(vocabulary, max_length) if writer else None
     # Of a kind without a writer, no other file has what is added and set.
     own = vocabulary.own_files if made else vocabulary.files
+    if made is not None and made.is_alone:
+        own = {}
     for name, data in own.items():
         files.write_bytes(os.path.join(folder, name), data)
     if made is None:
@@ -243,6 +251,8 @@ def _sentence_pieces(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
     entries = list(vocabulary.proto.pieces)
     meta = {entries[0].UNKNOWN, entries[0].CONTROL}
     added = [i for i, entry in enumerate(entries) if entry.type in meta]
+    # Without a casing the ids are fairseq's.
+    casing = vocabulary.settings
     space = {
         "type": "Metaspace",
         "replacement": sentence_models.SPACE,
@@ -260,7 +270,10 @@ def _sentence_pieces(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
         "model": {
             "type": "Unigram",
             "unk_id": vocabulary.special.unk.id,
-            "vocab": [[entry.piece, _score(entry)] for entry in entries],
+            "vocab": [
+                [entry.piece, _score(entry, vocabulary.cuts_numbers)]
+                for entry in entries
+            ],
             "byte_fallback": False,
         },
     }
@@ -269,20 +282,21 @@ def _sentence_pieces(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
         tokenizer=tokenizer.to_str(pretty=True),
         special=_uses(vocabulary),
         config={
-            "do_lower_case": vocabulary.do_lower_case,
-            "keep_accents": False,
+            **(casing | {"keep_accents": False} if casing else {}),
             "model_input_names": _inputs(vocabulary),
             "model_max_length": max_length,
         },
         # AlbertTokenizer would take its own steps instead of the file's.
         tokenizer_class="PreTrainedTokenizerFast",
+        is_alone=not casing,
     )
 
 
-def _score(entry: Any) -> float:
+def _score(entry: Any, cuts_numbers: bool) -> float:
     """Returns a score by which pieces that no text has are not found in it."""
     is_text = entry.type in (entry.NORMAL, entry.USER_DEFINED)
-    is_taken = is_text and not unigram_json.is_number(entry.piece)
+    is_cut = cuts_numbers and unigram_json.is_number(entry.piece)
+    is_taken = is_text and not is_cut
     return entry.score - (0 if is_taken else unigram_json.PENALTY)
 
 
@@ -304,6 +318,8 @@ def _steps(vocabulary: sentence_pieces.SentencePieces) -> list[dict[str, Any]]:
     # are of NFC, most of them Hangul.
     composes = rules.get("\u1100\u1161") == "\uac00"
     charsmap = vocabulary.proto.normalizer_spec.precompiled_charsmap
+    if not vocabulary.settings:
+        return unigram_json.model_steps(charsmap, composes)
     return unigram_json.steps(vocabulary.do_lower_case, charsmap, composes)
 
 
@@ -377,6 +393,7 @@ def _symbols(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
 WRITERS: dict[str, Callable[[Vocabulary, int], TokenizerFiles]] = {
     word_pieces.WordPiece.kind: _word_pieces,
     byte_pairs.BytePairs.kind: _byte_pairs,
+    fairseq_sentence_pieces.FairseqSentencePieces.kind: _sentence_pieces,
     sentence_pieces.SentencePieces.kind: _sentence_pieces,
     symbols.Symbols.kind: _symbols,
 }

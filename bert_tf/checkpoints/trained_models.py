@@ -1,4 +1,4 @@
-"""What fine-tuning leaves: the model's weights, files and labels."""
+"""Fine-tuned models: their weights, files and labels."""
 
 import contextlib
 import dataclasses
@@ -33,7 +33,7 @@ from absl import logging
 
 
 def own_checkpoint(output_dir: str, use_best: bool) -> str | None:
-    """Returns the weights a run ended with, its best or newest, or None."""
+    """Returns a run's best or newest checkpoint; None if there is none."""
     kept = best.checkpoint(output_dir) if use_best else None
     return kept or tf1_files.latest(output_dir)
 
@@ -41,7 +41,7 @@ def own_checkpoint(output_dir: str, use_best: bool) -> str | None:
 def with_trained_head(
     source: opened.Checkpoint, head: str
 ) -> opened.Checkpoint:
-    """Returns a checkpoint as it is; InputError if nothing trained the head."""
+    """Returns the checkpoint unchanged; InputError if its head is untrained."""
     missing = sorted(names.HEADS[head].variables.keys() - source.shapes.keys())
     if missing:
         raise InputError(
@@ -58,10 +58,10 @@ def with_trained_head(
 
 
 def is_trained(source: opened.Checkpoint, head: str) -> bool:
-    """Whether a run did not leave the head, which is there, as it was.
+    """Whether the run of a checkpoint trained this head, which it has.
 
-    A run keeps heads that its objective does not reach at random values: that
-    of next sentences, and all of them while it learns a teacher's layers.
+    A run leaves heads that its objective does not reach at random values: the
+    next-sentence head, or all heads when it learns a teacher's layers.
     """
     stored = (*source.state, *_names_in_run(source))
     of_slots = filter(None, map(optimization.slot_of, stored))
@@ -70,9 +70,10 @@ def is_trained(source: opened.Checkpoint, head: str) -> bool:
 
 
 def _names_in_run(source: opened.Checkpoint) -> Collection[str]:
-    """Returns names in the run of a best checkpoint, which has weights only.
+    """Returns the names in the run of a best checkpoint, which has no moments.
 
-    They are the newest readable checkpoint's; of other sources there are none.
+    They are those of the run's newest readable checkpoint; empty for other
+    sources.
     """
     own, _ = os.path.split(source.path)
     folder, name = os.path.split(own)
@@ -87,10 +88,10 @@ def _names_in_run(source: opened.Checkpoint) -> Collection[str]:
 def without_other_head(
     source: opened.Checkpoint, labels: tuple[str, ...] | None
 ) -> opened.Checkpoint:
-    """Leaves out a classification head of other classes, and says so.
+    """Drops a classification head with other classes, and logs a warning.
 
-    What a model learned on MNLI helps it with RTE, MRPC and STS-B (Phang et al.
-    2018, Liu et al. 2019), whose classes are others. `labels` is None for a
+    What a model learned on MNLI helps on RTE, MRPC and STS-B (Phang et al.
+    2018, Liu et al. 2019), which have other classes. `labels` is None for a
     score.
     """
     shape = source.shapes.get("output_weights")
@@ -111,7 +112,7 @@ def without_other_head(
 
 
 def is_multi_label(source: opened.Checkpoint) -> bool:
-    """Whether the checkpoint says that texts may have several labels."""
+    """Whether the checkpoint's config allows several labels per text."""
     config = source.config
     return config is not None and config.problem_type == modeling.MULTI_LABEL
 
@@ -123,7 +124,7 @@ def check_classes(
 ) -> None:
     """Raises InputError if a classifier to predict with has other labels.
 
-    They are None for a score; `several` says whether a text may have several.
+    `labels` is None for a score; `several` allows several labels per text.
     """
     if source.config and source.config.score_act != "linear":
         raise InputError(
@@ -138,8 +139,8 @@ def check_classes(
             "labels. Say how they are separated in your files by "
             "--label_separator."
         )
-    # Labels beside weights in our format are those of a run of ours, whose
-    # config says if texts have several; other libraries' may not say it.
+    # Labels next to weights in this format come from a run of this package,
+    # whose config records multi-label problems; other libraries' may not.
     is_own = source.format == "tf1" and source.labels is not None
     if several and is_own and not is_multi_label(source):
         raise InputError(
@@ -178,8 +179,8 @@ def _classes(source: opened.Checkpoint) -> str:
 def restore(model: keras.Model, source: opened.Checkpoint, head: str) -> int:
     """Sets all weights of a fine-tuned checkpoint; returns its step, or 0.
 
-    Where the head reads no pooled output, the checkpoint may lack the pooler,
-    as many of other libraries do.
+    If the head does not read the pooled output, the checkpoint may lack the
+    pooler, as many of Hugging Face do.
     """
     required = names.required(source.config, head)
     restoring.restore_weights(model.variables, source, required)
@@ -195,7 +196,7 @@ def restore(model: keras.Model, source: opened.Checkpoint, head: str) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class ModelFiles:
-    """What belongs to a model's weights."""
+    """The config, vocabulary and casing that belong to a model's weights."""
 
     config: modeling.BertConfig
     vocab: vocabularies.Files
@@ -210,9 +211,9 @@ class ModelFiles:
         source: model_files.Source | None = None,
         trains: bool = False,
     ) -> "ModelFiles":
-        """Reads the files, or what a checkpoint brings where one is None.
+        """Reads the files, or takes the checkpoint's where a path is None.
 
-        Texts are lower-cased, as by the original, where nothing says it.
+        Text is lower-cased by default, as in the original.
         """
         said = source.do_lower_case if source else None
         lower = said if do_lower_case is None else do_lower_case
@@ -240,7 +241,7 @@ class ModelFiles:
         return files
 
     def of_problem(self, is_multi_label: bool) -> "ModelFiles":
-        """Returns the files of a classifier, whose config says which one."""
+        """Returns the files of a classifier, with its problem in the config."""
         problem_type = modeling.MULTI_LABEL if is_multi_label else None
         config = dataclasses.replace(
             self.config, problem_type=problem_type, score_act="linear"
@@ -249,7 +250,7 @@ class ModelFiles:
 
     @functools.cached_property
     def vocabulary(self) -> vocabularies.Vocabulary:
-        """What splits texts."""
+        """The vocabulary, which tokenizes text."""
         return vocabularies.read(
             self.vocab, self.do_lower_case, "The vocabulary"
         )
@@ -268,7 +269,7 @@ class ModelFiles:
 
 
 def read_labels(folder: str) -> tuple[str, ...] | None:
-    """Returns the labels that a run wrote; None if there are none."""
+    """Returns the labels that a run wrote; None if there is no labels.txt."""
     return original.read_labels(os.path.join(folder, original.LABELS))
 
 

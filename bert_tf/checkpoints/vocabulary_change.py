@@ -1,8 +1,8 @@
-"""A checkpoint for another vocabulary: rows for the pieces that are new.
+"""Moves a checkpoint to another vocabulary, with rows for new tokens.
 
-A new piece starts as the mean of the pieces that the old vocabulary splits it
-into, as the model has read it until now; [unused] rows hold noise. Shapes: V
-pieces of the new vocabulary, D hidden size.
+A new token starts as the mean of the tokens that the old vocabulary splits it
+into, which is how the model has read it until now; [unused] rows hold noise.
+Shapes: V tokens of the new vocabulary, D hidden size.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Counts:
-    """What became of the new vocabulary's pieces."""
+    """Numbers of kept, new and unknown tokens in the new vocabulary."""
 
     kept: int
     new: int
@@ -30,9 +30,9 @@ def change_vocab(
 ) -> tuple[opened.Checkpoint, Counts]:
     """Returns the checkpoint for another vocabulary, without training state.
 
-    The new one may have any length. It raises InputError if the source's
-    config or vocabulary is not known, or either is not of word pieces: rows of
-    new pieces are made of those that spell them.
+    The new vocabulary may have any length. Raises InputError if the source's
+    config or vocabulary is unknown, or if a vocabulary is not WordPiece: rows
+    of new tokens are made of the old tokens that spell them.
     """
     if source.vocab is None or source.config is None:
         raise InputError(
@@ -84,13 +84,13 @@ def _word_pieces(
 
 
 def _means(table: np.ndarray, rows: Sequence[Sequence[int]]) -> np.ndarray:
-    """Returns the mean of some rows of a table, for each list of rows."""
+    """Returns the mean of the given table rows, for each list of rows."""
     means = [table[list(places)].mean(axis=0) for places in rows]
     return np.stack(means).astype(table.dtype)
 
 
 def _split(piece: str, vocab: Mapping[str, int]) -> list[int]:
-    """Returns old ids of a new piece, longest first; [UNK] if none spell it."""
+    """Returns a new token's old ids, longest match first; else [UNK]."""
     mark = tokenization.SUFFIX_INDICATOR
     text = piece.removeprefix(mark)
     start, ids = 0, []

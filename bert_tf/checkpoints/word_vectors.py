@@ -1,8 +1,8 @@
-"""Word vectors to start a model's table of words from.
+"""Initializes a model's word embeddings from word vectors.
 
-They are those of a text file, as of GloVe, word2vec and fastText, a word and
-its numbers on each line; or the table of any checkpoint that has the same
-vocabulary. Shapes: V pieces of the vocabulary, E numbers of a vector.
+They come from a text file as of GloVe, word2vec and fastText, a word and its
+numbers on each line; or from any checkpoint with the same vocabulary.
+Shapes: V tokens of the vocabulary, E numbers of a vector.
 """
 
 import dataclasses
@@ -22,10 +22,10 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Vectors:
-    """What was found for a vocabulary.
+    """Vectors found for a vocabulary.
 
     Attributes:
-        table: [V, E] float32, zero where nothing was found.
+        table: [V, E] float32, zero where no vector was found.
         found: [V] bool.
     """
 
@@ -39,9 +39,9 @@ def read(
     vocabulary: vocabularies.Vocabulary,
     size: int,
 ) -> Vectors:
-    """Returns the vectors of a vocabulary's pieces, E = `size` numbers each.
+    """Returns vectors for a vocabulary's tokens, E = `size` numbers each.
 
-    It raises InputError where there are none, or none that fit.
+    Raises InputError if the path has no vectors, or none that fit.
     """
     if _is_text(path):
         return _of_file(path, vocabulary, size)
@@ -49,7 +49,7 @@ def read(
 
 
 def _is_text(path: str) -> bool:
-    """Whether a path is that of a file of text, not of a checkpoint."""
+    """Whether a path is a text file, not a checkpoint."""
     system = file_systems.of(path)
     is_file = system.exists(path) and not system.isdir(path)
     name = os.path.basename(path)
@@ -64,15 +64,15 @@ def _is_text(path: str) -> bool:
 
 class _Line(NamedTuple):
     number: int
-    text: bytes  # without what ends it, and without spaces around
+    text: bytes  # without line end and surrounding spaces
 
 
 class _Words:
-    """Which pieces a word of a file is, by how they are written.
+    """Maps the words of a file to tokens by their spelling.
 
-    A piece that goes on with a word is none, unless it is of signs: those
-    stand for themselves wherever they are. Where the vocabulary has small
-    letters only, a word with others is taken for what lacks its own vector.
+    Tokens that continue a word match no word, unless they are punctuation,
+    which is the same everywhere. If the vocabulary is lower-cased, a word in
+    another case provides the vector of a token that has no exact match.
     """
 
     def __init__(self, vocabulary: vocabularies.Vocabulary):
@@ -83,7 +83,7 @@ class _Words:
                 self._ids.setdefault(text.encode(), []).append(number)
 
     def ids(self, word: bytes) -> tuple[list[int], bool]:
-        """Returns the pieces, and whether they are written as the word."""
+        """Returns the ids, and whether their spelling is exactly the word."""
         if word in self._ids:
             return self._ids[word], True
         if not self._lowers:
@@ -95,10 +95,10 @@ class _Words:
 def _of_file(
     path: str, vocabulary: vocabularies.Vocabulary, size: int
 ) -> Vectors:
-    """Reads a file; of a word that comes again the first line counts."""
+    """Reads a text file; the first line of a repeated word counts."""
     words = _Words(vocabulary)
     table = np.zeros([len(vocabulary.pieces), size], np.float32)
-    # 2 for a vector of the word itself, 1 for one in other letters.
+    # 2: vector of the word itself; 1: of the word in another case.
     found = np.zeros(len(table), np.int8)
     for line in _vectors(path, size):
         word = line.text.rsplit(b" ", size)[0]
@@ -117,8 +117,9 @@ def _of_file(
 
 
 def _vectors(path: str, size: int) -> Iterator[_Line]:
-    """Yields the lines of words; InputError for others than `size` numbers."""
+    """Yields the lines of words; InputError unless they have `size` numbers."""
     input_files.check(path, "word_vectors")
+    input_files.check_can_be_read_again(path)
     lines = _lines(path)
     first = next(lines, None)
     if first is None:
@@ -151,7 +152,7 @@ def _vectors(path: str, size: int) -> Iterator[_Line]:
 
 
 def _lines(path: str) -> Iterator[_Line]:
-    """Yields the lines that are not empty."""
+    """Yields the non-empty lines."""
     with file_systems.of(path).open(path, "rb") as file:
         lines = phases.tracked(file, "Reading word vectors", "lines")
         for number, text in enumerate(lines, 1):
@@ -197,7 +198,7 @@ def _unreadable(path: str, problem: str) -> InputError:
 def _of_checkpoint(
     source: opened.Checkpoint, files: vocabularies.Files, size: int
 ) -> Vectors:
-    """Takes the table of a checkpoint's words; of the same vocabulary."""
+    """Returns the word embeddings of a checkpoint with the same vocabulary."""
     name = families.of(source.config).words
     if name not in source.shapes:
         raise InputError(
@@ -230,13 +231,13 @@ def _of_checkpoint(
 def project(table: np.ndarray, size: int) -> np.ndarray:
     """Returns the first `size` principal components of vectors [V, E].
 
-    They keep the most of what tells the vectors apart.
+    They preserve most of the differences between the vectors.
     """
     centred = table.astype(np.float64)
     centred -= centred.mean(axis=0)
-    _, axes = np.linalg.eigh(centred.T @ centred)  # By rising importance.
+    _, axes = np.linalg.eigh(centred.T @ centred)  # By ascending variance.
     axes = axes[:, ::-1][:, :size]
-    # Each axis may point either way: so that its largest number is positive.
+    # The sign of an axis is arbitrary: make its largest entry positive.
     largest = np.abs(axes).argmax(axis=0)
     axes = axes * np.sign(axes[largest, np.arange(size)])
     return (centred @ axes).astype(np.float32)

@@ -1,1 +1,1 @@
-"""The encoders and their table, and what they compute with: layers, ops."""
+"""The encoders, their table, and their building blocks: layers and ops."""

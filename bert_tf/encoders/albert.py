@@ -77,6 +77,7 @@ class Albert(modeling.Bert):
     """
 
     config: AlbertConfig
+    lends_parts = True
 
     def __init__(
         self, config: AlbertConfig, name: str = "albert", **kwargs: Any

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from bert_tf import configuration
 from bert_tf.errors import InputError
 
-# Keys of released files that the original's model never reads: whoever says
-# something else there means another model.
+# Keys of released files that the original's model never reads, with their
+# values. A file with another value describes another model.
 _UNREAD = {
     "down_scale_factor": 1,
     "gap_size": 0,
@@ -21,7 +21,7 @@ _UNREAD = {
 
 @dataclasses.dataclass(frozen=True)
 class AlbertConfig(configuration.BertConfig):
-    """Architecture of one ALBERT; defaults are the original's."""
+    """Architecture of an ALBERT; the defaults are the original's."""
 
     model_type: ClassVar[str] = "albert"
     architectures: ClassVar[str] = "Albert"
@@ -44,14 +44,14 @@ class AlbertConfig(configuration.BertConfig):
     attention_probs_dropout_prob: float = 0.0
     type_vocab_size: int = 2  # T
     embedding_size: int = 128  # E
-    # Layers of a group share their weights; of a layer, `inner_group_num`
-    # blocks run in turn.
+    # Layers of a group share their weights; each layer runs `inner_group_num`
+    # blocks in turn.
     num_hidden_groups: int = 1
     inner_group_num: int = 1
-    # Of classifiers: the original drops 0.1 whatever the encoder does.
+    # For classifiers: the original uses 0.1, whatever the encoder's dropout.
     classifier_dropout_prob: float = 0.1
-    # Whether a dense layer makes D of the embeddings' E. By default where these
-    # are not the same; in transformers and KerasHub always.
+    # Whether a dense layer maps embeddings from E to D. By default only if
+    # these differ; in transformers and KerasHub always.
     maps_embeddings: bool | None = None
 
     def __post_init__(self):
@@ -65,7 +65,8 @@ class AlbertConfig(configuration.BertConfig):
                 "each group is of one layer or more. Received: "
                 f"num_hidden_groups={groups}, num_hidden_layers={layers}"
             )
-        # By the original and by transformers: floats may make them differ.
+        # The rules of the original and of transformers: rounding may make them
+        # differ.
         if groups > 1 and any(
             self.group(i) != int(i / (layers / groups)) for i in range(layers)
         ):
@@ -96,7 +97,7 @@ class AlbertConfig(configuration.BertConfig):
         return self.embedding_size != self.hidden_size
 
     def to_json(self) -> str:
-        """Returns the text of an albert_config.json, and its `model_type`."""
+        """Returns the text of an albert_config.json, including `model_type`."""
         values = json.loads(super().to_json())
         if self.maps_embeddings == self._is_factorized():
             del values["maps_embeddings"]
@@ -104,14 +105,14 @@ class AlbertConfig(configuration.BertConfig):
 
     @property
     def num_blocks(self) -> int:
-        """How many blocks run in turn."""
+        """The number of blocks that run in turn."""
         return self.num_hidden_layers * self.inner_group_num
 
     @property
     def head_dropout_prob(self) -> float:
-        """Of what a classifier reads."""
+        """The dropout rate of a classifier's input."""
         return self.classifier_dropout_prob
 
     def group(self, layer: int) -> int:
-        """Returns the group of a layer."""
+        """Returns the index of a layer's group."""
         return int(layer / self.num_hidden_layers * self.num_hidden_groups)

@@ -73,13 +73,13 @@ HF_ROWS = (
 )
 
 _HF_TRANSFORM = "cls.predictions.transform"
-_HF_PREDICTIONS = (
+HF_PREDICTIONS = (
     *foreign.dense(f"{TRANSFORM}/dense", f"{_HF_TRANSFORM}.dense"),
     *foreign.norm(f"{TRANSFORM}/LayerNorm", f"{_HF_TRANSFORM}.LayerNorm"),
     foreign.Row("cls/predictions/output_bias", "cls.predictions.bias"),
 )
 _HF_SENTENCES = foreign.output("cls/seq_relationship/", "cls.seq_relationship")
-_HUGGINGFACE = foreign.HuggingFace(
+HUGGINGFACE = foreign.HuggingFace(
     prefix="bert.",
     rows=HF_ROWS,
     heads={
@@ -90,9 +90,9 @@ _HUGGINGFACE = foreign.HuggingFace(
                 "pretraining",
                 "ForPreTraining",
                 True,
-                _HF_PREDICTIONS + _HF_SENTENCES,
+                HF_PREDICTIONS + _HF_SENTENCES,
             ),
-            ("masked_lm", "ForMaskedLM", False, _HF_PREDICTIONS),
+            ("masked_lm", "ForMaskedLM", False, HF_PREDICTIONS),
             (
                 "next_sentence",
                 "ForNextSentencePrediction",
@@ -236,6 +236,6 @@ BERT = family.Family(
     pooler=frozenset(_POOLER),
     # The same variables, with the masks of what is behind taken off.
     starts_from="left_to_right",
-    huggingface=_HUGGINGFACE,
+    huggingface=HUGGINGFACE,
     keras_hub=_KERAS_HUB,
 )

@@ -1,8 +1,9 @@
-"""A BiLSTM (Tang et al., 2019, https://arxiv.org/abs/1903.12136), and its row.
+"""The BiLSTM encoder and its family entry.
 
-One layer that reads a row from both ends (Hochreiter & Schmidhuber, 1997, with
-the forget gate of Gers et al., 2000). Classifiers read the last state of each
-direction, through a dense layer with ReLU.
+It is the student of Tang et al., 2019 (https://arxiv.org/abs/1903.12136): one
+layer that reads a sequence in both directions (Hochreiter & Schmidhuber, 1997,
+with the forget gate of Gers et al., 2000). Classifiers read the last state of
+each direction, through a dense layer with ReLU.
 
 Shapes as in modeling.py, and E: size of the word vectors; H: units of a
 direction, D / 2; G: gates of all units, 4 H, in the order input, forget,
@@ -21,7 +22,7 @@ from bert_tf.errors import InputError
 import keras
 import tensorflow as tf
 
-# What closes a gate, or opens it: its sigmoid is 0 or 1 to the last bit.
+# Added to a gate to close or open it: its sigmoid is then exactly 0 or 1.
 _CLOSED, _OPEN = -1e4, 1e4
 
 
@@ -46,12 +47,12 @@ class BiLstmConfig(StudentConfig):
 
     @property
     def activations(self) -> int:
-        """Numbers that training keeps of a token: gates, states, words."""
+        """Activations per token kept for training: gates, states, words."""
         return 30 * self.units + 3 * self.embedding_size
 
 
 def check_even(hidden_size: int) -> None:
-    """Raises InputError if two directions can't have half of it each."""
+    """Raises InputError if `hidden_size` can't be halved."""
     if hidden_size % 2:
         raise InputError(
             "`hidden_size` must be even: each direction has half of it. "
@@ -60,19 +61,19 @@ def check_even(hidden_size: int) -> None:
 
 
 def recur(x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
-    """Runs an LSTM over steps, from a state of zero.
+    """Runs an LSTM over the steps of a sequence, from a zero state.
 
     Args:
-        x: What the inputs make of the gates, [S, B, G].
-        kernel: What the states make of them, [H, G].
+        x: The inputs' contribution to the gates, [S, B, G].
+        kernel: The recurrent kernel, from states to gates, [H, G].
 
     Returns:
         The hidden states after each step, [S, B, H].
     """
 
-    # The gradient is written out: gates are computed again, those of all steps
-    # in one product, and so is the kernel's gradient. In the loop are left the
-    # products that wait for each other.
+    # The gradient is written out: the gates of all steps are recomputed in one
+    # product, and so is the kernel's gradient. Only the products that depend on
+    # each other stay in the loop.
     @tf.custom_gradient
     def function(x, kernel):
         states, cells = _run(x, kernel)
@@ -94,7 +95,7 @@ def recur(x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
 
 
 def _run(x: tf.Tensor, kernel: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the hidden states and the cells, both [S, B, H]."""
+    """Returns the hidden states and the cell states, both [S, B, H]."""
     steps, H = tf.shape(x)[0], kernel.shape[0]
     zeros = tf.zeros_like(x[0, :, :H])  # [B, H]
 
@@ -116,7 +117,7 @@ def _run(x: tf.Tensor, kernel: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def _array(x: tf.Tensor, value: tf.Tensor) -> tf.TensorArray:
-    """Returns an array of as many values as `x` has steps."""
+    """Returns an empty TensorArray with as many entries as `x` has steps."""
     return tf.TensorArray(x.dtype, tf.shape(x)[0], element_shape=value.shape)
 
 
@@ -126,11 +127,12 @@ def _delayed(states: tf.Tensor) -> tf.Tensor:
 
 
 def _slopes(gates: tf.Tensor, cells: tf.Tensor, before: tf.Tensor) -> tf.Tensor:
-    """Returns what steps back multiply by, [S, B, 6 H].
+    """Returns the local derivatives for the backward pass, [S, B, 6 H].
 
-    That of the gates, in their order, by the gradient of the cell or, for the
-    output gate, of the state; of the cell by that of the state; of the cell
-    before by that of the cell, which is the forget gate itself.
+    The first four are the derivatives by the gates, in their order: of the cell
+    state, or for the output gate of the hidden state. The fifth is the
+    derivative of the hidden state by the cell state, and the last that of the
+    cell state by the previous one, which is the forget gate itself.
     """
     H = cells.shape[-1]
     i, f, o = tf.split(tf.sigmoid(gates[..., : 3 * H]), 3, axis=-1)
@@ -172,7 +174,7 @@ def _run_back(dy: tf.Tensor, slopes: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
 
 
 def _rows(x: tf.Tensor) -> tf.Tensor:  # [S, B, E]
-    """Returns those of all steps, [S * B, E]."""
+    """Flattens steps and batch into rows, [S * B, E]."""
     return tf.reshape(x, [-1, x.shape[-1]])
 
 
@@ -180,17 +182,17 @@ def _rows(x: tf.Tensor) -> tf.Tensor:  # [S, B, E]
 
 
 class Sizes(NamedTuple):
-    """Numbers of a vector that is read, and of a state of one direction."""
+    """The sizes of an input vector and of the state of one direction."""
 
     vectors: int  # E
     units: int  # H
 
 
 class Lstm(keras.layers.Layer):
-    """LSTM units that read a row from its beginning, or from its end.
+    """An LSTM that reads a sequence forward, or backward with `from_end`.
 
-    Where there is no token, gates that are closed keep anything from coming
-    into the state, and one that is open keeps the state.
+    At padding, the input and output gates are closed and the forget gate is
+    open: nothing enters the cell state, and it stays the same.
     """
 
     def __init__(self, sizes: Sizes, from_end: bool, **kwargs: Any):
@@ -200,7 +202,7 @@ class Lstm(keras.layers.Layer):
 
     def build(self, input_shape=None):
         E, H = self.sizes
-        # Glorot's for the kernel of each gate.
+        # Glorot's initialization for each gate's part of the kernel.
         most = math.sqrt(6 / (E + H))
         self.kernel = self.add_weight(
             name="kernel",
@@ -217,11 +219,11 @@ class Lstm(keras.layers.Layer):
         )
 
     def call(self, x, is_token):  # [B, S, E], [B, S]
-        """Returns the states, [B, S, H]; 0 for padding."""
+        """Returns the hidden states, [B, S, H]; 0 for padding."""
         H = self.sizes.units
         gates = tf.cast(ops.affine(x, self.kernel, self.bias), tf.float32)
         no_token = 1 - tf.cast(is_token, tf.float32)[:, :, tf.newaxis]
-        # Of input, forget and output gate; the candidate is then not read.
+        # Input, forget and output gates; the candidate is then unused.
         closing = tf.repeat([_CLOSED, _OPEN, _CLOSED, 0.0], H)  # [G]
         gates = tf.transpose(gates + no_token * closing, [1, 0, 2])
         if self.from_end:
@@ -233,12 +235,12 @@ class Lstm(keras.layers.Layer):
 
 
 def _of_gates(shape: Any, dtype: Any = None) -> tf.Tensor:
-    """Ones for forget gates, else zeros (Jozefowicz et al., 2015)."""
+    """Ones for forget gates, otherwise zeros (Jozefowicz et al., 2015)."""
     return tf.repeat(tf.constant([0.0, 1.0, 0.0, 0.0], dtype), shape[0] // 4)
 
 
 class BothWays(keras.layers.Layer):
-    """A layer of each direction."""
+    """An LSTM for each direction."""
 
     def __init__(self, sizes: Sizes, **kwargs: Any):
         super().__init__(**kwargs)
@@ -250,15 +252,15 @@ class BothWays(keras.layers.Layer):
         self.backward.build()
 
     def call(self, ahead, back, is_token):  # [B, S, E] twice, [B, S]
-        """Returns the states of both directions, [B, S, H] each."""
+        """Returns the hidden states of both directions, [B, S, H] each."""
         return self.forward(ahead, is_token), self.backward(back, is_token)
 
 
 def ends(states: tf.Tensor, is_token: tf.Tensor) -> tf.Tensor:
     """Returns the last state of each direction, [B, 2 H].
 
-    The states are [B, S, 2 H], those forward before those back, and `is_token`
-    is 0 or 1, [B, S].
+    `states` are [B, S, 2 H], forward then backward. `is_token` is 0 or 1,
+    [B, S].
     """
     last = is_token * (1 - students.next_to(is_token, 1))  # [B, S]
     first = is_token * (1 - students.next_to(is_token, -1))
@@ -273,8 +275,8 @@ def ends(states: tf.Tensor, is_token: tf.Tensor) -> tf.Tensor:
 class BiLstm(students.Student):
     """A BiLSTM without a head.
 
-    Of its outputs, `sequence` has the states of both directions beside each
-    other, and `layers` are these alone.
+    In its outputs, `sequence` has the concatenated states of both directions,
+    and `layers` contains only these.
     """
 
     config: BiLstmConfig
@@ -287,7 +289,7 @@ class BiLstm(students.Student):
         self.pooler = modeling.Pooler(self.config, name="pooler")
 
     def call(self, inputs, dropout_seed=None, positions=None, training=None):
-        """Encodes a batch, as modeling.Bert; words are dropped out."""
+        """Encodes a batch, as modeling.Bert; with dropout of word vectors."""
         ids, is_token = self.read(inputs)
         dropout_seed = self._drawn.unless(dropout_seed, training)
         x = self.embeddings(ids)  # [B, S, E]
@@ -298,7 +300,7 @@ class BiLstm(students.Student):
         return modeling.BertOutputs(read, pooled, x, [read])
 
 
-# ---- The row ----------------------------------------------------------------
+# ---- Family entry ----------------------------------------------------------
 
 
 def _sizes(config: BiLstmConfig) -> dict[str, int]:

@@ -1,13 +1,13 @@
-"""A language model of LSTMs from both ends, the form of ELMo, and its row.
+"""A bidirectional LSTM language model, as ELMo, and its family entry.
 
-One stack of layers reads a row from its beginning and one from its end (Peters
-et al., 2018, https://arxiv.org/abs/1802.05365). Neither knows what the other
-has read, so that the first can learn to predict each next piece, and the second
-each one before. Beyond the first layer each adds what it reads to what it makes
-of it. Words are pieces here, where ELMo reads letters.
+One stack of layers reads a sequence forward and another backward (Peters et
+al., 2018, https://arxiv.org/abs/1802.05365). Neither sees what the other has
+read, so the first can learn to predict each next token and the second each
+previous one. Layers after the first have a residual connection. Inputs are
+tokens, where ELMo reads characters.
 
-Shapes as in modeling.py, and H: units of a direction, D / 2, and numbers of a
-word's vector; G: gates of all units, 4 H.
+Shapes as in modeling.py, and H: units of a direction, D / 2, which is also the
+size of the word vectors; G: gates of all units, 4 H.
 """
 
 import dataclasses
@@ -55,12 +55,12 @@ class BiLstmLmConfig(bilstm.BiLstmConfig):
 
     @property
     def activations(self) -> int:
-        """Numbers that training keeps of a token: gates, states, words."""
+        """Activations per token kept for training: gates, states, words."""
         return (32 * self.num_hidden_layers + 3) * self.units
 
 
 class Stack(keras.layers.Layer):
-    """Layers of both directions, each of which reads the one below."""
+    """Layers of both directions, each of which reads the layer below."""
 
     def __init__(self, config: BiLstmLmConfig, **kwargs: Any):
         super().__init__(**kwargs)
@@ -76,7 +76,7 @@ class Stack(keras.layers.Layer):
             layer.build()
 
     def call(self, x, is_token, dropout_seed):  # [B, S, H], [B, S], [2] or None
-        """Returns what each layer hands up, [B, S, D]: forward before back."""
+        """Returns the outputs of each layer, [B, S, D]: forward, backward."""
         seeds = ops.split_seed(dropout_seed, len(self.layers))
         ways, outputs = [x, x], []
         for i, (layer, seed) in enumerate(zip(self.layers, seeds, strict=True)):
@@ -85,7 +85,8 @@ class Stack(keras.layers.Layer):
                 for y, own in zip(ways, ops.split_seed(seed, 2), strict=True)
             ]
             states = layer(*dropped, is_token)
-            # The first reads words, and these are not states.
+            # No residual connection around the first layer: its inputs are
+            # words.
             ways = [*map(tf.add, states, ways)] if i else [*states]
             outputs.append(tf.concat(ways, axis=-1))
         return outputs
@@ -94,8 +95,9 @@ class Stack(keras.layers.Layer):
 class BiLstmLm(students.Student):
     """The model without a head.
 
-    Of its outputs, `sequence` has both directions beside each other, and
-    `pooled` is of the last token forward and of the first one back.
+    In its outputs, `sequence` has the concatenated states of both directions.
+    `pooled` reads the forward state of the last token and the backward state of
+    the first one.
     """
 
     config: BiLstmLmConfig
@@ -107,7 +109,7 @@ class BiLstmLm(students.Student):
         self.pooler = modeling.Pooler(self.config, name="pooler")
 
     def call(self, inputs, dropout_seed=None, positions=None, training=None):
-        """Encodes a batch, as modeling.Bert; dropout is of what layers read."""
+        """Encodes a batch, as modeling.Bert; with dropout of layer inputs."""
         ids, is_token = self.read(inputs)
         dropout_seed = self._drawn.unless(dropout_seed, training)
         x = self.embeddings(ids)  # [B, S, H]
@@ -117,7 +119,7 @@ class BiLstmLm(students.Student):
         return modeling.BertOutputs(read, pooled, x, [*below, read])
 
 
-# ---- The row ----------------------------------------------------------------
+# ---- Family entry ----------------------------------------------------------
 
 
 def _sizes(config: BiLstmLmConfig) -> dict[str, int]:

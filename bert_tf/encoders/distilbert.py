@@ -112,6 +112,7 @@ class DistilBertConfig(modeling.BertConfig):
 
     model_type: ClassVar[str] = "distilbert"
     architectures: ClassVar[str] = "DistilBert"
+    tells: ClassVar[str] = "dim"
     least_types: ClassVar[int] = 0
     # Dropout of heads, how positions began, and that words are tied.
     unused_keys: ClassVar[frozenset[str]] = frozenset(

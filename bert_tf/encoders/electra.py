@@ -28,6 +28,7 @@ class Electra(modeling.Bert):
 
     config: ElectraConfig
     scope = "electra"
+    lends_parts = True
 
     def __init__(
         self, config: ElectraConfig, name: str = "electra", **kwargs: Any
@@ -38,39 +39,11 @@ class Electra(modeling.Bert):
         self.embeddings = modeling.Embeddings(
             self.config, self.config.embedding_size, name="embeddings"
         )
-        self._make_layers()
+        _make_layers(self)
 
     def build_parts(self):
         self.embeddings.build()
-        self._build_layers()
-
-    def _make_layers(self) -> None:
-        """Makes all that is behind the embeddings."""
-        config = self.config
-        if config.maps_embeddings:
-            self.mapping = layers.Dense(
-                config,
-                config.embedding_size,
-                config.hidden_size,
-                name="embeddings_project",
-            )
-            # TensorFlow's own, as the original names none.
-            glorot = keras.initializers.GlorotUniform()
-            self.mapping.kernel_initializer = glorot
-        stack = [
-            layers.TransformerLayer(config, name=f"layer_{i}")
-            for i in range(config.num_hidden_layers)
-        ]
-        self.encoder = modeling.Encoder(stack, name="encoder")
-        if config.pooler_act == NO_POOLER:
-            self.pooler = modeling.NoPooler(name="pooler")
-        else:
-            self.pooler = modeling.Pooler(config, name="pooler")
-
-    def _build_layers(self) -> None:
-        for part in (self.mapping, self.encoder, self.pooler):
-            if part is not None:
-                part.build()
+        _build_layers(self)
 
 
 class Generator(Electra):
@@ -90,10 +63,40 @@ class Generator(Electra):
         self.embeddings = electra.embeddings
 
     def make_parts(self):
-        self._make_layers()
+        _make_layers(self)
 
     def build_parts(self):
-        self._build_layers()
+        _build_layers(self)
+
+
+def _make_layers(model: Electra) -> None:
+    """Makes all that is after the embeddings."""
+    config = model.config
+    if config.maps_embeddings:
+        model.mapping = layers.Dense(
+            config,
+            config.embedding_size,
+            config.hidden_size,
+            name="embeddings_project",
+        )
+        # TensorFlow's own, as the original names none.
+        glorot = keras.initializers.GlorotUniform()
+        model.mapping.kernel_initializer = glorot
+    stack = [
+        layers.TransformerLayer(config, name=f"layer_{i}")
+        for i in range(config.num_hidden_layers)
+    ]
+    model.encoder = modeling.Encoder(stack, name="encoder")
+    if config.pooler_act == NO_POOLER:
+        model.pooler = modeling.NoPooler(name="pooler")
+    else:
+        model.pooler = modeling.Pooler(config, name="pooler")
+
+
+def _build_layers(model: modeling.Bert) -> None:
+    for part in (model.mapping, model.encoder, model.pooler):
+        if part is not None:
+            part.build()
 
 
 # ---- The row ----------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The architecture of an ELECTRA, and what config.json says of one."""
+"""The architecture of an ELECTRA, and its config.json."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -8,14 +8,14 @@ from bert_tf import configuration
 from bert_tf.encoders import foreign
 from bert_tf.errors import InputError
 
-# Of the dense layer that transformers' classifiers have in the pooler's place.
+# The dense layer of transformers' classifiers, which replaces the pooler.
 _SUMMARY: dict[str, Any] = {
     "summary_type": "first",
     "summary_use_proj": True,
     "summary_activation": "gelu",
 }
 _OF_GENERATOR = ("generator_hidden_size", "generator_layers")
-_LARGEST_SHARE = 16  # What is more is a size in its place.
+_LARGEST_SHARE = 16  # A larger number must be a size.
 KEYS = foreign.ConfigKeys(
     defaults={"vocab_size": 30522},
     fixed={"pooler_act": "gelu_erf"},
@@ -27,9 +27,9 @@ KEYS = foreign.ConfigKeys(
 
 @dataclasses.dataclass(frozen=True)
 class ElectraConfig(configuration.BertConfig):
-    """Architecture of one ELECTRA; defaults are those of the small one.
+    """Architecture of an ELECTRA; the defaults are the small model's.
 
-    The released archives hold no config.
+    The released archives contain no config.
     """
 
     model_type: ClassVar[str] = "electra"
@@ -45,7 +45,7 @@ class ElectraConfig(configuration.BertConfig):
         *configuration.ACTIVATIONS,
         configuration.NO_POOLER,
     )
-    # Dropout of heads, and what `_SUMMARY` has one value for.
+    # Dropout of heads, and the keys that may have only the value in `_SUMMARY`.
     unused_keys: ClassVar[frozenset[str]] = frozenset(
         {"summary_last_dropout", *_SUMMARY}
     )
@@ -55,11 +55,11 @@ class ElectraConfig(configuration.BertConfig):
     intermediate_size: int = 1024  # F
     hidden_act: str = "gelu_erf"
     type_vocab_size: int = 2  # T
-    # By default what is pooled is the vector of [CLS] as it is.
+    # By default the pooled output is the unchanged vector of [CLS].
     pooler_act: str = configuration.NO_POOLER
     embedding_size: int = 128  # E
-    # Of what pre-training has beside it, as shares of the sizes above: the
-    # original's hparams of these names.
+    # The generator's sizes, as shares of the sizes above: the original's
+    # hparams of these names.
     generator_hidden_size: float = 0.25
     generator_layers: float = 1.0
 
@@ -77,14 +77,14 @@ class ElectraConfig(configuration.BertConfig):
 
     @property
     def maps_embeddings(self) -> bool:
-        """Whether a dense layer makes D of the embeddings' E."""
+        """Whether a dense layer maps embeddings from E to D."""
         return self.embedding_size != self.hidden_size
 
     @property
     def generator(self) -> "ElectraConfig":
-        """The config of the generator, by the original's rules.
+        """Returns the config of the generator, by the original's rules.
 
-        It raises InputError where these give no model.
+        Raises InputError if they give no valid model.
         """
         size = round(self.hidden_size * self.generator_hidden_size)
         kind = type(self)
@@ -111,5 +111,5 @@ class ElectraConfig(configuration.BertConfig):
 
     @classmethod
     def in_our_words(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the values of a file, ours or transformers', by our keys."""
+        """Maps the values of a file, ours or transformers', to our keys."""
         return KEYS.in_our_words(values, cls)

@@ -69,7 +69,8 @@ class Family:
             in a layer's name.
         absent: Returns the variables that a config's model does not have.
         sizes: Returns what its own letters stand for, or others in its place.
-        vocabularies: The kinds of vocabularies that its released models have.
+        vocabularies: The kinds of vocabularies that its released models have;
+            none where those can't be read, and the model is one of ids.
         config_file: What released checkpoints call the file of their config,
             which is read beside them.
         starts_from: The family whose checkpoints training may start from, too:

@@ -252,6 +252,8 @@ class HuggingFace:
         stacked: Name of a tensor of theirs -> our variables that are its rows,
             in this order. All but the last have as many as the config says.
         optional: Our variables that a model there has only where ours does.
+        model_type: What config.json calls it; "" for the family's name.
+        told_by: What else config.json must say of it then, beside that name.
     """
 
     prefix: str
@@ -264,6 +266,37 @@ class HuggingFace:
         default_factory=dict
     )
     optional: frozenset[str] = frozenset()
+    model_type: str = ""
+    told_by: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def renamed(
+        self, before: str, after: str, prefix: str, keys: ConfigKeys
+    ) -> "HuggingFace":
+        """Returns the same tables under other names.
+
+        Classes begin with `after` for `before`, names of tensors with `prefix`.
+        """
+
+        def name(theirs: str) -> str:
+            is_inside = theirs.startswith(self.prefix)
+            rest = theirs.removeprefix(self.prefix)
+            return prefix + rest if is_inside else theirs
+
+        heads = {
+            key: head._replace(
+                architecture=head.architecture.replace(before, after, 1)
+            )
+            for key, head in self.heads.items()
+        }
+        return dataclasses.replace(
+            self,
+            prefix=prefix,
+            rows=tuple(x._replace(theirs=name(x.theirs)) for x in self.rows),
+            heads=heads,
+            tied={copy: name(x) for copy, x in self.tied.items()},
+            keys=keys,
+            stacked={name(x): ours for x, ours in self.stacked.items()},
+        )
 
     @property
     def parts(self) -> set[str]:

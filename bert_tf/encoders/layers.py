@@ -11,6 +11,7 @@ from typing import Any
 from bert_tf import compiled
 from bert_tf.configuration import BertConfig
 from bert_tf.encoders import ops
+from bert_tf.errors import InputError
 
 import keras
 import tensorflow as tf
@@ -95,6 +96,14 @@ class Dense(keras.layers.Layer):
         self._kernel.trainable = True
         self.lora_scale = None
 
+    def quantize(self, mode=None, **kwargs):
+        """Refuses what Keras would otherwise skip without a word."""
+        raise InputError(
+            "Keras cannot quantize the layers of bert_tf. Export the model "
+            "with 8-bit weights: bert_tf.export(model, path, format="
+            f'"litert" or "onnx", weights="int8"). Received: mode={mode!r}'
+        )
+
     def call(self, x):  # [..., in_size]
         return ops.affine(x, self.kernel, self.bias)  # [..., out_size]
 
@@ -170,8 +179,11 @@ class SelfAttention(keras.layers.Layer):
 
         `x` is [B, S, D] or as the layout has it, and the queries those of it
         that attend: `layout.queries(x)`. `dropout_seed` is int32 [2] or None.
-        The layout says where tokens lie, and which of them see each other.
+        The layout says where tokens lie, and which of them see each other. If
+        it is fused, `x` is a list of three, for queries, keys and values.
         """
+        if layout.is_fused:
+            return self._fused(x, dropout_seed, layout)  # [B, S, D]
         if compiled.is_for_tpus():
             q, k, v = self._apart(x, queries)  # [B, N, R, H], [B, N, S, H]
         # One product for the three: D is small beside what fills a processor.
@@ -188,6 +200,29 @@ class SelfAttention(keras.layers.Layer):
         rate = self.config.attention_probs_dropout_prob
         context = layout.attend(q, k, v, rate, dropout_seed)  # [B, N, R, H]
         return layout.from_rows(self._join_heads(context))  # as the queries
+
+    def _fused(self, xs, dropout_seed, layout):  # 3 x [B, S, D]
+        """Attends by one kernel, which takes heads where products write them.
+
+        There is one input for each of three products: to take apart one product
+        of all three would be copies.
+        """
+        heads = self.config.num_attention_heads
+        size = self.config.hidden_size // heads
+        q, k, v = (
+            tf.reshape(
+                ops.affine(x, layer.kernel, layer.bias),
+                [*x.shape[:2], heads, size],
+            )
+            for x, layer in zip(
+                xs, (self.query, self.key, self.value), strict=True
+            )
+        )
+        rate = self.config.attention_probs_dropout_prob
+        context = layout.attend_fused(
+            *(q, k, v, 1 / math.sqrt(size), rate, dropout_seed)
+        )
+        return tf.reshape(context, xs[0].shape)  # [B, S, D]
 
     def _apart(self, x, queries):  # [B, S, D], [B, S or R, D]
         """Returns queries, keys and values by a product each.
@@ -236,6 +271,25 @@ class SelfAttention(keras.layers.Layer):
         return tf.reshape(context, [batch, length, self.config.hidden_size])
 
 
+def _branches(x: tf.Tensor, count: int) -> list[tf.Tensor]:
+    """Returns `x` so many times, and makes its gradient a chain of sums.
+
+    XLA adds the sum so far where it computes a product of matrices, if the
+    product is on the left.
+    """
+
+    @tf.custom_gradient
+    def function(x):
+        def gradient(total, *others):
+            for dy in others:
+                total = dy + total
+            return total
+
+        return [tf.identity(x) for _ in range(count)], gradient
+
+    return function(x)
+
+
 class Residual(keras.layers.Layer):
     """Dense, dropout, sum with the block's input, layer norm."""
 
@@ -271,6 +325,8 @@ class Attention(keras.layers.Layer):
     def call(self, x, dropout_seed, layout):  # [B, S, D]
         seeds = ops.split_seed(dropout_seed, 2)
         queries = layout.queries(x)  # x itself, or [B, R, D]
+        if layout.is_fused:
+            queries, *x = _branches(x, 4)
         context = self.self_attention(x, queries, seeds[0], layout=layout)
         return self.residual(context, queries, seeds[1])  # as the queries
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from bert_tf import modeling
-from bert_tf.encoders import bert, model_inputs, ops
+from bert_tf.encoders import bert, foreign, model_inputs, ops
 
 import tensorflow as tf
 
@@ -29,7 +29,7 @@ class LeftToRightConfig(modeling.BertConfig):
     """Architecture of a left-to-right model: a BERT's."""
 
     model_type: ClassVar[str] = "left_to_right"
-    architectures: ClassVar[str] = "LeftToRight"
+    architectures: ClassVar[str] = "Bert"
     pretraining_head: ClassVar[str | None] = "next_piece"
 
 
@@ -60,6 +60,7 @@ class LeftToRight(modeling.Bert):
             watching.keeping_sequence.
     """
 
+    is_causal = True
     keep: Callable[[tf.Tensor], None] | None = None
 
     def mask(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
@@ -98,13 +99,37 @@ class LeftToRight(modeling.Bert):
         return outputs._replace(sequence=sequence, pooled=pooled, layers=layers)
 
 
+# There it is a BERT that is a decoder. Heads that read the pooled output are
+# left out: theirs pool the first token.
+_BERTS = ("encoder", "tagging", "span")
+_HUGGINGFACE = dataclasses.replace(
+    bert.HUGGINGFACE,
+    heads={
+        **{x: bert.HUGGINGFACE.heads[x] for x in _BERTS},
+        "next_piece": foreign.HuggingFaceHead(
+            "BertLMHeadModel",
+            False,
+            tuple(
+                row._replace(ours=row.ours.replace("predictions", "next_piece"))
+                for row in bert.HF_PREDICTIONS
+            ),
+        ),
+    },
+    keys=dataclasses.replace(
+        bert.HUGGINGFACE.keys,
+        written={**bert.HUGGINGFACE.keys.written, "is_decoder": True},
+    ),
+    model_type="bert",
+    told_by={"is_decoder": True},
+)
+
 LEFT_TO_RIGHT = dataclasses.replace(
     bert.BERT,
     name="left_to_right",
     config=LeftToRightConfig,
     model=LeftToRight,
     starts_from=None,
-    # Other libraries have this mask in decoders, under other names.
-    huggingface=None,
+    huggingface=_HUGGINGFACE,
+    # KerasHub has this mask in other models alone.
     keras_hub=None,
 )

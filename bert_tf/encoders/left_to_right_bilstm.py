@@ -1,8 +1,9 @@
-"""A BiLSTM over a model that reads from left to right, and its row.
+"""A BiLSTM on top of a left-to-right model, and its family entry.
 
-It is "LTR & No NSP + BiLSTM" of the paper's ablations (Devlin et al., 2018,
-section 5.1): what the model learned from left to right is the start, and what
-stands above it knows both sides, from random weights. It is fine-tuned only.
+It is "LTR & No NSP + BiLSTM" in the paper's ablations (Devlin et al., 2018,
+section 5.1). The left-to-right model starts from its pre-trained weights, and
+the BiLSTM, which sees both directions, from random weights. It is only used for
+fine-tuning.
 
 Shapes as in modeling.py, and H: units of a direction, D / 2; G: gates of all
 units, 4 H.
@@ -18,7 +19,7 @@ import tensorflow as tf
 
 @dataclasses.dataclass(frozen=True)
 class LeftToRightBiLstmConfig(left_to_right.LeftToRightConfig):
-    """Architecture of the model below; each direction has half of D."""
+    """Architecture of the model; each direction has half of D."""
 
     model_type: ClassVar[str] = "left_to_right_bilstm"
     architectures: ClassVar[str] = "LeftToRightBiLstm"
@@ -30,10 +31,10 @@ class LeftToRightBiLstmConfig(left_to_right.LeftToRightConfig):
 
 
 class LeftToRightBiLstm(left_to_right.LeftToRight):
-    """A left-to-right model under a BiLSTM, without a head.
+    """A BiLSTM on top of a left-to-right model, without a head.
 
-    Of its outputs, `sequence` and the last of `layers` have the states of both
-    directions beside each other; `pooled` is of the last state of each.
+    In its outputs, `sequence` and the last of `layers` have the concatenated
+    states of both directions; `pooled` reads the last state of each direction.
     """
 
     def make_parts(self):
@@ -49,7 +50,8 @@ class LeftToRightBiLstm(left_to_right.LeftToRight):
         """Encodes a batch, as modeling.Bert; rows hold one sequence each."""
         inputs = model_inputs.standard(inputs)
         model_inputs.check_one_sequence(inputs)
-        # The BiLSTM reads all places, whichever are read of it.
+        # The BiLSTM reads all positions, even if only some of its outputs are
+        # read.
         outputs = super().call(inputs, dropout_seed, None, training)
         is_token = tf.cast(inputs["input_mask"] != 0, self.compute_dtype)
         x = outputs.sequence

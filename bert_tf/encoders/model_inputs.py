@@ -39,7 +39,8 @@ def standard(
     id says that a place is padding. Without segments there is one. Names may be
     ours or Hugging Face's; `rank` is that of `input_ids`, 2 for [B, S] or 3 for
     [B, K, S]. It raises InputError for anything else, and if what it `needs` is
-    not there. Other keys are ignored.
+    not there. Instead of `input_ids` there may be `inputs_embeds`, floats with
+    one more dimension; the ids are then 0. Other keys are ignored.
     """
     shape = {2: "[batch, length]", 3: "[batch, choices, length]"}[rank]
     expected = _EXPECTED.format(shape=shape)
@@ -59,6 +60,12 @@ def standard(
                 f"Received: {', '.join(map(str, inputs))}"
             )
         found[name] = _integers(given, value)
+    vectors = inputs.get("inputs_embeds")
+    if vectors is not None:
+        vectors = _vectors(vectors, rank + 1)
+        ids = tf.zeros(tf.shape(vectors)[:-1], tf.int32)
+        ids = tf.ensure_shape(ids, vectors.shape[:-1])
+        found.setdefault("input_ids", ids)
     missing = [n for n in ("input_ids", *needs) if n not in found]
     if missing:
         raise InputError(
@@ -76,11 +83,46 @@ def standard(
                 f"`{name}` has another shape than expected: {expected}. "
                 f"Received: {_shapes(found)}"
             )
+    if vectors is not None:
+        if not ids.shape.is_compatible_with(vectors.shape[:-1]):
+            raise InputError(
+                "`inputs_embeds` must have a vector for each of `input_ids`. "
+                f"Received: inputs_embeds {vectors.shape}, {_shapes(found)}"
+            )
+        found["inputs_embeds"] = vectors
     if "input_mask" not in found:
         found["input_mask"] = tf.ones_like(ids)
     if "segment_ids" not in found:
         found["segment_ids"] = tf.zeros_like(ids)
     return found
+
+
+def check_segments(inputs: Mapping[str, tf.Tensor], count: int) -> None:
+    """Raises InputError for segment_ids that are no rows of a table [T, D].
+
+    Their values are known in eager use only.
+    """
+    segments = inputs["segment_ids"]
+    if not tf.is_tensor(segments) or not hasattr(segments, "numpy"):
+        return
+    values = segments.numpy()
+    if values.size and not 0 <= values.min() <= values.max() < count:
+        raise InputError(
+            f"`segment_ids` must be from 0 to {count - 1}, as the model has "
+            f"{count} token {'type' if count == 1 else 'types'}. Received: "
+            f"segment_ids from {values.min()} to {values.max()}"
+        )
+
+
+def _vectors(value: Any, rank: int) -> tf.Tensor:
+    value = tf.convert_to_tensor(value)
+    if not value.dtype.is_floating or value.shape.rank != rank:
+        raise InputError(
+            f"`inputs_embeds` must be floats of {rank} dimensions, the last "
+            "of the size of the word embeddings. Received: inputs_embeds of "
+            f"{value.dtype.name} {value.shape}"
+        )
+    return value
 
 
 def check_one_sequence(inputs: Mapping[str, tf.Tensor]) -> None:

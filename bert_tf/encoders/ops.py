@@ -1,6 +1,6 @@
-"""Functions of tensors that layers are made of; shapes as in modeling.py.
+"""Tensor functions used by the layers; shapes as in modeling.py.
 
-Their gradients are written out where that saves passes over memory.
+Gradients are written out where that saves passes over memory.
 """
 
 import math
@@ -17,8 +17,8 @@ import tensorflow as tf
 def gelu(x: tf.Tensor) -> tf.Tensor:
     """The tanh form of GELU, as the original (Hendrycks & Gimpel, 2016).
 
-    0.5 (1 + tanh(u)) is sigmoid(2 u), which takes fewer passes over the
-    largest activation of the model, and so does the gradient written out.
+    0.5 (1 + tanh(u)) is sigmoid(2 u), which takes fewer passes over the largest
+    activation of the model. The explicit gradient saves passes too.
     """
     scale, cubic = 2 * math.sqrt(2 / math.pi), 0.044715
     wide = _in_fast_type(x)
@@ -27,12 +27,13 @@ def gelu(x: tf.Tensor) -> tf.Tensor:
     y = wide * gate
 
     def slope():
-        # That of wide * factor is scale + 3 * scale * cubic * wide^2.
+        # The derivative of wide * factor is scale + 3 * scale * cubic * wide^2.
         return gate + y * (1 - gate) * (3 * factor - 2 * scale)
 
     if wide.dtype == x.dtype:
         return y, lambda dy: dy * slope()
-    # A sixth of what it is made of, which would be kept otherwise.
+    # A sixth of the memory of the intermediate values, which TensorFlow would
+    # otherwise keep.
     narrow = tf.cast(slope(), x.dtype)
     return tf.cast(y, x.dtype), lambda dy: dy * narrow
 
@@ -41,7 +42,7 @@ def _gelu_erf(x: tf.Tensor) -> tf.Tensor:
     return tf.nn.gelu(x, approximate=False)
 
 
-# By the names that configs have for them: configuration.ACTIVATIONS.
+# By their names in configs: configuration.ACTIVATIONS.
 ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
     "gelu": gelu,
     "gelu_erf": _gelu_erf,
@@ -58,9 +59,9 @@ ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
 def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
     """Zeroes a share `rate` of `x` [..., D] and scales up the rest.
 
-    The share is a multiple of 2^-16, 0.1 becomes 0.100006: each place takes 16
-    random bits, and drawing them takes most of the time. Compiled steps draw 8
-    bits, so 0.1 becomes 26/256 = 0.1016.
+    The share is rounded to a multiple of 2^-16, so 0.1 becomes 0.100006: each
+    element takes 16 random bits, and drawing them takes most of the time.
+    Compiled steps draw 8 bits, so 0.1 becomes 26/256 = 0.1016.
     """
     if seed is None or rate == 0:
         return x
@@ -70,7 +71,7 @@ def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
 
 
 def _kept_of_halves(shape, rate, seed):
-    """Which places are kept, by 16 bits each, and the share that is not."""
+    """Returns the mask of kept elements, from 16 bits each, and the share."""
     share = min(round(rate * 2**16), 2**16 - 1)
     size = shape[-1]
     bits = tf.random.stateless_uniform(
@@ -80,26 +81,26 @@ def _kept_of_halves(shape, rate, seed):
         maxval=None,
         dtype=tf.int32,
     )
-    # The low half of the last places counts as much, once it is shifted up.
+    # The low half decides about the last elements, after shifting it up.
     halves = bits, tf.bitwise.left_shift(bits, 16)
     keep = tf.concat([_is_kept(half, share) for half in halves], axis=-1)
     return keep[..., :size], share / 2**16
 
 
 def _is_kept(bits: tf.Tensor, share: int) -> tf.Tensor:
-    """Whether the upper 16 bits say that a place is kept, of int32."""
+    """Returns whether the upper 16 bits of int32 numbers keep an element."""
     if _on_cpus():
         return bits >= share * 2**16 - 2**31  # of the integers from -2^31
-    # For GPUs TensorFlow compares int32 on the host.
+    # On GPUs TensorFlow compares int32 on the host.
     upper = tf.cast(tf.bitwise.right_shift(bits, 16), tf.float32)
     return upper >= share - 2.0**15
 
 
 def _kept_of_bytes(shape, rate, seed):
-    """The same by 8 bits each, which XLA compares where it multiplies.
+    """The same with 8 bits each: XLA fuses the comparison with the product.
 
-    The seed is the generator's key as it is: scrambling it, as
-    tf.random.stateless_uniform does, costs 245 operations of XLA each time.
+    The seed is used as the generator's key directly: scrambling it, as
+    tf.random.stateless_uniform does, costs 245 XLA operations each time.
     """
     share = min(max(round(rate * 2**8), 1), 2**8 - 1)
     size = tf.reduce_prod(shape)
@@ -115,12 +116,12 @@ def _kept_of_bytes(shape, rate, seed):
 
 
 # A seed of a compiled step is [random number of the step, path]: the path has a
-# digit for each split on the way, in this base.
+# digit for each split so far, in the base of this number plus 1.
 _LONGEST_SPLIT = 127
 
 
 def split_seed(seed: tf.Tensor | None, count: int) -> list[Any]:
-    """Returns `count` independent seeds, or as many Nones."""
+    """Returns `count` independent seeds, or that many Nones."""
     if seed is None:
         return [None] * count
     if not compiled.is_compiled():
@@ -137,7 +138,7 @@ def split_seed(seed: tf.Tensor | None, count: int) -> list[Any]:
 
 def affine(x: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
     """Returns x @ kernel + bias over the last axis of `x`."""
-    # One large matrix product: tf.matmul of 3-D by 2-D is a batch of them.
+    # As one large matrix product: tf.matmul of 3-D by 2-D is a batch of them.
     y = _affine(
         tf.reshape(x, [-1, x.shape[-1]]),
         tf.convert_to_tensor(kernel),
@@ -170,10 +171,11 @@ def add_bias(rows: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
 
 
 def _apart(rows: tf.Tensor) -> tf.Tensor:
-    """Lengthens rows of a multiple of 4 KiB, on CPUs.
+    """Pads rows whose size is a multiple of 4 KiB, on CPUs.
 
-    What a product over the rows reads of a column would fall on the same lines
-    of the first cache: half the speed, [4096, 256]^T @ [4096, 1024].
+    Otherwise all elements of a column share a few lines of the first-level
+    cache, which halves the speed of products over rows, such as
+    [4096, 256]^T @ [4096, 1024].
     """
     if compiled.is_compiled() or not _on_cpus():
         return rows
@@ -193,26 +195,28 @@ def _sum_of_rows(dy: tf.Tensor) -> tf.Tensor:
 
 
 def _product_with_ones(rows: tf.Tensor) -> tf.Tensor:
-    """[rows, D] summed to [D], where sums over columns are slow or rough.
+    """Sums [rows, D] to [D] where summing columns is slow or inaccurate.
 
-    TensorFlow's add up in bfloat16 what is bfloat16, in which 256 + 1 is 256; a
-    product adds up in float32. On CPUs it takes a quarter of their time, and on
-    GPUs they reach a small part of the memory's bandwidth in float32 too.
+    TensorFlow sums bfloat16 values in bfloat16, in which 256 + 1 is 256, while
+    a matrix product accumulates in float32. On CPUs it takes a quarter of the
+    time. On GPUs TensorFlow's sums reach a small part of the memory bandwidth,
+    also in float32.
     """
     ones = tf.ones([1, tf.shape(rows)[0]], rows.dtype)
     return tf.matmul(ones, rows)[0]
 
 
 def _in_fast_type(x: tf.Tensor) -> tf.Tensor:
-    """`x` in the type in which most functions of single numbers are fastest.
+    """Casts `x` to the type in which most element-wise functions are fastest.
 
-    CPUs have products of bfloat16, and TensorFlow computes all else by float32.
+    CPUs have bfloat16 instructions for products only; TensorFlow computes all
+    other functions in float32.
     """
     return tf.cast(x, tf.float32) if x.dtype.size < 4 and _on_cpus() else x
 
 
 def _on_cpus() -> bool:
-    """Whether there is nothing else to compute on."""
+    """Whether CPUs are the only devices."""
     return _devices() == {"CPU"}
 
 
@@ -221,7 +225,7 @@ def _on_gpus() -> bool:
 
 
 def _devices() -> set[str]:
-    """Kinds of what there is to compute on."""
+    """The types of the devices of this process."""
     return {x.device_type for x in tf.config.list_logical_devices()}
 
 
@@ -266,15 +270,15 @@ def normalize(x, gamma, beta, epsilon):  # [..., D], [D], [D]
 
 @tf.custom_gradient
 def embed(table: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
-    """Rows of `table` [V, D] by `ids` [...], with a dense gradient.
+    """Looks up rows of `table` [V, D] by `ids` [...], with a dense gradient.
 
-    Sparse gradients would have to be merged with the dense one of the tied
-    output layer, and densified for clipping and for the all-reduce.
+    Sparse gradients would have to be merged with the dense gradient of the tied
+    output layer, and made dense for clipping and for the all-reduce.
     """
 
     def gradient(dy):
         rows = tf.shape(table)[0]
-        # In bfloat16 the sum of a piece that comes often would stand still.
+        # In bfloat16 the sum for a frequent token would stop growing.
         if dy.dtype.size < 4:
             dy = tf.cast(dy, tf.float32)
         total = tf.math.unsorted_segment_sum(dy, ids, rows)
@@ -284,16 +288,17 @@ def embed(table: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
 
 
 def attend(q, k, v, mask, rate, seed):
-    """What the queries gather from the values, [B, N, R, H].
+    """Returns the attention output of each query, [B, N, R, H].
 
-    The queries, scaled, are [B, N, R, H], keys and values [B, N, S, H]. The
-    mask is added to the scores, [B, 1, 1, S] or [B, 1, R, S]. Dropout drops
-    whole tokens, as in the original; without a seed, int32 [2], there is none.
+    The queries, already scaled, are [B, N, R, H], keys and values [B, N, S, H].
+    The mask, [B, 1, 1, S] or [B, 1, R, S], is added to the scores. Dropout
+    drops whole tokens, as in the original; without a seed, int32 [2], nothing
+    is dropped.
     """
 
-    # The gradient is written out: the sum over S that the softmax's needs is
-    # one over H (Dao et al., 2022, https://arxiv.org/abs/2205.14135, appendix
-    # B.2), and no mask of dropout is kept.
+    # The gradient is written out: the sum over S in the softmax's gradient is
+    # equal to a sum over H (Dao et al., 2022, https://arxiv.org/abs/2205.14135,
+    # appendix B.2), and no dropout mask is kept.
     @tf.custom_gradient
     def function(q, k, v):
         scores = tf.matmul(q, k, transpose_b=True)  # [B, N, R, S]
@@ -320,14 +325,15 @@ def attend(q, k, v, mask, rate, seed):
 
 
 def best(scores: tf.Tensor) -> tf.Tensor:
-    """The place of each row's largest score, the first of equal ones.
+    """Returns the index of each row's largest score, the first on ties.
 
-    It is int32 [B], of float32 [B, C] where C is known.
+    Scores are float32 [B, C] with a static C, indices int32 [B].
     """
     if not _on_gpus():
         return tf.argmax(scores, axis=-1, output_type=tf.int32)
-    # Their kernel for that took as long as a third of a step's matrix products,
-    # over 8,192 pieces. A float32 has all numbers up to 16 million.
+    # The argmax kernel for GPUs took as long as a third of a step's matrix
+    # products, over 8,192 tokens. float32 represents all integers up to 16
+    # million.
     largest = tf.reduce_max(scores, axis=-1, keepdims=True)
     count = scores.shape[-1]
     places = tf.where(
@@ -337,7 +343,7 @@ def best(scores: tf.Tensor) -> tf.Tensor:
 
 
 def at(x: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
-    """Rows of `x` [B, S, D] at `positions` [B, R]: [B, R, D]."""
+    """Gathers rows of `x` [B, S, D] at `positions` [B, R]: [B, R, D]."""
     return tf.gather(x, positions, batch_dims=1)
 
 
@@ -346,12 +352,12 @@ def put(
 ) -> tf.Tensor:
     """Returns ids [B, S] with values [B, P] at places [B, P] where `is_put`.
 
-    They are float32, which has all numbers up to 16 million: GPUs have no
-    kernels for int32.
+    The result is float32, which represents all integers up to 16 million: GPUs
+    have no kernels for int32.
     """
     ids, values = tf.cast(ids, tf.float32), tf.cast(values, tf.float32)
     change = tf.where(is_put, values - at(ids, places), 0.0)  # [B, P]
-    # A sum and no scatter, which is slow on TPUs: one of its terms is not 0.
+    # A sum with one non-zero term: a scatter would be slow on TPUs.
     there = tf.one_hot(places, tf.shape(ids)[1])  # [B, P, S]
     return ids + tf.reduce_sum(change[:, :, tf.newaxis] * there, axis=1)
 
@@ -363,16 +369,17 @@ def recomputed(
 ) -> tf.Tensor:
     """Returns function(x, seed), computed again in the backward pass.
 
-    Between the passes only `x` is kept (Chen et al., 2016,
+    Only `x` is kept between the passes (Chen et al., 2016,
     https://arxiv.org/abs/1604.06174).
     """
 
     @tf.custom_gradient
     def compute(x):
         def gradient(dy, variables=()):
-            # Not before the gradient comes: without this dependency the second
-            # pass could run right after the first, and XLA, which looks at
-            # data only, could make one of both. Adds 0, but to compilers.
+            # Recompute only after the gradient arrives. Without this dependency
+            # the second pass could run right after the first, and XLA, which
+            # only follows data, could merge them. It adds 0, which compilers
+            # can't know.
             some = tf.reshape(dy, [-1])[0]
             zero = tf.where(some == some, tf.zeros_like(some), some)
             again = x + tf.cast(zero, x.dtype)
@@ -382,8 +389,8 @@ def recomputed(
                 y = function(again, own)
             sources = [again, *variables]
             dx, *rest = tape.gradient(y, sources, output_gradients=dy)
-            # Else the layer before could be computed again while what the
-            # gradients of this one's weights need is still there.
+            # Otherwise the layer before could be recomputed while the tensors
+            # for this layer's weight gradients are still in memory.
             with tf.control_dependencies(rest):
                 return tf.identity(dx), rest
 

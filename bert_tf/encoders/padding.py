@@ -7,7 +7,7 @@ Shapes as in modeling.py; the J tokens of a batch are filled up with padding to
 a multiple of 32. E: features of any number.
 """
 
-from bert_tf.encoders import ops
+from bert_tf.encoders import cudnn_attention, ops
 
 import tensorflow as tf
 
@@ -22,7 +22,10 @@ class Rows:
         mask: What attention adds to its scores: 0 for the keys that a query
             sees, -10000 for others, [B, 1, 1, S] or [B, 1, R, S].
         positions: int32 [B, R], the places that attend and go on; None: all.
+        is_fused: Whether layers call `attend_fused`.
     """
+
+    is_fused = False
 
     def __init__(self, mask: tf.Tensor, positions: tf.Tensor | None = None):
         self.mask = mask
@@ -31,6 +34,11 @@ class Rows:
     def reading(self, positions: tf.Tensor) -> "Rows":
         """Returns the layout for a layer whose output is read there only."""
         return Rows(_mask_at(self.mask, positions), positions)
+
+    def of_layer(self, number: int) -> "Rows":
+        """Returns the layout for the layer of this number in the stack."""
+        del number
+        return self
 
     def queries(self, x: tf.Tensor) -> tf.Tensor:
         """Returns the tokens that attend: `x`, or [B, R, D] at `positions`."""
@@ -49,6 +57,51 @@ class Rows:
     def from_rows(self, x: tf.Tensor) -> tf.Tensor:
         """The inverse, for what attention returns for the queries."""
         return x  # [B, S or R, E]
+
+
+class FusedRows(Rows):
+    """Sequences as rows whose attention is one kernel of cuDNN.
+
+    The shape of the batch is known, and padding is at the end of the rows. A
+    layer that is read at some positions only attends as in `Rows`: it has too
+    few queries for the kernel.
+    """
+
+    is_fused = True
+
+    def __init__(
+        self,
+        mask: tf.Tensor,
+        input_mask: tf.Tensor,
+        is_causal: bool,
+        number: int = 0,
+    ):
+        """Lays out a batch by its `input_mask`, int32 [B, S].
+
+        Args:
+            mask: As in `Rows`.
+            input_mask: 1 for tokens, 0 for padding.
+            is_causal: Whether tokens only see those before them and themselves.
+            number: The layer's number, which dropout depends on.
+        """
+        super().__init__(mask)
+        self._input_mask = input_mask
+        self._is_causal = is_causal
+        self._number = number
+
+    def of_layer(self, number):
+        return FusedRows(self.mask, self._input_mask, self._is_causal, number)
+
+    def attend_fused(self, q, k, v, scale, rate, seed):  # [B, S, N, H] each
+        """Returns what queries gather, [B, S, N, H]; the rate is 0 unseeded."""
+        is_token = tf.cast(self._input_mask, tf.int32)
+        # A row that fills up a batch has no token, and nothing to divide by.
+        lengths = tf.maximum(tf.reduce_sum(is_token, axis=1), 1)
+        rate = 0.0 if seed is None else rate
+        options = cudnn_attention.Options(
+            scale, rate, _replica() << 16 | self._number, self._is_causal
+        )
+        return cudnn_attention.attend(q, k, v, lengths, options)
 
 
 class Tokens(Rows):
@@ -118,3 +171,11 @@ def _mask_at(mask: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
     if mask.shape[2] == 1:
         return mask  # the same for all
     return tf.gather(mask, positions, axis=2, batch_dims=1)
+
+
+def _replica() -> int:
+    """Returns the number of the replica that is being traced."""
+    context = tf.distribute.get_replica_context()
+    if context is None:
+        return 0
+    return int(tf.get_static_value(context.replica_id_in_sync_group) or 0)

@@ -12,12 +12,15 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from bert_tf import modeling
-from bert_tf.encoders import bert, foreign
+from bert_tf.encoders import bert, foreign, ops
+
+import tensorflow as tf
 
 _UNUSED = "bert/embeddings/unused_position_embeddings"
 _POSITIONS = "bert/embeddings/position_embeddings"
 _POOLER = "bert/pooler/dense"
 _UNUSED_ROWS = 2
+_PADDING = 1  # the id
 
 
 class Embeddings(modeling.Embeddings):
@@ -35,10 +38,39 @@ class Embeddings(modeling.Embeddings):
         )
 
 
+class AnyPaddingEmbeddings(Embeddings):
+    """The same where padding may be anywhere, as in transformers.
+
+    Positions count the ids that are not padding; padding has row 1 of the
+    original table. For rows padded at the end, `Embeddings` is the same and
+    faster.
+    """
+
+    def _positions(self, input_ids, position_ids):
+        if position_ids is not None:
+            return super()._positions(input_ids, position_ids)
+        is_token = tf.cast(input_ids != _PADDING, tf.int32)
+        rows = tf.cumsum(is_token, axis=1) * is_token  # 0 for padding
+        table = tf.concat(
+            [
+                self.unused_position_embeddings[_PADDING:],
+                self.position_embeddings,
+            ],
+            axis=0,
+        )
+        return ops.embed(table, rows)
+
+
 class Roberta(modeling.Bert):
-    """RoBERTa without a head."""
+    """RoBERTa without a head.
+
+    Attributes:
+        any_padding_embeddings_class: Of the Keras models, whose inputs are the
+            user's.
+    """
 
     embeddings_class = Embeddings
+    any_padding_embeddings_class = AnyPaddingEmbeddings
 
 
 # ---- Hugging Face -----------------------------------------------------------
@@ -73,7 +105,7 @@ _KEYS = foreign.ConfigKeys(
         "type_vocab_size": 1,
     },
 )
-_HUGGINGFACE = foreign.HuggingFace(
+HUGGINGFACE = foreign.HuggingFace(
     prefix="roberta.",
     rows=(
         *(
@@ -171,6 +203,6 @@ ROBERTA = dataclasses.replace(
     variables={**bert.BERT.variables, _UNUSED: "2D"},
     vocabularies=("byte_pairs",),
     starts_from=None,
-    huggingface=_HUGGINGFACE,
+    huggingface=HUGGINGFACE,
     keras_hub=_KERAS_HUB,
 )

@@ -1,4 +1,4 @@
-"""What configs of encoders have in common that are no transformers."""
+"""The common config of encoders that are not transformers."""
 
 import dataclasses
 import json
@@ -12,9 +12,9 @@ from bert_tf.errors import InputError
 class StudentConfig(configuration.BertConfig):
     """Architecture of an encoder without attention, positions and segments.
 
-    `hidden_size` is that of the vector that classifiers read, and
-    `max_position_embeddings` the longest row: there is no table of positions,
-    so it may be any.
+    `hidden_size` is the size of the vector that classifiers read.
+    `max_position_embeddings` is the max length of a row; it may be any number,
+    since there is no table of positions.
     """
 
     least_types: ClassVar[int] = 0
@@ -26,7 +26,7 @@ class StudentConfig(configuration.BertConfig):
         "max_position_embeddings",
     )
 
-    # Fields of BERT's config that say nothing of it.
+    # Fields of BERT's config that have no meaning here.
     of_transformers: ClassVar[tuple[str, ...]] = (
         "num_hidden_layers",
         "num_attention_heads",
@@ -57,7 +57,7 @@ class StudentConfig(configuration.BertConfig):
             )
 
     def to_json(self) -> str:
-        """Returns the text of its config, without what is BERT's alone."""
+        """Returns the config as JSON, without fields that only BERT uses."""
         values = json.loads(super().to_json())
         said = {
             n: x for n, x in values.items() if n not in self.of_transformers

@@ -1,4 +1,4 @@
-"""What encoders have in common that are no transformers.
+"""The common base of encoders that are not transformers.
 
 Shapes as in modeling.py, and E: size of the word vectors.
 """
@@ -14,7 +14,7 @@ import tensorflow as tf
 
 
 class Words(keras.layers.Layer):
-    """The vectors of words, and nothing else."""
+    """The table of word vectors, without positions or segments."""
 
     def __init__(self, config: StudentConfig, **kwargs: Any):
         super().__init__(**kwargs)
@@ -34,18 +34,18 @@ class Words(keras.layers.Layer):
 
 
 class Student(modeling.Bert):
-    """An encoder of rows of words, called as BERT.
+    """An encoder of sequences of words, with the interface of BERT.
 
-    Segments are not read: the texts of a pair are told apart by the pieces
-    between them. Padding stands behind the tokens of a row, or before them.
+    It does not read segment IDs: the separator tokens tell the texts of a pair
+    apart. Padding may be before or after the tokens of a row.
     """
 
     config: StudentConfig
 
     def read(self, inputs: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns ids, int32 [B, S], and which are tokens: 0 or 1 [B, S].
+        """Returns IDs, int32 [B, S], and the mask of tokens: 0 or 1 [B, S].
 
-        It raises InputError for what the model can't read.
+        Raises InputError for inputs that the model can't read.
         """
         inputs = model_inputs.standard(inputs)
         ids = inputs["input_ids"]
@@ -55,9 +55,9 @@ class Student(modeling.Bert):
 
 
 def next_to(mask: tf.Tensor, places: int) -> tf.Tensor:
-    """Returns the mask [B, S] of the tokens so many places further on.
+    """Returns the mask [B, S] shifted: entry i is that of i + `places`.
 
-    Before them, where `places` is negative; beyond the ends there is none.
+    `places` may be negative; entries outside the sequence are 0.
     """
     before, behind = max(-places, 0), max(places, 0)
     mask = tf.pad(mask, [[0, 0], [before, behind]])

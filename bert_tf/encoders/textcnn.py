@@ -1,9 +1,10 @@
-"""TextCNN (Kim, 2014, https://arxiv.org/abs/1408.5882), and its row.
+"""The TextCNN encoder and its family entry.
 
-Filters look at windows of some words; what a classifier reads are the largest
-values of each in a row. There is no vector for each token.
+Filters read windows of words, and classifiers read the largest value of each
+filter in a sequence (Kim, 2014, https://arxiv.org/abs/1408.5882). There is no
+vector for each token.
 
-Shapes as in modeling.py, and E: size of the word vectors; F: filters of a
+Shapes as in modeling.py, and E: size of the word vectors; F: filters of each
 width; W: the sum of all widths.
 """
 
@@ -22,9 +23,9 @@ import tensorflow as tf
 
 @dataclasses.dataclass(frozen=True)
 class TextCnnConfig(StudentConfig):
-    """Architecture of a TextCNN; defaults are the paper's.
+    """Architecture of a TextCNN; the defaults are the paper's.
 
-    Of the `hidden_size` filters each width has the same number.
+    The `hidden_size` filters are divided evenly between the widths.
     """
 
     model_type: ClassVar[str] = "textcnn"
@@ -58,21 +59,22 @@ class TextCnnConfig(StudentConfig):
 
     @property
     def num_filters(self) -> int:
-        """Filters of each width, F."""
+        """The number of filters of each width, F."""
         return self.hidden_size // len(self.filter_widths)
 
     @property
     def activations(self) -> int:
-        """Numbers that training keeps of a token: products, sums, words."""
+        """Activations per token kept for training: products, sums, words."""
         products = (sum(self.filter_widths) + 1) * self.num_filters
         return products + 2 * self.hidden_size + 3 * self.embedding_size
 
 
 class Windows(keras.layers.Layer):
-    """Filters over windows of words, and their largest values.
+    """Filters over windows of words, with max pooling over the sequence.
 
-    Words beyond the row's end are zero. Windows that reach beyond it count in
-    rows only that are shorter than they: there the first.
+    Words after the end of a sequence are zero. A window that reaches past the
+    end is ignored, unless the whole sequence is shorter than the window: then
+    the first window counts.
     """
 
     def __init__(self, config: TextCnnConfig, **kwargs: Any):
@@ -83,7 +85,7 @@ class Windows(keras.layers.Layer):
         config = self.config
         E, F = config.embedding_size, config.num_filters
         W = sum(config.filter_widths)
-        # Glorot's, of filters of the mean width.
+        # Glorot's initialization, for filters of the mean width.
         most = math.sqrt(6 / (E + F) * len(config.filter_widths) / W)
         self.kernel = self.add_weight(
             name="kernel",
@@ -98,10 +100,11 @@ class Windows(keras.layers.Layer):
         """Returns the largest value of each filter, [B, D]."""
         widths = self.config.filter_widths
         length = tf.shape(x)[1]
-        # LiteRT has no slices with new axes.
+        # LiteRT does not support slices with new axes.
         x *= tf.expand_dims(is_token, -1)
         x = tf.pad(x, [[0, 0], [0, max(widths) - 1], [0, 0]])
-        # What each place of each filter makes of each word, in one product.
+        # The product of each word with each position of each filter, all at
+        # once.
         E = x.shape[-1]
         kernel = tf.reshape(self.kernel, [E, -1])  # [E, W * F]
         products = tf.matmul(tf.reshape(x, [-1, E]), kernel)
@@ -118,14 +121,14 @@ class Windows(keras.layers.Layer):
             counts = tf.expand_dims(tf.maximum(first, last), -1) > 0
             windows = tf.where(counts, windows, windows.dtype.min)
             largest.append(tf.reduce_max(windows, axis=1))  # [B, F]
-        # Adding and ReLU keep the order, so the largest come first.
+        # Adding the bias and ReLU preserve order, so the max can come first.
         return tf.nn.relu(tf.concat(largest, axis=-1) + self.bias)
 
 
 class TextCnn(students.Student):
     """TextCNN without a head.
 
-    Of its outputs, `sequence` is None: there are no vectors of tokens.
+    In its outputs, `sequence` is None: there are no vectors of tokens.
     """
 
     config: TextCnnConfig
@@ -140,14 +143,14 @@ class TextCnn(students.Student):
         self.encoder.build()
 
     def call(self, inputs, dropout_seed=None, positions=None, training=None):
-        """Encodes a batch, as modeling.Bert; heads drop out what they read."""
+        """Encodes a batch, as modeling.Bert; only heads apply dropout."""
         ids, is_token = self.read(inputs)
         x = self.embeddings(ids)  # [B, S, E]
         pooled = self.encoder(x, is_token)  # [B, D]
         return modeling.BertOutputs(None, pooled, x, [])
 
 
-# ---- The row ----------------------------------------------------------------
+# ---- Family entry ----------------------------------------------------------
 
 
 def _sizes(config: TextCnnConfig) -> dict[str, int]:

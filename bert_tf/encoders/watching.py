@@ -1,9 +1,9 @@
-"""What goes on inside an encoder, for objectives that need more of it.
+"""Captures an encoder's attention inputs or last hidden states.
 
-That is what attention is given in each layer, for those who compare two models:
-layers do not know that they are watched, as their layout passes on what they
-call, and keeps it. Or it is the last hidden states of all tokens, where a head
-reads some of them. Shapes as in modeling.py.
+Distillation compares the attention inputs of each layer. They are captured by a
+wrapper of the layout, through which layers compute attention, so the layers do
+not change. Auxiliary objectives need the last hidden states of all tokens where
+a head reads only some of them. Shapes as in modeling.py.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ import tensorflow as tf
 
 
 class Attended(NamedTuple):
-    """What one layer's attention is given."""
+    """The inputs of one layer's attention."""
 
     queries: tf.Tensor  # [B, N, S, H], divided by the root of H
     keys: tf.Tensor  # [B, N, S, H]
@@ -27,7 +27,7 @@ class Attended(NamedTuple):
 
 
 class Watched(padding.Rows):
-    """A layout that keeps what layers attend with, and does as another."""
+    """Wraps a layout and records each layer's attention inputs."""
 
     def __init__(self, layout: padding.Rows, seen: list[Attended]):
         super().__init__(layout.mask, layout.positions)
@@ -53,9 +53,10 @@ class Watched(padding.Rows):
 
 @contextlib.contextmanager
 def watched(bert: keras.Model) -> Iterator[list[Attended]]:
-    """Gives the list that one call of the encoder fills, a row for a layer.
+    """Yields a list that one call of the encoder fills, one entry a layer.
 
-    Where only some places are read of the last layer, its queries are theirs.
+    If only some positions of the last layer are read, its queries have only
+    these.
     """
     seen: list[Attended] = []
     before = bert.laid_out
@@ -68,9 +69,9 @@ def watched(bert: keras.Model) -> Iterator[list[Attended]]:
 
 @contextlib.contextmanager
 def keeping_sequence(encoder: keras.Model) -> Iterator[list[tf.Tensor]]:
-    """Gives the list of last hidden states [B, S, D] of calls inside.
+    """Yields a list of the last hidden states [B, S, D] of enclosed calls.
 
-    All places are computed then, also where a head reads some of them only.
+    All positions are then computed, even if a head reads only some of them.
     """
     kept: list[tf.Tensor] = []
     before = encoder.keep

@@ -12,12 +12,18 @@ from typing import Any
 
 from bert_tf import files, options, phases
 from bert_tf.errors import InputError
-from bert_tf.exporting import litert, numbers, onnx, saved_model
+from bert_tf.exporting import (
+    export_description,
+    litert,
+    numbers,
+    onnx,
+    saved_model,
+)
 
 import numpy as np
 import tensorflow as tf
 
-DESCRIPTION = "export.json"
+DESCRIPTION = export_description.FILE
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,7 +182,14 @@ def open_folder(
     Raises:
         InputError: The file is damaged, or the runtime is not installed.
     """
-    runtime = RUNTIMES[description["format"]]
+    export_format = description["format"]
+    if export_format != find(path):
+        raise InputError(
+            f"{os.path.join(path, DESCRIPTION)} must name the format of the "
+            "model next to it. Export it again, or copy the whole folder "
+            f"again. Received: format={export_format!r}, expected {find(path)}"
+        )
+    runtime = RUNTIMES[export_format]
     file_path = os.path.join(path, runtime.file)
     with tf.io.gfile.GFile(file_path, "rb") as file:
         data = file.read()

@@ -22,7 +22,12 @@ from typing import Any
 
 from bert_tf import files, heads, modeling, phases, vocabularies
 from bert_tf.errors import InputError
-from bert_tf.exporting import inference, serving_examples, serving_inputs
+from bert_tf.exporting import (
+    export_description,
+    inference,
+    serving_examples,
+    serving_inputs,
+)
 from bert_tf.storage import written_files
 from bert_tf.text import graph_rows, graph_windows, long_documents
 
@@ -319,10 +324,14 @@ def contents(
     description: Mapping[str, Any],
 ) -> dict[str, bytes]:
     """Returns the extra files of the SavedModel: name -> content."""
+    description = {
+        **description,
+        export_description.VOCAB_SHA256: vocabulary.sha256,
+    }
     found = {
         **vocabulary.files,
         "bert_config.json": config.to_json().encode(),
-        "export.json": described(description),
+        export_description.FILE: described(description),
     }
     if labels is not None:
         found["labels.txt"] = "".join(f"{x}\n" for x in labels).encode()

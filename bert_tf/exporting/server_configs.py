@@ -14,7 +14,7 @@ from typing import Any
 
 from bert_tf import extras, files
 from bert_tf.errors import InputError
-from bert_tf.storage import file_systems, run_lock
+from bert_tf.storage import file_systems, input_files, run_lock
 
 MODELS = "models.config"
 BATCHING = "batching.config"
@@ -69,6 +69,7 @@ def read(folder: str) -> Any:
     system = file_systems.of(path)
     if not system.exists(path):
         return config
+    input_files.check_can_be_read_again(path)
     try:
         with system.open(path, "rb") as file:
             text_format.Parse(file.read(), config)

@@ -22,6 +22,8 @@ _TENSORFLOWS_FILE_ERRORS = (
 _OUT_OF_MEMORY = re.compile(
     r"OOM when allocating[^\n]*|failed to allocate memory[^\n]*", re.IGNORECASE
 )
+# Max characters of a line. A message may quote a line of a damaged file.
+_LONGEST = 1500
 # Parts that TensorFlow adds to a message: the caller and the op.
 _OF_NO_USE = re.compile(r"\{\{[^}]*\}\}|\s*\[Op:\w+\](?: name: \S*)?")
 _NO_FILE_SYSTEM = re.compile(
@@ -58,5 +60,8 @@ def of(error: BaseException) -> str:
             f"TensorFlow has no file system {scheme[1]}:// here. Give a local "
             f"path, or one of gs://. Received: {scheme[2]}"
         )
-    text = _OF_NO_USE.sub("", text)
-    return " ".join(text.split()) or type(error).__name__
+    text = " ".join(_OF_NO_USE.sub("", text).split())
+    if len(text) > _LONGEST:
+        half = _LONGEST // 2
+        text = f"{text[:half]} [...] {text[-half:]}"
+    return text or type(error).__name__

@@ -109,46 +109,47 @@ SCHEME = _HEADS["tagging"].choice(
     "How a tagger's labels spell entities. By default what they look like.",
     only_with="head=tagging",
 )
+_ANSWER_HEADS = tuple(f"head={x}" for x in options.ANSWER_HEADS.values())
 DOC_STRIDE = _HEADS["span"].integer(
     "doc_stride",
     None,
     "As in run_squad.py; by default 128.",
     least=1,
-    only_with="head=span",
+    only_with=_ANSWER_HEADS,
 )
 MAX_QUERY_LENGTH = _HEADS["span"].integer(
     "max_query_length",
     None,
     "As in run_squad.py; by default 64.",
     least=1,
-    only_with="head=span",
+    only_with=_ANSWER_HEADS,
 )
 N_BEST_SIZE = _HEADS["span"].integer(
     "n_best_size",
     None,
     "As in run_squad.py; by default 20.",
     least=1,
-    only_with="head=span",
+    only_with=_ANSWER_HEADS,
 )
 MAX_ANSWER_LENGTH = _HEADS["span"].integer(
     "max_answer_length",
     None,
     "As in run_squad.py; by default 30.",
     least=1,
-    only_with="head=span",
+    only_with=_ANSWER_HEADS,
 )
 VERSION_2_WITH_NEGATIVE = _HEADS["span"].boolean(
     "version_2_with_negative",
     None,
     "As in run_squad.py; by default false.",
-    only_with="head=span",
+    only_with=_ANSWER_HEADS,
 )
 NULL_SCORE_DIFF_THRESHOLD = _HEADS["span"].number_or(
     "null_score_diff_threshold",
     None,
     "auto",
     "As in run_squad.py: a number, or auto for what was tuned in --model_dir.",
-    only_with="head=span",
+    only_with=_ANSWER_HEADS,
 )
 TOP_K = _HEADS["masked_lm"].integer(
     "top_k",

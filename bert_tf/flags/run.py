@@ -132,6 +132,15 @@ USE_XLA = _TRAINING.boolean(
     "GPUs compile; TPUs always do.",
     rare=True,
 )
+FUSED_ATTENTION = _TRAINING.boolean(
+    "fused_attention",
+    None,
+    "Computes attention by cuDNN's fused kernel: compiled pre-training in "
+    "bfloat16 or float16 on NVIDIA GPUs of compute capability 8.0 or higher. "
+    "A run that resumes draws other dropout masks in attention. By default, "
+    "used where it works.",
+    rare=True,
+)
 LOGICAL_CPUS = _DEVICES.integer(
     "logical_cpus",
     1,

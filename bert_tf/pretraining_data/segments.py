@@ -20,7 +20,7 @@ import numpy as np
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 # Purposes of hashes.
-_IS_SHORT, _TARGET, _CUT, _CHOICE, _DOCUMENT, _SENTENCE, _FRONT = range(7)
+IS_SHORT, TARGET, CUT, CHOICE, _DOCUMENT, _SENTENCE, _FRONT = range(7)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,8 +113,8 @@ def _targets(
     Padding wastes computation, so sequences are usually full. Some are short,
     because sequences in fine-tuning are.
     """
-    short = 2 + (chances.of_documents(_TARGET) * (max_tokens - 1)).astype(int)
-    is_short = chances.of_documents(_IS_SHORT) < short_seq_prob
+    short = 2 + (chances.of_documents(TARGET) * (max_tokens - 1)).astype(int)
+    is_short = chances.of_documents(IS_SHORT) < short_seq_prob
     return np.where(is_short, short, max_tokens)
 
 
@@ -168,8 +168,8 @@ def _pairs(
     # Single elements of lists are faster to read than elements of arrays.
     starts = text.sentences.tolist()
     documents = text.documents.tolist()
-    cuts = chances.of_sentences(_CUT).tolist()
-    choices = chances.of_sentences(_CHOICE).tolist()
+    cuts = chances.of_sentences(CUT).tolist()
+    choices = chances.of_sentences(CHOICE).tolist()
     pairs: list[int] = []
     for document, target in enumerate(targets.tolist()):
         first, last = documents[document], documents[document + 1]
@@ -260,13 +260,13 @@ def sentence_order(
     pairs = _pairs(text, targets, chances, may_be_random=False)
     first, cut, end, _ = pairs.T
     start, border, stop = (text.sentences[x] for x in (first, cut, end))
-    inside = chances.of_sentences(_CUT)[first] * (stop - start - 1)
+    inside = chances.of_sentences(CUT)[first] * (stop - start - 1)
     border = np.where(cut == end, start + 1 + inside.astype(np.int64), border)
     kept = stop - start > 1
     first, start, border, stop = (x[kept] for x in (first, start, border, stop))
     starts = np.stack([start, border], axis=1)
     ends = np.stack([border, stop], axis=1)
-    swapped = chances.of_sentences(_CHOICE)[first] < 0.5
+    swapped = chances.of_sentences(CHOICE)[first] < 0.5
     starts[swapped] = starts[swapped, ::-1]
     ends[swapped] = ends[swapped, ::-1]
     # After swapping: if the number of tokens is odd, the first segment gets one
@@ -341,8 +341,8 @@ def full_sentences(
     RoBERTa's are not (Liu et al., 2019, section 3.1).
     """
     chances = Chances(text, seed, repetition)
-    short = 2 + (chances.of_sentences(_TARGET) * (max_tokens - 1)).astype(int)
-    is_short = chances.of_sentences(_IS_SHORT) < short_seq_prob
+    short = 2 + (chances.of_sentences(TARGET) * (max_tokens - 1)).astype(int)
+    is_short = chances.of_sentences(IS_SHORT) < short_seq_prob
     targets = np.where(is_short, short, max_tokens)
     targets = np.minimum(targets, max_tokens).tolist()  # [s]
     # The number of separators before each sentence.

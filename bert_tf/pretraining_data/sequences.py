@@ -10,13 +10,19 @@ from typing import Self
 
 from bert_tf import vocabularies
 from bert_tf.errors import InputError
-from bert_tf.pretraining_data import segments
+from bert_tf.pretraining_data import segments, two_segments
 from bert_tf.records import masking
 
 import numpy as np
 
 # Objective -> number of segments of a sequence.
-_SEGMENTS = {"nsp": 2, "sop": 2, "none": 1, "full_sentences": 1}
+_SEGMENTS = {
+    "nsp": 2,
+    "sop": 2,
+    "two_segments": 2,
+    "none": 1,
+    "full_sentences": 1,
+}
 OBJECTIVES = tuple(_SEGMENTS)
 
 
@@ -27,15 +33,16 @@ class Settings:
     Attributes:
         masked_lm_prob: Share of the tokens to predict.
         short_seq_prob: Share of the documents with shorter sequences; for
-            full_sentences the share of the sequences.
+            full_sentences and two_segments the share of the sequences.
         dupe_factor: Number of times to use each document.
         masking: A policy of masking.py: token, whole_word, span or ngram.
         dynamic_masking: Whether the reader masks, each time anew.
         objective: The second objective, on two segments: nsp (the second
             follows or is from another document) or sop (they are swapped or
-            not). Without a second objective, on one segment: none (it ends with
-            the document) or full_sentences (it continues in the next document,
-            after a separator).
+            not). Without a second objective: two_segments (the halves of a
+            sequence) or, with one segment, none (it ends with the document) or
+            full_sentences (it continues in the next document, after a
+            separator).
         pack: Whether to pack several sequences into one record.
         max_sequences_per_row: K, for packed records.
         mask_share: Share of the chosen tokens that become [MASK].
@@ -341,6 +348,8 @@ def create_sequences(
         tokens, word_starts = both.tokens, both.word_starts
     elif settings.objective == "sop":
         cuts = segments.sentence_order(corpus.text, *how)
+    elif settings.objective == "two_segments":
+        cuts = two_segments.two_segments(corpus.text, *how)
     elif settings.objective == "full_sentences":
         cuts = segments.full_sentences(corpus.text, *how)
         tokens, word_starts = corpus.separated(template.separator)

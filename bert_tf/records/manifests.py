@@ -25,7 +25,7 @@ _OF_VERSION_1 = {
     "made_of": {},
     "created_by": "0.1",
 }
-_OBJECTIVES = ("nsp", "sop", "none", "full_sentences")
+_OBJECTIVES = ("nsp", "sop", "two_segments", "none", "full_sentences")
 _LEAST = {
     "max_seq_length": 1,
     "max_predictions_per_seq": 0,
@@ -54,8 +54,9 @@ class Manifest:
         record_type: The name of the `RecordType`.
         max_predictions_per_seq: P, also if masks are drawn during training.
         do_lower_case: The casing; None for a vocabulary without casing.
-        objective: The objective on pairs: "nsp" or "sop"; for sequences without
-            pairs "none" or "full_sentences".
+        objective: The objective on pairs: "nsp" or "sop"; without one
+            "two_segments", or for sequences without pairs "none" or
+            "full_sentences".
         masking: The settings for choosing masked words.
         dynamic_masking: Whether masks are drawn during training.
         sequences_per_row: Max number of sequences packed into a record.
@@ -95,6 +96,7 @@ class Manifest:
         """
         path = os.fspath(path)
         input_files.check(path)
+        input_files.check_can_be_read_again(path)
         data = epath.Path(path).read_bytes()
         try:
             values = json.loads(data)

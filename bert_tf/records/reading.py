@@ -171,6 +171,7 @@ def check_lengths(file: str, most: int | None = None) -> None:
 
     Only looks at the first `most` records; see `tfrecord.impossible_length`.
     """
+    input_files.check_can_be_read_again(file)
     try:
         found = tfrecord.impossible_length(file, most)
     except OSError:

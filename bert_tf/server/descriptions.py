@@ -35,6 +35,10 @@ _TASKS = {
         "Finds the answer to a question in a text.",
         {"question": "Where does Anna live?", "context": _SENTENCE},
     ),
+    "joint_span": _Task(
+        "Finds the answer to a question in a text.",
+        {"question": "Where does Anna live?", "context": _SENTENCE},
+    ),
     "multiple_choice": _Task(
         "Chooses the text that fits a prompt best.",
         {
@@ -53,6 +57,10 @@ _TASKS = {
     "next_piece": _Task(
         "Predicts the next token of a text.",
         {"text": "The capital of France is"},
+    ),
+    "replaced_tokens": _Task(
+        "Predicts which tokens of a text were replaced.",
+        {"text": "The chef ate the meal."},
     ),
     "encoder": _Task(
         "Computes a vector",

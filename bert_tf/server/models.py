@@ -17,7 +17,7 @@ import urllib.parse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bert_tf.errors import InputError
-from bert_tf.exporting import version_labels
+from bert_tf.exporting import unsafe_ops, version_labels
 from bert_tf.server import batching, constant_kernels, servables
 from bert_tf.server import signatures as signature_defs
 from bert_tf.server.refusals import Refusal
@@ -144,8 +144,10 @@ class Model:
         place: Place,
         limits: batching.Limits,
         on_batch: OnBatch = lambda name, rows: None,
+        allow_unsafe_ops: bool = False,
     ):
         """Creates a model without loading it; see `update`."""
+        self._allow_unsafe_ops = allow_unsafe_ops
         self.name = place.name
         self.path = place.path
         self.place = place
@@ -264,6 +266,10 @@ class Model:
                 )
             _LOG.info("Loading version %d of %s.", version, self.name)
             await asyncio.to_thread(constant_kernels.check, path)
+            if not self._allow_unsafe_ops:
+                await asyncio.to_thread(
+                    unsafe_ops.check, path, "--allow_unsafe_ops"
+                )
             loaded = await asyncio.to_thread(
                 servables.Servable,
                 path,

@@ -35,6 +35,7 @@ class Settings:
         access_log: Whether to log each request.
         cors_origins: Origins whose pages may read answers; "*" for all.
         allowed_hosts: Other host names of a server at a loopback address.
+        allow_unsafe_ops: Whether models may touch files and the host.
     """
 
     host: str = "127.0.0.1"
@@ -46,6 +47,7 @@ class Settings:
     access_log: bool = False
     cors_origins: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
+    allow_unsafe_ops: bool = False
 
 
 def run(
@@ -80,7 +82,9 @@ async def _run(
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     counts = metrics.Metrics()
     served = {
-        place.name: models.Model(place, settings.limits, counts.on_batch)
+        place.name: models.Model(
+            place, settings.limits, counts.on_batch, settings.allow_unsafe_ops
+        )
         for place in places
     }
     app = application.Application(

@@ -68,6 +68,23 @@ def next_piece(row: Row, _: Sequence[str]) -> Answer:
     }
 
 
+def replaced_tokens(row: Row, _: Sequence[str]) -> Answer:
+    """The tokens, with the probability that each was replaced."""
+    names = ("token", "start", "end", "probability")
+    columns = [row[name][: row["count"]] for name in names]
+    return {
+        "tokens": [
+            {
+                "token": token.decode(),
+                "start": int(start),
+                "end": int(end),
+                "probability": number(probability),
+            }
+            for token, start, end, probability in zip(*columns, strict=True)
+        ]
+    }
+
+
 def tagging(row: Row, _: Sequence[str]) -> Answer:
     """Returns the entities, with their positions in characters."""
     names = ("type", "start", "end", "text")

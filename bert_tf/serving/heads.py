@@ -126,6 +126,14 @@ for _head in (
         usual_length=384,
     ),
     Head(
+        names.HEADS["joint_span"],
+        asks=lines.SPAN,
+        make=makers.joint_span,
+        describe=answers.span,
+        trained_by="run_squad.py --answer_head=joint",
+        usual_length=384,
+    ),
+    Head(
         names.HEADS["multiple_choice"],
         asks=lines.MULTIPLE_CHOICE,
         make=makers.multiple_choice,
@@ -138,6 +146,13 @@ for _head in (
         asks=lines.NEXT_PIECE,
         make=makers.next_piece,
         describe=answers.next_piece,
+        trained_by="run_pretraining.py",
+    ),
+    Head(
+        names.HEADS["replaced_tokens"],
+        asks=lines.REPLACED_TOKENS,
+        make=makers.token_detector,
+        describe=answers.replaced_tokens,
         trained_by="run_pretraining.py",
     ),
 ):

@@ -3,7 +3,13 @@
 import dataclasses
 from typing import Any
 
-from bert_tf import heads, modeling, vocabularies
+from bert_tf import (
+    heads,
+    joint_answers,
+    modeling,
+    replaced_tokens,
+    vocabularies,
+)
 from bert_tf.checkpoints import names, opened, trained_models
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
@@ -11,11 +17,14 @@ from bert_tf.exporting import inference, quantized, saved_model
 from bert_tf.tasks import labels as label_column
 from bert_tf.tasks import next_piece as next_piece_model
 from bert_tf.tasks import next_sentence as next_sentence_model
+from bert_tf.tasks import token_detection
 from bert_tf.tasks.features import layers as feature_layers
 from bert_tf.tasks.features import saved_model as features_model
 from bert_tf.tasks.masked_words import saved_model as masked_words_model
 from bert_tf.tasks.multiple_choice import saved_model as choice_model
 from bert_tf.tasks.squad import answers as squad_answers
+from bert_tf.tasks.squad import joint as squad_joint
+from bert_tf.tasks.squad import joint_export as squad_joint_export
 from bert_tf.tasks.squad import saved_model as squad_model
 from bert_tf.tasks.squad import windows as squad_windows
 from bert_tf.tasks.tagging import saved_model as tagging_model
@@ -136,6 +145,20 @@ def next_piece(
     )
 
 
+def token_detector(
+    source: opened.Checkpoint,
+    files: trained_models.ModelFiles,
+    settings: Settings,
+) -> saved_model.Export:
+    """A text -> of each token, whether it was replaced."""
+    model = replaced_tokens.BertReplacedTokens(families.make(files.config))
+    return token_detection.detector(
+        _restored("replaced_tokens", model, source, settings),
+        *_common(files),
+        settings.max_seq_length,
+    )
+
+
 def next_sentence(
     source: opened.Checkpoint,
     files: trained_models.ModelFiles,
@@ -206,6 +229,27 @@ def span(
         *_common(files),
         settings.layout,
         settings.search,
+        settings.threshold,
+    )
+
+
+def joint_span(
+    source: opened.Checkpoint,
+    files: trained_models.ModelFiles,
+    settings: Settings,
+) -> saved_model.Export:
+    """A question and a context -> the answer, by the joint head."""
+    search = settings.search
+    if not isinstance(search, squad_joint.Search):
+        search = squad_joint.Search(**dataclasses.asdict(search))
+    model = joint_answers.BertJointSpanFinder(
+        families.make(files.config), search.start_n_top, search.end_n_top
+    )
+    return squad_joint_export.joint_span_finder(
+        _restored("joint_span", model, source, settings),
+        *_common(files),
+        settings.layout,
+        search,
         settings.threshold,
     )
 

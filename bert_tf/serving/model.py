@@ -16,7 +16,12 @@ from bert_tf.checkpoints import (
     trained_models,
 )
 from bert_tf.errors import InputError
-from bert_tf.exporting import runtimes, saved_model
+from bert_tf.exporting import (
+    export_description,
+    runtimes,
+    saved_model,
+    unsafe_ops,
+)
 from bert_tf.serving import elsewhere, heads, makers
 
 import tensorflow as tf
@@ -36,10 +41,7 @@ _DISCRIMINATOR = names.HEADS["replaced_tokens"].variables.keys()
 # A pre-training head -> its use if no head is specified.
 _MEANT = {
     "pretraining": "filling masked words.",
-    **dict.fromkeys(
-        ("replaced_tokens", "both_directions"),
-        "making vectors of texts. Fine-tune it for other uses.",
-    ),
+    "both_directions": "making vectors of texts. Fine-tune it for other uses.",
 }
 
 
@@ -161,11 +163,21 @@ def of_export(made: saved_model.Export) -> Model:
     return _model(description, labels, serve, frozenset(parameters))
 
 
-def load(path: str) -> Model:
-    """Loads an exported model, for any of the runtimes.
+def load(
+    path: str,
+    allow_unsafe_ops: bool = False,
+    allow: str = "--allow_unsafe_ops",
+) -> Model:
+    """Returns the function of an exported model, for whichever runtime.
 
-    Raises InputError if there is no model, or export_saved_model.py did not
-    write it.
+    Args:
+        path: The folder of the export.
+        allow_unsafe_ops: Whether a SavedModel may touch files and the host.
+        allow: The way to allow that, for the error.
+
+    Raises:
+        InputError: There is no model, it was not written by
+            export_saved_model.py, or it has unsafe operations.
     """
     if runtimes.find(path):
         return of_export(_elsewhere(path))
@@ -185,6 +197,8 @@ def load(path: str) -> Model:
     labels = original.read_labels(
         os.path.join(assets, original.LABELS), "Export the model again."
     )
+    if not allow_unsafe_ops:
+        unsafe_ops.check(path, allow)
     loaded = _load(path)
     signature = loaded.signatures["serving_default"]
     classes = signature.structured_outputs.get("probabilities")
@@ -206,17 +220,29 @@ def load(path: str) -> Model:
 
 
 def _description(path: str, folder: str) -> dict[str, Any]:
-    """Returns the description of the export at `path`, from a folder of it."""
-    description = opened.read_json(folder, runtimes.DESCRIPTION)
+    """Returns what the export at `path` says of itself, in a folder of it."""
+    names = (*original.vocab_names(), export_description.FILE)
+    contents = {
+        name: data
+        for name in names
+        if (data := opened.read_bytes(os.path.join(folder, name))) is not None
+    }
+    file = os.path.join(folder, export_description.FILE)
+    description = export_description.parse(
+        contents.setdefault(export_description.FILE, b"{}"), file
+    )
     if description.get("head") not in heads.HEADS:
         what = "model" if runtimes.find(path) else "SavedModel"
-        file = os.path.relpath(os.path.join(folder, "export.json"), path)
+        file = os.path.relpath(file, path)
         raise InputError(
             f"The {what} {path} was not written by export_saved_model.py "
             f"of this version: {file} does not name a head of "
             f"{', '.join(heads.HEADS)}. Export it again. "
             f"Received: head={description.get('head')}"
         )
+    if folder == path:
+        export_description.check_runtime(description, file)
+    export_description.check_vocab(contents, path)
     return description
 
 

@@ -28,6 +28,7 @@ from bert_tf.tasks.classification import glue
 from bert_tf.tasks.classification import task as classification
 from bert_tf.tasks.features import layers as feature_layers
 from bert_tf.tasks.squad import answers as squad_answers
+from bert_tf.tasks.squad import joint as squad_joint
 from bert_tf.tasks.squad import threshold as squad_threshold
 from bert_tf.tasks.squad import windows as squad_windows
 from bert_tf.tasks.tagging import schemes
@@ -318,6 +319,17 @@ def _span(said: Said, _: opened.Checkpoint, length: int) -> dict[str, Any]:
     }
 
 
+def _joint_span(
+    said: Said, source: opened.Checkpoint, length: int
+) -> dict[str, Any]:
+    found = _span(said, source, length)
+    listed = {
+        name: said.run(name, int, 5) for name in ("start_n_top", "end_n_top")
+    }
+    search = dataclasses.asdict(found["search"]) | listed
+    return found | {"search": squad_joint.Search(**search)}
+
+
 _OWN: Mapping[str, Callable[..., dict[str, Any]]] = {
     "encoder": _encoder,
     "masked_lm": _listing,
@@ -325,4 +337,5 @@ _OWN: Mapping[str, Callable[..., dict[str, Any]]] = {
     "classification": _classification,
     "tagging": _tagging,
     "span": _span,
+    "joint_span": _joint_span,
 }

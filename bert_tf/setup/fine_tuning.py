@@ -22,7 +22,12 @@ from bert_tf.flags import fine_tuning as fine_tuning_flags
 from bert_tf.flags import run as run_flags
 from bert_tf.setup import model_files, run_folder, trained
 from bert_tf.setup import run as run_setup
-from bert_tf.training import distribution, fine_tuning, memory_use
+from bert_tf.training import (
+    distribution,
+    fine_tuning,
+    memory_use,
+    run_report,
+)
 from bert_tf.training import state as training_state
 
 import keras
@@ -240,7 +245,7 @@ def report_check(
     """
     if fine_tuning_flags.DO_TRAIN.value:
         run_setup.report_model(
-            run.strategy,
+            run_report.replicas_of(run.strategy),
             run.model,
             fine_tuning_flags.TRAIN_BATCH_SIZE.value * rows,
             fine_tuning_flags.ACCUMULATE.value,

@@ -145,6 +145,7 @@ def plan_fields() -> dict[str, Any]:
         "profile_steps": profile_steps(),
         "remat": run_flags.REMAT.value,
         "use_xla": run_flags.USE_XLA.value,
+        "fused_attention": run_flags.FUSED_ATTENTION.value,
         "check_only": run_flags.CHECK_ONLY.value,
         "report_to": report_to(),
         "flags": flagfiles.told(flags.FLAGS),
@@ -319,7 +320,7 @@ def restore_trained(model: keras.Model, read: Sequence[keras.Variable]) -> int:
 
 
 def report_model(
-    strategy: tf.distribute.Strategy,
+    replicas: run_report.Replicas,
     model: keras.Model,
     batch_size: int,
     accumulate: int | None,
@@ -328,15 +329,15 @@ def report_model(
     """Logs the size of the model that --check_only would train.
 
     Args:
-        strategy: The run's strategy.
+        replicas: The run's replicas.
         model: The model to train.
         batch_size: Sequences per step, over all replicas.
         accumulate: Micro-batches per step; None to determine it.
         lengths: Length of sequences, "S", and number of predictions, "P", if
             any.
     """
-    rows = batch_size // strategy.num_replicas_in_sync // (accumulate or 1)
-    run_report.log_model(strategy, model, rows)
+    rows = batch_size // replicas.number // (accumulate or 1)
+    run_report.log_model(replicas, model, rows)
 
     def memory(rows):
         sizes = (rows, lengths["S"], lengths.get("P", 0))

@@ -3,6 +3,7 @@
 import os
 
 from bert_tf.errors import InputError
+from bert_tf.storage import input_files
 
 from etils import epath
 
@@ -12,6 +13,7 @@ FILE = "flags.txt"
 
 def read(path: str) -> dict[str, str]:
     """Returns the saved flags of a run, as text by name."""
+    input_files.check_can_be_read_again(path)
     try:
         lines = epath.Path(path).read_bytes().decode().split("\n")
     except UnicodeDecodeError as error:

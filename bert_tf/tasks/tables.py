@@ -99,6 +99,7 @@ def read_rows(
         InputError: The file is empty or not UTF-8, a row or the header lacks a
             column, a row is longer than the first, or a JSON value is not text.
     """
+    input_files.check_can_be_read_again(path)
     left_out = left_out or left_out_rows.LeftOut(path, strict=True)
     if file_format == "jsonl":
         yield from _json_rows(path, columns, lists, optional, left_out)

@@ -1,21 +1,23 @@
 """Tokens added to a vocabulary, in the graph.
 
 They are cut out of the texts by TensorFlow's own ops, and a tokenizer that
-knows none of them splits what is left. As in `vocabularies.added_tokens`.
+knows none of them splits what is left. As in `vocabularies.added_token_search`.
 
 Shapes: B texts, Q parts of all texts, of which each second is a token.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from bert_tf import vocabularies
 from bert_tf.text import graph_rows
-from bert_tf.vocabularies import added_tokens
+from bert_tf.vocabularies import added_token_search
 
 import tensorflow as tf
 
 # Stands on both sides of a token: a byte that no UTF-8 has.
 _CUT = b"\xff"
+_SPACES = added_token_search.SPACES
 
 
 class AddedTokenizer(graph_rows.Tokenizer):
@@ -27,8 +29,17 @@ class AddedTokenizer(graph_rows.Tokenizer):
         self._plain = plain
         found = vocabulary.added_patterns
         self._pattern = found.pattern
-        self._others = found.others
-        self._literal = _table(found)
+        # Only where they can't be looked up: an op for each token.
+        self._others = {} if found.groups else found.others
+        self._literal = _table(found.literal)
+        self._groups = {x: _table(ids) for x, ids in found.groups.items()}
+        self._normal = tf.lookup.StaticHashTable(
+            tf.lookup.KeyValueTensorInitializer(
+                tf.constant(["", *found.normal]),
+                tf.constant(["", *found.normal.values()]),
+            ),
+            "",
+        )
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Returns the ids of UTF-8 texts [B]: [B, (tokens)] int32.
@@ -86,15 +97,34 @@ class AddedTokenizer(graph_rows.Tokenizer):
     def _ids(self, matches: tf.Tensor) -> tf.Tensor:
         """Returns the ids of texts that `_pattern` has found."""
         ids = self._literal.lookup(matches)
+        for flags, table in self._groups.items():
+            text = matches
+            if flags.lstrip:
+                text = tf.strings.regex_replace(text, f"^{_SPACES}", "")
+            if flags.rstrip:
+                text = tf.strings.regex_replace(text, f"{_SPACES}$", "")
+            if flags.normalized:
+                text = self._normalized(text)
+            ids = tf.where(ids < 0, table.lookup(text), ids)
         for pattern, number in self._others.items():
             is_this = tf.strings.regex_full_match(matches, pattern)
             ids = tf.where(is_this & (ids < 0), number, ids)
         return ids
 
+    def _normalized(self, texts: tf.Tensor) -> tf.Tensor:
+        """Returns texts [N] with each character normalized."""
+        chars = tf.strings.unicode_split(texts, "UTF-8")
+        normal = self._normal.lookup(chars.values)
+        return tf.strings.unsorted_segment_join(
+            tf.where(normal == "", chars.values, normal),
+            chars.value_rowids(),
+            chars.nrows(),
+        )
 
-def _table(found: added_tokens.Found) -> tf.lookup.StaticHashTable:
+
+def _table(ids: Mapping[str, int]) -> tf.lookup.StaticHashTable:
     # A table must not be empty. No match is, either.
-    ids = found.literal or {"": -1}
+    ids = ids or {"": -1}
     return tf.lookup.StaticHashTable(
         tf.lookup.KeyValueTensorInitializer(
             tf.constant(list(ids)), tf.constant(list(ids.values()), tf.int32)

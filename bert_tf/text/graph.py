@@ -24,6 +24,7 @@ from bert_tf.text import sentence_pieces as graph_sentence_pieces
 from bert_tf.text import symbols as graph_symbols
 from bert_tf.vocabularies import (
     byte_pairs,
+    fairseq_sentence_pieces,
     sentence_pieces,
     symbols,
     word_pieces,
@@ -360,6 +361,9 @@ def _of_word_pieces(vocabulary: word_pieces.WordPiece) -> BertTokenizer:
 TOKENIZERS: dict[str, Callable[[Any], graph_rows.Tokenizer]] = {
     byte_pairs.BytePairs.kind: graph_byte_pairs.BytePairTokenizer,
     word_pieces.WordPiece.kind: _of_word_pieces,
+    fairseq_sentence_pieces.FairseqSentencePieces.kind: (
+        graph_sentence_pieces.SentencePieceTokenizer
+    ),
     sentence_pieces.SentencePieces.kind: (
         graph_sentence_pieces.SentencePieceTokenizer
     ),

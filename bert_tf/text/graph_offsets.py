@@ -19,6 +19,7 @@ from bert_tf.text import graph as text_graph
 from bert_tf.text import symbols as graph_symbols
 from bert_tf.vocabularies import (
     byte_pairs,
+    fairseq_sentence_pieces,
     sentence_pieces,
     symbols,
     word_pieces,
@@ -128,6 +129,9 @@ def _of_word_pieces(vocabulary: word_pieces.WordPiece) -> OffsetTokenizer:
 TOKENIZERS: dict[str, Callable[[Any], Tokenizer]] = {
     byte_pairs.BytePairs.kind: graph_byte_pairs.OffsetTokenizer,
     word_pieces.WordPiece.kind: _of_word_pieces,
+    fairseq_sentence_pieces.FairseqSentencePieces.kind: (
+        sentence_piece_offsets.OffsetTokenizer
+    ),
     sentence_pieces.SentencePieces.kind: sentence_piece_offsets.OffsetTokenizer,
     symbols.Symbols.kind: graph_symbols.SymbolTokenizer,
 }

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from bert_tf.errors import InputError
 from bert_tf.text import learning
-from bert_tf.vocabularies import sentence_pieces
+from bert_tf.vocabularies import sentence_pieces, sentence_tokenizers
 
 # From the training command in the README of ALBERT's repository.
 _SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
@@ -39,7 +39,7 @@ def count_words(
     """
     words = learning.Counts()
     for text in texts:
-        joined = " ".join(sentence_pieces.to_unicode(text).split())
+        joined = " ".join(sentence_tokenizers.to_unicode(text).split())
         for word in sentence_pieces.normalize(joined, do_lower_case).split():
             if len(word) <= _LONGEST:
                 words[word] += 1

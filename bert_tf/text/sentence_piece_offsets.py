@@ -15,7 +15,11 @@ from typing import NamedTuple
 from bert_tf.errors import InputError
 from bert_tf.text import graph_rows
 from bert_tf.text import sentence_pieces as graph_sentence_pieces
-from bert_tf.vocabularies import sentence_models, sentence_pieces
+from bert_tf.vocabularies import (
+    sentence_models,
+    sentence_pieces,
+    sentence_tokenizers,
+)
 
 import numpy as np
 import tensorflow as tf
@@ -180,7 +184,7 @@ class OffsetTokenizer(graph_sentence_pieces.SentencePieceTokenizer):
 
         Returns:
             Code points [E], the position in [M] where the rule of each begins,
-            and all such positions where the first code point is not a space.
+            and all such positions that do not become spaces alone.
         """
         length, rule = self._match(codes)  # [M]
         is_start = tf.cond(
@@ -202,12 +206,15 @@ class OffsetTokenizer(graph_sentence_pieces.SentencePieceTokenizer):
             tf.where(is_changed, number, 0),
         )
         seen = tf.where(is_changed, outputs, tf.gather(codes, origin))
-        spaces = tf.where(seen == _SPACE)
-        others = tf.tensor_scatter_nd_update(
-            is_start,
-            tf.gather(origin, spaces),
-            tf.zeros_like(spaces[:, 0], tf.bool),
-        )
+        others = is_start
+        # A character that becomes a space and more begins a word.
+        for has_more in (False, True):
+            found = tf.where((seen != _SPACE) == has_more)
+            others = tf.tensor_scatter_nd_update(
+                others,
+                tf.gather(origin, found),
+                tf.fill(tf.shape(found)[:1], has_more),
+            )
         return seen, origin, tf.cast(tf.where(others)[:, 0], tf.int32)
 
     def _match(self, codes: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -230,7 +237,7 @@ class OffsetTokenizer(graph_sentence_pieces.SentencePieceTokenizer):
 
 
 # The parts of a token that stays whole.
-_WHOLE = (sentence_pieces.CutPiece(id=-1, start=0, end=-1),)
+_WHOLE = (sentence_tokenizers.CutPiece(id=-1, start=0, end=-1),)
 
 
 def _check_known(known: set[str], pieces: list[str]) -> None:
@@ -253,23 +260,16 @@ def _rules(vocabulary: sentence_pieces.SentencePieces) -> dict[str, str]:
         for entry in proto.pieces
         if entry.type == entry.USER_DEFINED
     }
-    rules = {}
+    rules, rule = {}, vocabulary.rules.char
     if proto.normalizer_spec.precompiled_charsmap:
         rules = {
             source: output
             for source, output in sentence_models.rules(vocabulary.model)
-            if _is_normalized(source)
+            if all(rule(char) == char and char != " " for char in source)
             # User-defined symbols stay unchanged, whatever follows them.
             and not any(map(source.startswith, symbols))
         }
     return rules | {symbol: symbol for symbol in symbols}
-
-
-def _is_normalized(source: str) -> bool:
-    return all(
-        sentence_pieces.normalize_char(char) == char and char != " "
-        for char in source
-    )
 
 
 def _reached(length: tf.Tensor) -> tf.Tensor:

@@ -12,10 +12,15 @@ all texts, P tokens of all texts.
 
 import dataclasses
 import functools
+from collections.abc import Callable
 
 from bert_tf import characters
 from bert_tf.text import code_points, graph_rows
-from bert_tf.vocabularies import sentence_models, sentence_pieces
+from bert_tf.vocabularies import (
+    sentence_models,
+    sentence_pieces,
+    sentence_tokenizers,
+)
 
 import numpy as np
 import tensorflow as tf
@@ -43,7 +48,9 @@ class _Table:
 
 
 @functools.cache
-def _table(do_lower_case: bool) -> _Table:
+def _table(
+    normalize_char: Callable[[str], str], do_lower_case: bool
+) -> _Table:
     """Builds the table from the Python tokenizer's rules (half a second)."""
     rules: dict[str | None, int] = {None: 0}
     rule = np.zeros(code_points.COUNT, np.uint16)
@@ -52,7 +59,7 @@ def _table(do_lower_case: bool) -> _Table:
     if do_lower_case:
         sigma_kind[list(map(ord, chars))] = code_points.sigma_kinds(chars)
     for char in chars:
-        output = sentence_pieces.normalize_char(char)
+        output = normalize_char(char)
         if do_lower_case and output != "Σ":
             # The rule of the final sigma needs the capital.
             output = "".join(x if x == "Σ" else x.lower() for x in output)
@@ -75,7 +82,7 @@ class SentencePieceTokenizer(graph_rows.Tokenizer):
     def __init__(self, vocabulary: sentence_pieces.SentencePieces):
         super().__init__(vocabulary)
         self.do_lower_case = vocabulary.do_lower_case
-        table = _table(self.do_lower_case)
+        table = _table(vocabulary.rules.char, self.do_lower_case)
         self._rule = tf.constant(table.rule)
         self._start = tf.constant(table.start, tf.int32)
         self._count = tf.constant(table.count)
@@ -83,9 +90,9 @@ class SentencePieceTokenizer(graph_rows.Tokenizer):
         self._sigma_kind = tf.constant(table.sigma_kind)
         self._sentencepiece = text.FastSentencepieceTokenizer(vocabulary.model)
         processor = sentence_models.processor(
-            vocabulary.model, sentence_pieces.FILE
+            vocabulary.model, vocabulary.kind
         )
-        self._cut = sentence_pieces.cut_pieces(vocabulary.proto, processor)
+        self._cut = sentence_tokenizers.cut_pieces(vocabulary, processor)
         # For each id, the ids that replace it: usually the id itself.
         parts = [
             [part.id for part in self._cut[number]]

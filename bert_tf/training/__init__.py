@@ -1,1 +1,1 @@
-"""The loop, what it runs on, and what it tells."""
+"""The training loop, the hardware it runs on, and its reports."""

@@ -6,7 +6,7 @@ Shapes as in modeling.py; read rows: those of the last layer that a head reads.
 import dataclasses
 import re
 import resource
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from bert_tf import modeling
 from bert_tf.checkpoints import names
@@ -160,6 +160,7 @@ class Meter:
         peak_flops: Of one device, in FLOP/s; None where it is not known.
         predictions: The loss whose weights are predictions, if there is one.
         generator: The config of what makes the inputs, if anything does.
+        memory: Returns the max bytes in use; by default `peak_memory`.
     """
 
     config: modeling.BertConfig
@@ -168,6 +169,7 @@ class Meter:
     predictions: str | None = None
     reads_all: bool = False
     generator: modeling.BertConfig | None = None
+    memory: Callable[[], int | None] | None = None
 
     def __call__(self, scalars: Mapping[str, float]) -> dict[str, float]:
         """Returns shares of the peak and of the time, and bytes."""
@@ -175,7 +177,7 @@ class Meter:
         if "input_seconds" in scalars:  # not on TPUs
             waited = scalars["input_seconds"]
             shares["input_share"] = waited / scalars["seconds"]
-        if (peak := peak_memory()) is not None:
+        if (peak := (self.memory or peak_memory)()) is not None:
             shares["peak_memory"] = float(peak)
         # What is counted is the work of transformers.
         if not self.peak_flops or self.config.activations is not None:

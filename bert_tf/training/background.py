@@ -1,4 +1,4 @@
-"""Writes beside the steps: one at a time, in a thread."""
+"""Writes files in a background thread, one at a time, during training."""
 
 import concurrent.futures
 import contextlib
@@ -9,18 +9,18 @@ from collections.abc import Callable
 
 from absl import logging
 
-# More than that of the steps: where they need all processors, the thread gets a
-# thirtieth of one.
+# Added to the niceness of the training threads: where they need all processors,
+# the writing thread gets a thirtieth of one.
 _NICER = 15
 _NICEST = 19
 
 
 class Writer:
-    """Runs one write at a time in a thread.
+    """Runs one write at a time in a background thread.
 
-    What a write raises is raised by the next `start`, `wait` or `check`. As a
-    context it waits at the end; where that comes by another error, this one is
-    logged.
+    An error of a write is raised by the next `start`, `wait` or `check`. As a
+    context manager it waits on exit; if another exception is already ending the
+    block, the write's error is logged instead.
     """
 
     def __init__(self) -> None:
@@ -44,24 +44,24 @@ class Writer:
 
     @property
     def is_writing(self) -> bool:
-        """Whether a write is not done yet."""
+        """Whether a write is still running."""
         return self._writing is not None and not self._writing.done()
 
     def start(self, write: Callable[[], None]) -> None:
-        """Runs a write, after the one before, while the caller goes on."""
+        """Starts a write in the background, after the previous one ends."""
         self.wait()
         self._writing = self._pool.submit(write)
 
     def check(self) -> None:
-        """Raises what the write has raised, if it has ended by that."""
+        """Raises the error of the last write, if it has failed."""
         if not self.is_writing:
             self.wait()
 
     def wait(self) -> None:
-        """Returns when all is written.
+        """Waits until everything is written.
 
-        Where a signal breaks that off, the write is at work all the same: the
-        next to ask waits for it.
+        If a signal interrupts the wait, the write continues, and the next call
+        waits for it.
         """
         if self._writing is None:
             return
@@ -74,8 +74,8 @@ class Writer:
 
 
 def _step_aside() -> None:
-    """Lets the threads of the steps go before this one."""
-    # Elsewhere the number of a thread is none that this call knows.
+    """Lowers this thread's priority below that of the training threads."""
+    # Only on Linux does setpriority accept the number of a thread.
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
             number = threading.get_native_id()

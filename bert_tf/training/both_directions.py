@@ -1,6 +1,6 @@
-"""What a language model from both ends learns: the pieces on either side.
+"""The objective of a bidirectional language model: next and previous tokens.
 
-It is learned from the records of masked words, as by training/next_pieces.py.
+The training data are masked-word records, as in training/next_pieces.py.
 Shapes: B batch, S sequence length, V vocabulary.
 """
 
@@ -17,10 +17,10 @@ LOSSES = ("next_piece", "previous_piece")
 def objective(
     sizes: Callable[[loop.Batch], dict[str, tf.Tensor]],
 ) -> loop.Objective:
-    """Returns what to minimize; `sizes` are what a meter asks of a batch."""
+    """Returns the objective; `sizes` measures a batch for the meter."""
 
     def weights(batch):
-        # As many pieces have one behind them as have one before.
+        # As many tokens have a successor as have a predecessor.
         total = tf.reduce_sum(next_pieces.piece_weights(batch))
         return dict.fromkeys(LOSSES, total)
 

@@ -1,4 +1,4 @@
-"""Which processes train together: from TF_CONFIG, or from Slurm."""
+"""Finds the processes that train together: from TF_CONFIG or Slurm."""
 
 import json
 import re
@@ -22,7 +22,7 @@ _SLURM = (
 
 
 def find(environment: Mapping[str, str]) -> str:
-    """Returns a checked TF_CONFIG: the environment's, or what `srun` sets."""
+    """Returns a validated TF_CONFIG: the environment's, or one for `srun`."""
     if "TF_CONFIG" in environment:
         text = environment["TF_CONFIG"]
         _check(text)
@@ -39,7 +39,7 @@ def find(environment: Mapping[str, str]) -> str:
 
 
 def others(text: str) -> str:
-    """Returns the addresses of the other processes of a TF_CONFIG."""
+    """Returns the addresses of the other processes in a TF_CONFIG."""
     config = json.loads(text)
     role, index = config["task"]["type"], int(config["task"]["index"])
     found = [
@@ -56,10 +56,11 @@ def others(text: str) -> str:
 def share_of_gpus(
     environment: Mapping[str, str], gpus: int
 ) -> tuple[int, int] | None:
-    """Returns which GPUs of a machine are this task's, by what `srun` sets.
+    """Returns the GPUs of this machine that belong to this Slurm task.
 
-    (first, step) means each `step`-th from the first. None means all that it
-    sees: it is alone on the machine, or Slurm shared them out.
+    (first, step) means every `step`-th GPU from the first. None means all
+    visible GPUs: the task is alone on the machine, or Slurm has already divided
+    them.
     """
     names = ("SLURM_NODEID", "SLURM_LOCALID", "SLURM_GPUS_ON_NODE")
     if any(name not in environment for name in (*_SLURM, *names)):
@@ -69,7 +70,7 @@ def share_of_gpus(
         return None
     node, local, there = map(int, numbers)
     counts = _tasks(environment["SLURM_STEP_TASKS_PER_NODE"])
-    # What else is wrong is said where the cluster is made.
+    # Other mistakes are reported when the cluster is built.
     if node >= len(counts) or counts[node] == 1 or gpus < there:
         return None
     tasks = counts[node]
@@ -89,7 +90,7 @@ def _check(text: str) -> None:
             for role, addresses in config["cluster"].items()
         }
         role, index = config["task"]["type"], int(config["task"]["index"])
-    # Also of lists in lists without end.
+    # RecursionError: lists nested too deeply.
     except (
         ValueError,
         TypeError,
@@ -130,17 +131,17 @@ def _is_address(text: str) -> bool:
 
 
 def _shortened(text: str) -> str:
-    """Shortens a variable for an error: clusters may have many workers."""
+    """Shortens a variable for an error message: clusters can be large."""
     return repr(text) if len(text) <= 200 else f"{text[:200]!r}…"
 
 
-# Not tf.distribute's SlurmClusterResolver. It would do on hosts with and
-# without GPUs, if told ports, which all jobs of a host share by default, and
-# the number of GPUs, for which it else calls nvidia-smi and fails where there
-# is none. But it raises a RuntimeError for what is missing in the environment,
-# and keeps the tasks of each host to itself, by which GPUs are shared out.
+# Not tf.distribute's SlurmClusterResolver. It would work with and without GPUs
+# if it were passed the ports, which all jobs of a host share by default, and
+# the number of GPUs, for which it otherwise calls nvidia-smi, which may be
+# missing. But it raises a RuntimeError if a variable is missing, and it does
+# not expose the tasks of each host, which are needed to divide the GPUs.
 def _from_slurm(environment: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the cluster of a step, in the order of Slurm's ranks."""
+    """Returns the cluster of a Slurm step, in the order of Slurm's ranks."""
     hosts = _hosts(environment["SLURM_STEP_NODELIST"])
     tasks = _tasks(environment["SLURM_STEP_TASKS_PER_NODE"])
     rank, job = environment["SLURM_PROCID"], environment["SLURM_JOB_ID"]

@@ -1,4 +1,4 @@
-"""Whether there is room for what a run will write."""
+"""Checks that the disk has room for the checkpoints of a run."""
 
 import math
 import os
@@ -14,8 +14,9 @@ def check_checkpoints(
 ) -> None:
     """Raises OSError if the disk has too little room for a run's checkpoints.
 
-    Those are its newest, one that is being written, and twice the weights alone
-    of the best: a new one is whole before an old one goes.
+    The run needs room for its newest checkpoints, one more that is being
+    written, and twice the weights alone for the best checkpoint: a new one is
+    complete before the old one is deleted.
     """
     free = _free(folder)
     if free is None:
@@ -47,7 +48,7 @@ def _size(variable: Any) -> int:
 
 
 def _free(folder: str) -> int | None:
-    """Free bytes where a folder is, or would be; None of an endless bucket."""
+    """Free bytes on the disk of a folder, which may be new; None: a bucket."""
     if "://" in folder:
         return None
     folder = os.path.abspath(folder)

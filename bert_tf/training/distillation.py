@@ -1,8 +1,8 @@
-"""Distillation: objectives with a teacher in them.
+"""Distillation: objectives with a teacher.
 
-A teacher is a model that no one trains. It computes without dropout, and no
-gradient goes into it; objectives hold it, so that it is in no checkpoint. The
-loop, which knows no teacher, divides and adds up as ever.
+The teacher is never trained: it runs without dropout, and no gradient flows
+into it. The objective holds it, so no checkpoint contains it. The training loop
+knows nothing of teachers and averages the losses as usual.
 
 Shapes as in modeling.py.
 """
@@ -20,12 +20,12 @@ from bert_tf.training import distillation_losses, loop, pretraining
 import keras
 import tensorflow as tf
 
-# The loss of a teacher's logits.
+# The name of the loss over the teacher's logits.
 TEACHER = "teacher"
 
 
 def _fixed(outputs: Any) -> Any:
-    """What no gradient goes into, of whatever structure."""
+    """Stops gradients through a nested structure of tensors."""
     return tf.nest.map_structure(tf.stop_gradient, outputs)
 
 
@@ -37,9 +37,10 @@ class Comparison:
     """How a task compares its model's outputs with a teacher's.
 
     Attributes:
-        losses: The names of the losses of its objective. What the first is
-            divided by, the comparison is, too.
-        sums: (outputs, the teacher's, batch, temperature) -> a float32 scalar.
+        losses: The names of the losses of the task's objective. The comparison
+            is divided by the same weight as the first of them.
+        sums: (student's outputs, teacher's outputs, batch, temperature) -> a
+            float32 scalar.
     """
 
     losses: tuple[str, ...]
@@ -52,9 +53,10 @@ class Comparison:
         counts: Callable[[loop.Batch], tf.Tensor],
         divergence: Callable[..., tf.Tensor] = distillation_losses.classes,
     ) -> "Comparison":
-        """Returns that of an objective with one loss, over logits [Q, C].
+        """Returns the comparison for an objective with a single loss.
 
-        `counts` returns the weights [Q] of a batch's rows.
+        The logits are [Q, C]; `counts` returns the weights [Q] of the rows of a
+        batch.
         """
 
         def sums(logits, teacher, batch, temperature):
@@ -72,12 +74,12 @@ def by_logits(
 ) -> loop.Objective:
     """Adds a loss over the teacher's outputs to the objective of a task.
 
-    The task's own losses count `hard_label_weight`, that one the rest to 1. All
-    are reported as they are.
+    The task's own losses have the factor `hard_label_weight`, and the teacher's
+    loss has 1 minus it. All are reported without these factors.
 
-    Otherwise than TinyBERT's code, heads read the pooled output as ever, not
-    what a ReLU leaves of it, and divergences are not divided by the number of
-    classes: what labels and teacher count would hang on it.
+    Unlike in TinyBERT's code, heads read the pooled output without another
+    ReLU, and divergences are not divided by the number of classes: the balance
+    between labels and teacher would depend on it.
     """
 
     def weights(batch):
@@ -111,7 +113,7 @@ def of_words(
     batch: loop.Batch,
     temperature: float,
 ) -> tf.Tensor:
-    """Compares the masked words of pre-training; see `Comparison.sums`."""
+    """Compares the logits of masked words; see `Comparison.sums`."""
     words, _ = student  # [B, P, V], [B, 2] or so
     weights = pretraining.mask_weights(batch)
     return distillation_losses.classes(words, teacher, weights, temperature)
@@ -125,18 +127,19 @@ def by_layers(
     student: modeling.Bert,
     teacher: modeling.Bert,
 ) -> loop.Objective:
-    """Returns what makes a student's layers those of its teacher: TinyBERT's.
+    """Returns TinyBERT's objective: match the layers of the teacher.
 
-    It is stage one of two (Jiao et al., 2019, https://arxiv.org/abs/1909.10351,
-    section 3.1): the head is not trained, which `by_logits` does after it. The
-    student's layer m learns from the teacher's m * k, where k is how many times
-    as many that has: attention scores before the softmax, and hidden states,
-    those below the first layer too. As in the original's code one dense layer
-    with a bias, `fit_dense`, takes all hidden states to the teacher's width; in
-    the paper there are two without.
+    This is stage one of two (Jiao et al., 2019,
+    https://arxiv.org/abs/1909.10351, section 3.1). It does not train the head;
+    stage two, `by_logits`, does. The student's layer m learns from the
+    teacher's layer m * k, where the teacher has k times as many layers. The
+    losses compare attention scores before the softmax, and hidden states,
+    including the embeddings. As in the original's code, one dense layer with a
+    bias, `fit_dense`, maps all hidden states to the teacher's width; the paper
+    has two without a bias.
 
-    Otherwise than the original, whose means take in padding, only tokens count:
-    how far a batch is padded is another matter here.
+    Only tokens count here, unlike in the original, whose means include padding:
+    here the amount of padding varies between batches.
     """
     fit = _fit_dense(student.config, teacher.config)
 
@@ -181,7 +184,7 @@ def by_layers(
 def _fit_dense(
     student: modeling.BertConfig, teacher: modeling.BertConfig
 ) -> layers.Dense:
-    """Returns what takes the student's hidden states to the teacher's width."""
+    """Returns the layer that maps hidden states to the teacher's width."""
     fit = layers.Dense(
         student, student.hidden_size, teacher.hidden_size, name="fit_dense"
     )
@@ -196,11 +199,11 @@ def by_relations(
     teacher: modeling.Bert,
     relation_heads: int,
 ) -> loop.Objective:
-    """Returns what gives a student the relations of its teacher: MiniLMv2's.
+    """Returns MiniLMv2's objective: match the teacher's relations.
 
-    Only the last layers are compared (Wang et al., 2021, section 3.3, whose
-    large teachers are read some layers below the last). What lies behind the
-    student's last queries, keys and values is not trained, nor is the head.
+    Only the last layers are compared (Wang et al., 2021, section 3.3; for large
+    teachers the paper uses a layer a few below the last). Nothing after the
+    student's last queries, keys and values is trained, and neither is the head.
     """
 
     def weights(batch):
@@ -226,16 +229,16 @@ def by_relations(
 def _watched(
     bert: modeling.Bert, rows: loop.Batch, seed: tf.Tensor | None
 ) -> tuple[modeling.BertOutputs, list[watching.Attended]]:
-    """Returns all that an encoder computes of rows, and of its attention."""
+    """Runs an encoder and returns its outputs and attention inputs."""
     with watching.watched(bert) as seen:
         outputs = bert(rows, seed)
     return outputs, seen
 
 
 def check_watched(bert: keras.Model, name: str) -> None:
-    """Raises InputError if the layers of an encoder can't be watched.
+    """Raises InputError if attention in an encoder can't be captured.
 
-    `name` is what errors call it.
+    `name` is the name of the encoder in the error message.
     """
     if isinstance(bert, modeling.Bert):
         rows = {"input_ids": tf.zeros([1, 2], tf.int32)}
@@ -250,7 +253,7 @@ def check_watched(bert: keras.Model, name: str) -> None:
 
 
 def _rows(batch: loop.Batch) -> loop.Batch:
-    """A batch as the encoder takes it: where rows have choices, these."""
+    """Returns the batch with one row per sequence: choices become rows."""
     if batch["input_ids"].shape.rank == 2:
         return batch
     names = ("input_ids", "input_mask", "segment_ids")
@@ -259,24 +262,24 @@ def _rows(batch: loop.Batch) -> loop.Batch:
 
 
 def _token_weights(rows: loop.Batch) -> tf.Tensor:
-    """1 for tokens, 0 for padding and in filling, float32 [B, S]."""
+    """1 for tokens, 0 for padding and for rows that fill batches: [B, S]."""
     return tf.cast(rows["input_mask"], tf.float32)
 
 
 def _without_pooler(bert: modeling.Bert) -> list[keras.Variable]:
-    """What hidden states depend on."""
+    """Returns the variables that hidden states depend on."""
     pooler = {variable.path for variable in bert.pooler.variables}
     return [v for v in bert.trainable_variables if v.path not in pooler]
 
 
 def _of_layers(bert: modeling.Bert) -> list[keras.Variable]:
-    """What the hidden states of all layers depend on."""
+    """Returns the variables that the hidden states of all layers depend on."""
     on_top = families.of(bert.config).on_top
     return [v for v in _without_pooler(bert) if v.path not in on_top]
 
 
 def _up_to_last_values(bert: modeling.Bert) -> list[keras.Variable]:
-    """What the last layer's queries, keys and values depend on."""
+    """Returns the variables that the last layer's attention depends on."""
     *first, last = bert.encoder.layers
     read = {v.path for layer in first for v in layer.variables}
     read |= {v.path for v in last.attention.self_attention.variables}
@@ -286,7 +289,7 @@ def _up_to_last_values(bert: modeling.Bert) -> list[keras.Variable]:
 
 # ---- Pre-training, as DistilBERT's ------------------------------------------
 
-# Of its README: alpha_mlm 2, alpha_ce 5, alpha_cos 1.
+# From DistilBERT's README: alpha_mlm 2, alpha_ce 5, alpha_cos 1.
 _FACTORS: Mapping[str, float] = {"masked_lm": 2.0, TEACHER: 5.0, "cosine": 1.0}
 
 
@@ -298,20 +301,20 @@ def by_words_and_states(
 ) -> loop.Objective:
     """Returns DistilBERT's three losses (Sanh et al., 2019, section 3).
 
-    They are 5 times the divergence from the teacher's words, 2 times the loss
-    of masked words, and the cosine of last hidden states of all tokens. There
-    is no loss over two segments, and pooler and next sentences stay as they
-    are.
+    They are 5 times the divergence from the teacher's word predictions, 2 times
+    the masked-word loss, and the cosine loss between the last hidden states of
+    all tokens. There is no loss over two segments: the pooler and the
+    next-sentence head keep their weights.
 
-    Otherwise than the original, which compares the words of all tokens, those
-    of the masked ones are compared: the vocabulary product of all S places,
-    twice, would take more than the rest of the step, and more memory than it.
+    The divergence covers masked words only; the original compares the
+    predictions of all tokens. Two vocabulary products over all S positions
+    would take more time and memory than the rest of the step.
 
     Args:
-        objective: Of pre-training.
+        objective: The pre-training objective.
         student: A BertPretrainer.
         teacher: A BertMaskedLM of the same width.
-        temperature: Of the words.
+        temperature: Divides the logits of both models.
     """
 
     def weights(batch):
@@ -356,7 +359,7 @@ def _states_and_words(
     batch: loop.Batch,
     seed: tf.Tensor | None,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns last hidden states [B, S, D] and masked words [B, P, V]."""
+    """Returns last hidden states [B, S, D] and word logits [B, P, V]."""
     sequence = bert(batch, seed).sequence
     masked = ops.at(sequence, batch["masked_lm_positions"])  # [B, P, D]
     words = predictions(masked, bert.embeddings.word_embeddings)

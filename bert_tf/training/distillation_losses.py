@@ -1,9 +1,9 @@
-"""How far a student is from its teacher: sums, to be divided by weights.
+"""Losses between a student and its teacher, as weighted sums.
 
-Each function takes what the student computes, then the same of the teacher, and
-returns a float32 scalar. Sums of parts of a batch add up to the sum of the
-whole. Padding counts nothing, so that no loss depends on how far a batch is
-padded.
+Each function takes the student's values, then the teacher's, and returns a
+float32 scalar, to be divided by the sum of weights. The sums of the parts of a
+batch add up to the sum of the whole. Padding does not count, so no loss depends
+on how far a batch is padded.
 
 Shapes as in modeling.py, and C: classes; A: relation heads; Q: B or more axes.
 """
@@ -14,7 +14,7 @@ from bert_tf.encoders import watching
 
 import tensorflow as tf
 
-# ---- What a head says --------------------------------------------------------
+# ---- Outputs of heads --------------------------------------------------------
 
 
 def classes(
@@ -42,10 +42,10 @@ def labels(
     weights: tf.Tensor,
     temperature: float,
 ) -> tf.Tensor:
-    """As `classes` for labels that are each true or not: their mean."""
+    """The same for labels that are each true or false: the mean over labels."""
     ours, theirs = logits / temperature, teacher / temperature  # [Q, C]
     divergence = tf.zeros_like(logits)
-    for sign in (1.0, -1.0):  # that it is true, that it is not
+    for sign in (1.0, -1.0):  # true, false
         log_ours = tf.math.log_sigmoid(sign * ours)
         log_theirs = tf.math.log_sigmoid(sign * theirs)
         divergence += tf.exp(log_theirs) * (log_theirs - log_ours)
@@ -59,12 +59,12 @@ def scores(
     weights: tf.Tensor,
     temperature: float,
 ) -> tf.Tensor:
-    """Squared error of scores, float32 [Q, 1], which have no temperature."""
+    """Squared error of scores, float32 [Q, 1]; the temperature is unused."""
     del temperature
     return tf.reduce_sum(weights * (logits - teacher)[..., 0] ** 2)
 
 
-# ---- What layers compute -----------------------------------------------------
+# ---- Outputs of layers -------------------------------------------------------
 
 
 def cosine(
@@ -82,7 +82,7 @@ def cosine(
 def hidden_states(
     x: tf.Tensor, teacher: tf.Tensor, weights: tf.Tensor
 ) -> tf.Tensor:  # [B, S, D] twice, [B, S]
-    """Squared error of the hidden states, the mean over D of each token."""
+    """Squared error of hidden states: the mean over D for each token."""
     error = tf.cast(x, tf.float32) - tf.cast(teacher, tf.float32)
     return tf.reduce_sum(weights * tf.reduce_mean(error**2, axis=-1))
 
@@ -94,8 +94,9 @@ def attention_scores(
 ) -> tf.Tensor:
     """Squared error of the scores before the softmax: the mean over heads.
 
-    Of each token of weight 1, [B, S], its scores of all that it sees in both
-    models count. A score of -100 or less counts as 0, as in TinyBERT's code.
+    For each token of weight 1, [B, S], the scores of all tokens that it sees in
+    both models count. A score of -100 or less counts as 0, as in TinyBERT's
+    code.
     """
     seen = tf.minimum(attended.mask, teacher.mask)  # [B, 1, 1 or S, S]
     sees = tf.cast(seen > -100, tf.float32)
@@ -105,7 +106,7 @@ def attention_scores(
 
 
 def _scores(attended: watching.Attended) -> tf.Tensor:
-    """Scores of queries for keys with the mask, where not far off, or 0."""
+    """Masked scores of queries and keys; 0 where they are -100 or less."""
     scores = tf.matmul(attended.queries, attended.keys, transpose_b=True)
     scores = tf.cast(scores, tf.float32) + attended.mask  # [B, N, S, S]
     return tf.where(scores <= -100, tf.zeros_like(scores), scores)
@@ -119,15 +120,16 @@ def relations(
 ) -> tf.Tensor:
     """Divergence (KL) of relations: of queries, of keys and of values.
 
-    A relation is a softmax over how much the vector of one token is like those
-    of all that it sees in both models, for each of so many slices of the
-    vectors: these relation heads may be others than the heads of either model,
-    whose widths may differ (MiniLMv2: Wang et al., 2021, https://arxiv.org/abs/2012.15828,
-    section 3.2). The three divergences are added up, each the mean over
-    relation heads, of the tokens by their weights [B, S].
+    A relation is a softmax over the similarities between the vector of one
+    token and the vectors of all tokens that it sees in both models. The vectors
+    are split into `heads` relation heads, which need not be the attention heads
+    of either model; the widths of the models may differ (MiniLMv2: Wang et al.,
+    2021, https://arxiv.org/abs/2012.15828, section 3.2). The result is the sum
+    of the three divergences, each averaged over relation heads and weighted by
+    token, [B, S].
     """
     total = tf.zeros([])
-    # Where one sees what the other does not, there is nothing to compare.
+    # Tokens that only one of the models sees are not compared.
     mask = tf.minimum(attended.mask, teacher.mask)
     for ours, theirs in zip(
         *(
@@ -143,9 +145,9 @@ def relations(
 
 
 def _relations(attended: watching.Attended, heads: int) -> list[tf.Tensor]:
-    """Logarithms of the relations of queries, keys, values, [B, A, S, S]."""
+    """Returns log-relations of queries, keys and values, [B, A, S, S] each."""
     queries, keys, values, mask = attended
-    # Scores need them divided by this root; relations have their own.
+    # Undo the scaling for attention scores; relations have their own scale.
     queries *= math.sqrt(queries.shape[-1])
     found = []
     for vectors in (queries, keys, values):  # [B, N, S, H]

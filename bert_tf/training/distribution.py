@@ -111,13 +111,15 @@ def check_batch_size(
     flag: str,
     batch_size: int,
     accumulate: int | None = 1,
+    replicas: int | None = None,
 ) -> None:
     """Raises InputError unless replicas and micro-batches share it evenly.
 
     Micro-batches that are to be found, None, are found such that they do.
+    `replicas` replaces those of the strategy.
     """
     accumulate = accumulate or 1
-    replicas = strategy.num_replicas_in_sync
+    replicas = replicas or strategy.num_replicas_in_sync
     if batch_size % (replicas * accumulate):
         raise InputError(
             f"--{flag} must be a multiple of {replicas} replicas times "

@@ -1,4 +1,4 @@
-"""A model applied to a finite dataset: evaluation and prediction."""
+"""Applies a model to a finite dataset: evaluation and prediction."""
 
 import functools
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ def evaluate(
     objective: loop.Objective,
     dataset: tf.distribute.DistributedDataset,
 ) -> loop.Scalars:
-    """Means of the objective's metrics over a finite dataset."""
+    """Returns the mean of each of the objective's metrics over a dataset."""
     return make_evaluate(strategy, model, objective)(dataset)
 
 
@@ -30,7 +30,7 @@ def make_evaluate(
 ) -> Callable[..., loop.Scalars]:
     """Returns `evaluate` for one model, traced once for all evaluations.
 
-    It takes the dataset and, if it is known, how many batches it has.
+    The function takes the dataset and, if known, its number of batches.
     """
 
     @tf.function(autograph=False)
@@ -54,7 +54,8 @@ def make_evaluate(
             for batch in phases.tracked(
                 dataset, "Evaluating", "batches", batches
             ):
-                # Accelerators have work while those of before are waited for.
+                # Accelerators compute this batch while the host waits for the
+                # previous one.
                 values, before = before, step(batch)
                 total = _sum(total, values)
         if before is None:
@@ -66,10 +67,10 @@ def make_evaluate(
 
 
 def _sum(total: Any, values: Any) -> Any:
-    """Adds values of a batch; None where there are none yet."""
+    """Adds the values of a batch to a total, which starts as None."""
     if values is None:
         return total
-    # Of a long evaluation float32 would not hold the sum.
+    # float32 would lose precision over a long evaluation.
     values = tf.nest.map_structure(np.float64, values)
     if total is None:
         return values
@@ -83,12 +84,12 @@ def predict(
 ) -> Iterator[dict[str, np.ndarray]]:
     """Applies a function to a finite dataset, batch by batch, in order.
 
-    The function maps a replica's batch to {name: [rows, ...]}, and is traced
-    once for all its datasets. This yields the same of global batches, without
-    filling.
+    The function maps a replica's batch to {name: [rows, ...]} and is traced
+    once for all its datasets. Yields the outputs of each global batch, without
+    the rows that fill batches.
     """
     step = _predict_step(strategy, function)
-    # By the dataset's shapes: those of its batches differ where they are cut.
+    # Trace with the dataset's shapes: the shapes of single batches may differ.
     step = step.get_concrete_function(dataset.element_spec)
     with (
         distribution.left_together(strategy),

@@ -1,4 +1,4 @@
-"""What fine-tuning adds to the training loop: epochs, and the best of them."""
+"""Fine-tuning: training in epochs, with the best evaluation kept."""
 
 import contextlib
 import dataclasses
@@ -30,20 +30,20 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-# Of a run, in its folder: its SavedModel.
+# The folder of the SavedModel, in the run's folder.
 EXPORT = "export"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan(session.Plan):
-    """How to train in epochs; the flags of the same names."""
+    """How to train in epochs; the fields are the flags of the same names."""
 
     num_train_epochs: float
     warmup_proportion: float
     group_by_length: bool
 
     def steps(self, examples: int) -> int:
-        """Training steps for so many records, rounded down."""
+        """Returns the training steps for a number of records, rounded down."""
         steps = int(examples / self.batch_size * self.num_train_epochs)
         if not steps:
             way_out = "Lower --train_batch_size"
@@ -65,29 +65,29 @@ class Plan(session.Plan):
         return steps
 
     def steps_per_epoch(self, examples: int) -> int:
-        """Steps between evaluations, so that the last falls on the end."""
+        """Returns the steps between evaluations: the last is at the end."""
         return math.ceil(examples / self.batch_size)
 
     def schedule(self, examples: int) -> optimization.Schedule:
-        """The learning rate, warmed up as in the original."""
+        """Returns the learning rate schedule, with the original's warm-up."""
         steps = self.steps(examples)
         warmup = int(steps * self.warmup_proportion)
         return self.recipe.schedule(self.learning_rate, warmup, steps)
 
     def check(self, examples: int) -> None:
-        """Raises InputError where numbers contradict each other."""
+        """Raises InputError if the numbers contradict each other."""
         self.schedule(examples)
         progress.check_profile(self.profile_steps, self.steps(examples))
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What every part of a run needs; the scripts add what is their own.
+    """Everything a fine-tuning run needs; tasks add their own fields.
 
     Attributes:
         folder: The run's output_dir.
         model: BERT with its head.
-        labels: Of its classes, if it has any.
+        labels: The names of the classes, if the task has any.
         data: Split -> its records.
     """
 
@@ -105,7 +105,7 @@ class Run:
 
     @property
     def has_free_shapes(self) -> bool:
-        """Whether batches may have other lengths; a TPU compiles each."""
+        """Whether batch lengths may vary; a TPU compiles each length."""
         return not distribution.is_tpu(self.strategy)
 
     def trim(self, compiles: bool, length: int) -> int:
@@ -120,7 +120,7 @@ class Run:
 
     @contextlib.contextmanager
     def without_padding(self) -> Iterator[None]:
-        """What is traced here spends no time on padding, if it can."""
+        """Skips padding in steps that are traced here, if the encoder can."""
         bert = self.model.bert
         before = bert.skips_padding
         bert.skips_padding = self.has_free_shapes
@@ -131,10 +131,10 @@ class Run:
 
 
 def check(run: Run, plan: Plan) -> dict[str, int | str]:
-    """Returns what tells the examples to train on.
+    """Checks a run and returns the identity of its training examples.
 
-    It raises InputError if the run in the folder trained on other examples, or
-    where numbers contradict each other.
+    Raises InputError if the run in the folder trained on other examples, or if
+    the numbers of the plan contradict each other.
     """
     data = run.data["train"]
     plan.check(data.count)
@@ -150,17 +150,17 @@ def train(
     restore: Callable[[training_state.TrainState], None],
     evaluation: scoring.Evaluation | None = None,
 ) -> None:
-    """Trains on the split "train", from where the run stands to its end.
+    """Trains on the split "train", from the run's last step to its end.
 
-    `restore` sets the state to where that is. The best of the evaluations, one
-    an epoch, is kept in `best/`. It raises InputError if the run in the folder
-    trained on other examples.
+    `restore` restores that state. The model is evaluated once an epoch, and the
+    best is kept in `best/`. Raises InputError if the run in the folder trained
+    on other examples.
     """
     data = run.data["train"]
     trained_on = check(run, plan)
     trained = objective.trained or run.model.trained_variables
     everything = {variable.path for variable in run.model.variables}
-    # Where padding lies differs by batch, and what is compiled can't follow.
+    # Padding differs between batches, and compiled steps have fixed shapes.
     compiles = distribution.compiles(run.strategy, plan.use_xla)
     tracing = contextlib.nullcontext if compiles else run.without_padding
 
@@ -183,7 +183,7 @@ def train(
         batches=functools.partial(_batches, run, plan),
         explained=lambda: pipeline.explained([data.path]),
         examples=data.count,
-        # Beside a task, if any are predicted.
+        # The auxiliary objective of a task, if it has one.
         predictions=next_pieces.LOSS,
         evaluation=evaluation,
         eval_steps=plan.steps_per_epoch(data.count),
@@ -227,12 +227,12 @@ def predict(
 ) -> Iterator[dict[str, np.ndarray]]:
     """Applies a function to all records of a split, in order.
 
-    The function maps a replica's batch to {name: [rows, ...]}, and is traced
-    once for all its calls. This yields the same of global batches, without
-    filling.
+    The function maps a replica's batch to {name: [rows, ...]} and is traced
+    once for all its calls. Yields the outputs of each global batch, without the
+    rows that fill batches.
     """
     data = run.data[split]
-    # What there are, evenly over the replicas: the rest would be filling.
+    # No batch larger than the records need: the rest would be filling rows.
     replicas = run.strategy.num_replicas_in_sync
     batch_size = min(batch_size, -(-data.count // replicas) * replicas)
     dataset = pipeline.distribute(
@@ -259,8 +259,8 @@ def logits_and_labels(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Applies a classifier to all examples of a split, in order.
 
-    Returns logits [examples, classes], of examples in windows their mean; and
-    the labels of the records [examples, ...].
+    Returns logits [examples, classes], averaged over the windows of an example,
+    and the labels of the records, [examples, ...].
     """
     outputs = _logits_and_labels(run.model)
     parts = list(predict(run, split, outputs, batch_size))
@@ -278,14 +278,14 @@ def logits_and_labels(
 def _logits_and_labels(
     model: keras.Model,
 ) -> Callable[[loop.Batch], dict[str, tf.Tensor]]:
-    """Returns one function for one model, which is traced but once."""
+    """Returns one function per model, so that it is traced only once."""
 
     def outputs(batch):
         alone = -tf.ones_like(batch["row_weights"], tf.int32)
         return {
             "logits": model(batch),
             "labels": batch["label_ids"],
-            # Of a row that is no window of a document: -1.
+            # -1 for rows that are not windows of a document.
             "documents": batch.get("document_ids", alone),
         }
 
@@ -293,7 +293,7 @@ def _logits_and_labels(
 
 
 def write_export(run: Run, made: saved_model.Export) -> None:
-    """Writes the SavedModel to `export/`, in the place of an earlier one."""
+    """Writes the SavedModel to `export/`, replacing an earlier one."""
     path = os.path.join(run.folder, EXPORT)
     saved_model.save(path, made, overwrite=True)
     logging.info("Wrote the SavedModel %s.", path)

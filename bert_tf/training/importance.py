@@ -1,21 +1,22 @@
-"""How much the loss hangs on each layer, and on each feed-forward unit.
+"""The importance of each layer and each feed-forward unit for the loss.
 
-A gate is a factor of 1, one for each row of a batch. That of a unit stands
-behind its activation: at 0 the unit is gone. That of a layer multiplies what
-the layer changes, x + gate * (layer(x) - x): at 0 the layer is gone. (Its layer
-norms are in it. So a layer whose two output kernels are zero is not gone: it
-normalizes still.) To first order the loss of a row changes by its derivative by
-the gate when what is behind it goes, and the importance is the mean of its size
-over rows (Michel et al., 2019, https://arxiv.org/abs/1905.10650, equation 2):
+A gate is a factor of 1 for each row of a batch. The gate of a unit multiplies
+the output of its activation: at 0 the unit is removed. The gate of a layer
+multiplies the change that the layer makes, x + gate * (layer(x) - x): at 0 the
+layer is removed. (The change includes its layer norms, so a layer whose two
+output kernels are zero is not removed: it still normalizes.) To first order,
+removing a unit or layer changes the loss of a row by the derivative with
+respect to its gate. The importance is the mean absolute derivative over rows
+(Michel et al., 2019, https://arxiv.org/abs/1905.10650, equation 2):
 
     importance = mean over rows of |d loss of the row / d gate|
 
-It is taken row by row, as there. Summed over a batch first, rows that pull in
-opposite directions would cancel, as they do where training has ended, and the
-result would hang on the batch size.
+Derivatives are taken row by row, as in the paper. If they were summed over a
+batch first, rows that pull in opposite directions would cancel, as they do
+after training, and the result would depend on the batch size.
 
-Shapes as in modeling.py; K: blocks with weights of their own, L of them unless
-layers share theirs.
+Shapes as in modeling.py; K: blocks with their own weights, which is L unless
+layers share weights.
 """
 
 import contextlib
@@ -38,14 +39,14 @@ Loss = Callable[[keras.Model, loop.Batch], tf.Tensor]
 
 @dataclasses.dataclass(frozen=True)
 class Importance:
-    """Of the layers of a model, [L], and of its units, [K, F], in float64."""
+    """Importance of a model's layers, [L], and units, [K, F], in float64."""
 
     layers: np.ndarray
     units: np.ndarray
 
 
 def most_important(values: np.ndarray, count: int) -> tuple[int, ...]:
-    """Returns where the largest values are, ascending; ties to the first."""
+    """Returns the indices of the largest values, ascending; first on ties."""
     order = np.argsort(-values, kind="stable")[:count]
     return tuple(sorted(map(int, order)))
 
@@ -57,11 +58,10 @@ def measure(
     dataset: tf.distribute.DistributedDataset,
     rows: int,
 ) -> Importance:
-    """Measures both in one pass over a finite dataset of so many rows.
+    """Measures layers and units in one pass over a dataset of `rows` rows.
 
-    The loss of a row must hang on no other row, and rows that fill batches must
-    have none: their weight is 0. It raises InputError for layers of which it is
-    not known what is in them.
+    The loss of a row must not depend on other rows, and rows that fill batches
+    must have weight 0. Raises InputError if the class of a layer is unknown.
     """
     _check_known(model.bert.encoder)
 
@@ -74,7 +74,7 @@ def measure(
 
         return loop.first_replica(strategy, strategy.run(replica, (batch,)))
 
-    # By the dataset's shapes: those of its batches differ where they are cut.
+    # Trace with the dataset's shapes: the shapes of single batches may differ.
     step = step.get_concrete_function(dataset.element_spec)
     phase = phases.Phase("Measuring", "batches")
     total: Sequence[Any] = (0.0, 0.0)
@@ -84,7 +84,7 @@ def measure(
     ):
         for batch in dataset:
             found = step(batch)
-            # Over many rows float32 would not hold the sums.
+            # float32 would lose precision over many rows.
             total = [
                 t + np.float64(x) for t, x in zip(total, found, strict=True)
             ]
@@ -96,13 +96,13 @@ def measure(
 def _sums(
     model: keras.Model, loss: Loss, batch: loop.Batch
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the sizes of derivatives, summed over rows: [L] and [K, F]."""
+    """Returns absolute derivatives, summed over rows: [L] and [K, F]."""
     encoder, config = model.bert.encoder, model.bert.config
     blocks = _blocks(encoder)
     rows = tf.shape(batch["row_weights"])[0]
     whole = tf.ones([len(encoder.layers), rows])  # [L, B]
     units = tf.ones([len(blocks), rows, config.intermediate_size])  # [K, B, F]
-    # Of gates only: the weights need no gradients.
+    # Only gates need gradients, not the weights.
     with tf.GradientTape(watch_accessed_variables=False) as tape:
         tape.watch([whole, units])
         with _gated(encoder, whole, units):
@@ -118,7 +118,7 @@ def _sums(
 
 
 def _blocks(encoder: modeling.Encoder) -> list[layers.TransformerLayer]:
-    """Returns the layers, each once, in the order in which they first stand."""
+    """Returns the distinct layers in the order of their first use."""
     return list({id(layer): layer for layer in encoder.layers}.values())
 
 
@@ -126,14 +126,14 @@ def _blocks(encoder: modeling.Encoder) -> list[layers.TransformerLayer]:
 def _gated(
     encoder: modeling.Encoder, whole: tf.Tensor, units: tf.Tensor
 ) -> Iterator[None]:
-    """An encoder computes with these gates, [L, B] and [K, B, F]."""
+    """Makes an encoder use these gates, [L, B] and [K, B, F], inside."""
     before = encoder.layers
     places = {id(layer): i for i, layer in enumerate(_blocks(encoder))}
     gated = [
         _Gated(layer, whole[i], units[places[id(layer)]])
         for i, layer in enumerate(before)
     ]
-    # Without a word to Keras, whose lists of layers and variables stay.
+    # Bypass Keras, whose lists of layers and variables must not change.
     object.__setattr__(encoder, "layers", gated)
     try:
         yield
@@ -142,7 +142,7 @@ def _gated(
 
 
 class _Gated:
-    """A layer, and the gates of it, [B], and of its units, [B, F]."""
+    """A layer with a gate for itself, [B], and for its units, [B, F]."""
 
     def __init__(
         self, layer: layers.TransformerLayer, whole: tf.Tensor, units: tf.Tensor
@@ -152,19 +152,19 @@ class _Gated:
         self._units = units[:, tf.newaxis]  # [B, 1, F]
 
     def __call__(self, x, dropout_seed, layout):
-        """As TransformerLayer.call, with sequences as rows; no dropout."""
+        """Runs TransformerLayer.call, one sequence a row, without dropout."""
         del dropout_seed
         y = self._layer.attention(x, None, layout=layout)  # [B, S or R, D]
         units = self._layer.intermediate(y)  # [B, S or R, F]
         units *= tf.cast(self._units, units.dtype)
         y = self._layer.residual(units, y, None)  # [B, S or R, D]
-        # The output as it is, to the last bit, where the gate is 1.
+        # With a gate of 1 the output is exactly that of the layer.
         gate = tf.cast(self._whole - 1, y.dtype)
         return y + gate * (y - layout.queries(x))
 
 
 def _check_known(encoder: modeling.Encoder) -> None:
-    """Raises InputError if a layer does something else than we gate."""
+    """Raises InputError if a layer's computation is not the gated one."""
     for layer in encoder.layers:
         if type(layer).call is not layers.TransformerLayer.call:
             raise InputError(

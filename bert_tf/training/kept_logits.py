@@ -1,7 +1,7 @@
-"""What a teacher says of the examples to train on, computed once.
+"""Caches a teacher's logits for the training examples.
 
-Epochs read the same examples, and a teacher, who has no dropout, says the same
-of them. So its logits are kept beside each record, and steps cost as much as
+Every epoch reads the same examples, and a teacher has no dropout, so its logits
+never change. They are stored with each record, and a step costs as much as
 without a teacher.
 """
 
@@ -17,7 +17,7 @@ from bert_tf.training import fine_tuning, loop
 import numpy as np
 import tensorflow as tf
 
-# A feature of the records, [B, C].
+# The feature of the records with the logits, [B, C].
 LOGITS = "teacher_logits"
 
 
@@ -26,12 +26,12 @@ def write(
     teacher: Callable[[loop.Batch], tf.Tensor],
     batch_size: int,
 ) -> record_file.RecordFile:
-    """Writes the records to train on once more, with the teacher's logits.
+    """Copies the training records and adds the teacher's logits.
 
     Args:
-        run: Of the teacher's model, whose records these are.
+        run: The run of the teacher's model, with the records to copy.
         teacher: A batch of the records -> its logits [B, C].
-        batch_size: Of the batches, over all replicas.
+        batch_size: Rows of a batch, over all replicas.
     """
     data = run.data["train"]
 
@@ -61,10 +61,10 @@ def _with_logits(
     said: record_types.RecordType,
     parts: Iterable[Mapping[str, np.ndarray]],
 ) -> Iterator[bytes]:
-    """Yields records with the logits of each behind them.
+    """Yields each record with its logits appended.
 
-    Of two serialized messages, one behind the other, protobuf makes one with
-    the features of both.
+    Protobuf merges two concatenated messages into one with the features of
+    both.
     """
     records = tf.data.TFRecordDataset(path).as_numpy_iterator()
     for part in parts:

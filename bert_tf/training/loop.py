@@ -12,16 +12,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
-from bert_tf import compiled, optimization
+from bert_tf import optimization
 from bert_tf.errors import InputError
-from bert_tf.training import distribution
+from bert_tf.training import distribution, replica_step
 
 import keras
 import tensorflow as tf
 
 Batch = dict[str, tf.Tensor]
 Scalars = dict[str, float]
-Compiler = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def sizes_of(lengths: tf.Tensor, sequences: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -192,89 +191,36 @@ def make_train_steps(
     for every shape of a batch; for TPUs it always compiles the whole step.
     """
     is_tpu = distribution.is_tpu(strategy)
-    replica_step = _replica_step(
-        model,
-        optimizer,
-        objective,
-        compiler_of(strategy, use_xla),
-        seed,
-        accumulate,
+    compiler = replica_step.compiler_of(strategy, use_xla)
+    step = replica_step.ReplicaStep(
+        model, optimizer, objective, compiler, seed, accumulate
     )
-    steps = _steps(strategy, replica_step, iter(dataset))
+    steps = _steps(strategy, step, iter(dataset))
 
     def train(first: int, count: int) -> Block:
         total, last = steps(
             tf.constant(first, tf.int64), tf.constant(count, tf.int64)
         )
         total, last = tf.nest.map_structure(float, (total, last))
-        weights = total["weights"]
-        counts = total["counts"] | {f"{x}_weight": weights[x] for x in weights}
         if not is_tpu:  # There it is not known.
-            counts["input_seconds"] = total["waited"]
-        return Block(objective, total["sums"], weights, counts, last)
+            total["counts"]["input_seconds"] = total["waited"]
+        return block_of(objective, total, last)
 
     return train
 
 
-def _replica_step(
-    model: keras.Model,
-    optimizer: optimization.Optimizer,
-    objective: Objective,
-    compiler: Compiler,
-    seed: int,
-    accumulate: int,
-) -> Callable[..., Any]:
-    """Returns what a replica does: (step, batch) -> (sums, report).
-
-    Sums are added up over steps; of reports, such as rates, the last counts.
-    """
-
-    def own_gradients(gradients):
-        """Returns this replica's share, unscaled and perhaps clipped."""
-        context = tf.distribute.get_replica_context()
-        if optimizer.loss_scale is not None:
-            # A power of two: nothing is rounded.
-            scale = tf.convert_to_tensor(optimizer.loss_scale.scale)
-            gradients = [gradient / scale for gradient in gradients]
-        return optimizer.clip_own(gradients, context.num_replicas_in_sync)
-
-    def replica_step(step, batch):
-        # Compiled here: each replica has variables of its own.
-        passes = compiler(
-            functools.partial(gradients_and_sums, model, optimizer, objective)
-        )
-        context = tf.distribute.get_replica_context()
-        counts = objective.sizes(batch)
-        totals, counts = context.all_reduce(
-            tf.distribute.ReduceOp.SUM, (objective.weights(batch), counts)
-        )
-        key = tf.random.fold_in(tf.constant([seed, 0]), step)
-        replica = context.replica_id_in_sync_group
-        # The same for all replicas up to here, different from here on.
-        key = tf.random.fold_in(key, tf.cast(replica, tf.int64))
-
-        gradients, sums = add_up(
-            lambda i, part: passes(part, totals, tf.random.fold_in(key, i)),
-            batch,
-            accumulate,
-        )
-        if optimizer.loss_scale is not None or optimizer.clips_own:
-            gradients = compiler(own_gradients)(gradients)
-        # One reduction for everything.
-        gradients, sums = context.all_reduce(
-            tf.distribute.ReduceOp.SUM, (gradients, sums)
-        )
-        report = compiler(optimizer.apply)(gradients, step)
-        if "skipped_steps" in report:
-            counts["skipped_steps"] = report.pop("skipped_steps")
-        return {"sums": sums, "weights": totals, "counts": counts}, report
-
-    return replica_step
+def block_of(
+    objective: Objective, total: Mapping[str, Any], last: Scalars
+) -> Block:
+    """Returns the block of steps, from their added-up sums and last report."""
+    weights = total["weights"]
+    counts = total["counts"] | {f"{x}_weight": weights[x] for x in weights}
+    return Block(objective, total["sums"], weights, counts, last)
 
 
 def _steps(
     strategy: tf.distribute.Strategy,
-    replica_step: Callable[..., Any],
+    step_of_replica: Callable[..., Any],
     iterator: tf.distribute.DistributedIterator,
 ) -> Callable[[tf.Tensor, tf.Tensor], Any]:
     """Returns the loop on the device: (first step, number) -> (total, last).
@@ -286,7 +232,7 @@ def _steps(
     # Without AutoGraph, which would double the time to trace it.
     @tf.function(autograph=False)
     def compute(step, batch):
-        results = strategy.run(replica_step, (step, batch))
+        results = strategy.run(step_of_replica, (step, batch))
         return first_replica(strategy, results)
 
     # A function of its own, so that it is traced once and called twice.
@@ -334,84 +280,6 @@ def _time_after(values: Any) -> tf.Tensor:
         # call into Python takes some 50 microseconds.
         now = tf.numpy_function(time.monotonic, [], tf.float64)
     return tf.ensure_shape(now, [])
-
-
-def gradients_and_sums(
-    model: keras.Model,
-    optimizer: optimization.Optimizer,
-    objective: Objective,
-    part: Batch,
-    totals: Mapping[str, tf.Tensor],
-    dropout_seed: tf.Tensor,
-) -> tuple[list[tf.Tensor], dict[str, dict[str, tf.Tensor]]]:
-    """Returns a micro-batch's gradients and its objective's sums.
-
-    The gradients are those of the sum of the losses, each divided by its total
-    and multiplied by its factor, and all multiplied by the optimizer's loss
-    scale, where it has one.
-    """
-    with tf.GradientTape() as tape:
-        sums = objective.sums(model, part, dropout_seed)
-        losses = {
-            name: tf.math.divide_no_nan(metrics["loss"], totals[name])
-            for name, metrics in sums.items()
-        }
-        loss = objective.total(losses)
-        if optimizer.loss_scale is not None:
-            loss *= optimizer.loss_scale.scale
-    variables = [v.value for v in optimizer.variables]
-    gradients = tape.gradient(loss, variables, unconnected_gradients="zero")
-    return gradients, sums
-
-
-def compiler_of(strategy: tf.distribute.Strategy, use_xla: bool) -> Compiler:
-    """Returns a function that compiles functions of tensors for a replica."""
-    if distribution.is_tpu(strategy):
-        # The strategy compiles whatever a replica does.
-        return functools.partial(compiled.marked, dialect="TPU")
-    return compiled.whole if use_xla else lambda function: function
-
-
-def add_up(
-    function: Callable[[Any, Batch], Any], batch: Batch, count: int
-) -> Any:
-    """Sums `function(number, part)` over `count` equal parts of a batch.
-
-    They are computed one after the other: only one needs memory at a time.
-    """
-    rows = next(iter(batch.values())).shape[0]
-    if rows % count:
-        raise InputError(
-            "The batch of a replica must be a multiple of the number of "
-            f"micro-batches. Received: rows={rows}, accumulate={count}"
-        )
-    if count == 1:
-        return function(tf.constant(0), batch)
-    parts = {
-        # Only the length of trimmed sequences is open.
-        name: tf.reshape(
-            x, [count, rows // count, *(d or -1 for d in x.shape[1:])]
-        )
-        for name, x in batch.items()
-    }
-
-    def compute(i):
-        return function(i, {name: x[i] for name, x in parts.items()})
-
-    def add(i, total):
-        return i + 1, tf.nest.map_structure(tf.add, total, compute(i))
-
-    total = compute(tf.constant(0))
-    # A loop: parts beside each other in the graph would run at the same time.
-    # So would the first one and the loop's first.
-    with tf.control_dependencies(tf.nest.flatten(total)):
-        _, total = tf.while_loop(
-            lambda i, total: i < count,
-            add,
-            (tf.constant(1), total),
-            parallel_iterations=1,
-        )
-    return total
 
 
 def first_replica(strategy: tf.distribute.Strategy, values: Any) -> Any:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from bert_tf import modeling, optimization
 from bert_tf.errors import InputError
-from bert_tf.training import accelerators, loop
+from bert_tf.training import accelerators, loop, replica_step
 
 import keras
 import tensorflow as tf
@@ -302,7 +302,7 @@ def tried(
 ) -> Callable[[int], bool]:
     """Returns a `fits` that computes gradients, to see if memory runs out."""
     batch = next(iter(dataset))
-    compiler = loop.compiler_of(strategy, use_xla)
+    compiler = replica_step.compiler_of(strategy, use_xla)
 
     def fits(rows):
         @tf.function(autograph=False)
@@ -310,7 +310,8 @@ def tried(
             def replica(batch):
                 passes = compiler(
                     functools.partial(
-                        loop.gradients_and_sums, model, optimizer, objective
+                        replica_step.gradients_and_sums,
+                        *(model, optimizer, objective),
                     )
                 )
                 whole = batch["row_weights"].shape[0]
@@ -318,7 +319,7 @@ def tried(
                 # first are kept while the second is computed.
                 count = 1 if rows == whole else 2
                 part = {name: x[: rows * count] for name, x in batch.items()}
-                gradients, _ = loop.add_up(
+                gradients, _ = replica_step.add_up(
                     lambda i, x: passes(
                         x, objective.weights(x), tf.stack([i, 0])
                     ),

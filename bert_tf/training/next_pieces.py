@@ -1,7 +1,7 @@
-"""What left-to-right models learn: the piece that follows each place.
+"""The objective of left-to-right models: predict the next token.
 
-It is learned from the records of masked words, which hold the words that they
-hide. Shapes: B batch, S sequence length, P predictions per row, V vocabulary.
+The training data are masked-word records, which contain the original words.
+Shapes: B batch, S sequence length, P predictions per row, V vocabulary.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ import tensorflow as tf
 LOSS = "next_piece"
 LOSSES = (LOSS,)
 
-# What an encoder takes of a batch.
+# The features of a batch that an encoder reads.
 _INPUTS = (
     "input_ids",
     "input_mask",
@@ -30,7 +30,7 @@ _INPUTS = (
 def objective(
     sizes: Callable[[loop.Batch], dict[str, tf.Tensor]],
 ) -> loop.Objective:
-    """Returns what to minimize; `sizes` are what a meter asks of a batch."""
+    """Returns the objective; `sizes` measures a batch for the meter."""
 
     def weights(batch):
         return {LOSS: tf.reduce_sum(piece_weights(batch))}
@@ -44,19 +44,19 @@ def objective(
 
 
 def inputs_of(batch: loop.Batch) -> dict[str, tf.Tensor]:
-    """Returns what an encoder takes, with no word masked."""
+    """Returns the encoder's inputs with the original words unmasked."""
     inputs = {n: batch[n] for n in _INPUTS if n in batch}
     return inputs | {"input_ids": original_ids(batch)}
 
 
 def loss(logits: tf.Tensor, ids: tf.Tensor, batch: loop.Batch) -> losses.Sums:
-    """Compares logits [B, S, V] with the piece behind each of `ids` [B, S]."""
+    """Compares logits [B, S, V] with the token after each of `ids` [B, S]."""
     following = tf.pad(ids[:, 1:], [[0, 0], [0, 1]])
     return losses.classification(logits, following, piece_weights(batch))
 
 
 def original_ids(batch: loop.Batch) -> tf.Tensor:
-    """Returns the ids of a batch [B, S] as they were before any was masked."""
+    """Returns the token IDs of a batch before masking, [B, S]."""
     ids = batch["input_ids"]
     if "masked_lm_positions" not in batch:
         return ids
@@ -64,16 +64,16 @@ def original_ids(batch: loop.Batch) -> tf.Tensor:
         ids,
         batch["masked_lm_positions"],  # [B, P]
         batch["masked_lm_ids"],
-        batch["masked_lm_weights"] > 0,  # Filling puts nothing.
+        batch["masked_lm_weights"] > 0,  # not padding
     )
     return tf.cast(original, ids.dtype)
 
 
 def piece_weights(batch: loop.Batch) -> tf.Tensor:
-    """1 for places with a token of the same sequence behind them: [B, S].
+    """1 for positions followed by a token of the same sequence: [B, S].
 
-    All tokens but the first of a sequence are predicted, [SEP] as well. Filling
-    has 0.
+    All tokens but the first of a sequence are predicted, including [SEP].
+    Padding has 0.
     """
     # For GPUs TensorFlow compares int32 on the host.
     sequences = batch.get("sequence_ids", batch["input_mask"])
@@ -84,7 +84,7 @@ def piece_weights(batch: loop.Batch) -> tf.Tensor:
     return goes_on * batch["row_weights"][:, tf.newaxis]
 
 
-# ---- Beside a task -----------------------------------------------------------
+# ---- Auxiliary objective -----------------------------------------------------
 
 
 def auxiliary(
@@ -93,17 +93,18 @@ def auxiliary(
     head: keras.layers.Layer,
     encoder: keras.Model,
 ) -> loop.Objective:
-    """Adds the loss of next pieces to the objective of a task, times a factor.
+    """Adds the next-token loss, times a factor, to the objective of a task.
 
-    It is GPT's auxiliary objective (Radford et al., 2018, section 3.2), whose
-    factor is 0.5. The task reads the same pass of the encoder. What the head
-    has beside the words is the objective's own: exports do not need it.
+    This is GPT's auxiliary objective (Radford et al., 2018, section 3.2), whose
+    factor is 0.5. Both objectives share one pass of the encoder. The variables
+    of the head, except for the words, belong to the objective: exports do not
+    need them.
 
     Args:
-        own: Of the task, over rows of texts.
-        factor: Of the loss of next pieces.
+        own: The objective of the task, over rows of texts.
+        factor: The factor of the next-token loss.
         head: (hidden states [B, S, D], words [V, E]) -> logits [B, S, V].
-        encoder: Of the task's model.
+        encoder: The encoder of the task's model.
     """
 
     def weights(batch):

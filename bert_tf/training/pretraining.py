@@ -41,6 +41,7 @@ _LOOKED_INTO = 256
 _SENTENCES = {
     "nsp": "next_sentence",
     "sop": "sentence_order",
+    "two_segments": None,
     "none": None,
     "full_sentences": None,
 }

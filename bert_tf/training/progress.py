@@ -1,4 +1,4 @@
-"""What a user sees of a run: the screen, metrics.jsonl, TensorBoard."""
+"""Reports the progress of a run: screen, metrics.jsonl, TensorBoard."""
 
 import json
 import os
@@ -14,21 +14,21 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-# What tf.summary.scalar writes; it needs the viewer installed, this does not.
+# What tf.summary.scalar writes: that function needs TensorBoard installed.
 _SCALAR = tf.compat.v1.SummaryMetadata(
     plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name="scalars")
 )
 
 
-# Of a block, not to be shown: they are measured by.
+# Raw counts of a block, which the meter uses and nobody sees.
 _COUNTS = re.compile(
     r"^(steps|seconds|input_seconds|sequences|tokens|pairs|.*_weight)$"
 )
-# What of metrics.jsonl only evaluations have.
+# A key of metrics.jsonl that only evaluations have.
 _EVALUATION = "eval_best_step"
-# Columns of the time before a line, and of its other lines' indent.
+# Columns of the time before a line, and the indent of its continuation lines.
 _TIME, _INDENT = 9, 4
-# What a meter says, as it is on screen.
+# How the meter's values are shown on screen.
 _MEASURED: dict[str, Callable[[float], str]] = {
     "input_share": lambda share: f"waiting for data {100 * share:.0f}%",
     "peak_memory": lambda size: f"memory {size / 2**30:.1f} GiB",
@@ -39,14 +39,14 @@ _MEASURED: dict[str, Callable[[float], str]] = {
 }
 # Metrics that are shown next to their loss.
 _SHARES = ("accuracy", "precision", "recall")
-# What is not worth a place on screen below.
+# Values below these are not shown on screen.
 _LEAST = {"input_share": 0.05}
 
 
 class Profile:
-    """A hook that traces the steps between two, for TensorBoard.
+    """A hook that traces the steps between two given steps, for TensorBoard.
 
-    Where the run ends before the second, closing it writes what was traced.
+    If the run ends before the second, `close` writes the trace so far.
     """
 
     def __init__(self, folder: str, steps: tuple[int, int], stop: int):
@@ -63,7 +63,7 @@ class Profile:
             self._write(f"{self.last}")
 
     def close(self) -> None:
-        """Ends a trace that is still going on."""
+        """Ends a trace that is still running."""
         if self.runs:
             self._write("where the run ended")
 
@@ -79,7 +79,7 @@ class Profile:
 
 
 def check_profile(steps: tuple[int, int] | None, stop: int) -> None:
-    """Raises InputError if a trace would not end with the run's last step."""
+    """Raises InputError if a trace would continue after the run's last step."""
     if steps and steps[1] > stop:
         raise InputError(
             f"--profile_steps must end by the last step of the run, {stop}. "
@@ -88,14 +88,15 @@ def check_profile(steps: tuple[int, int] | None, stop: int) -> None:
 
 
 class Progress:
-    """Reports what the training loop tells of some steps.
+    """Reports the metrics of consecutive training steps.
 
-    On screen: step, epoch of `epoch_steps` each, time left, losses and
-    accuracies, learning rate, norm of the gradients, sequences and real
-    (non-padding) tokens per second, what the meter says. The same numbers go to
-    TensorBoard, to trackers and to metrics.jsonl, one object a line, from which
-    lines after step `start` are removed: those steps are made again. Processes
-    that do not `write` need the hook as well, to make the same blocks of steps.
+    On screen: step, epoch of `epoch_steps` steps, time left, losses and
+    accuracies, learning rate, gradient norm, sequences and real (non-padding)
+    tokens per second, and the meter's values. The same numbers go to
+    TensorBoard, to trackers and to metrics.jsonl, one JSON object a line. Lines
+    of metrics.jsonl after step `start` are removed, since those steps run
+    again. Processes that do not `write` need the hook as well, so that all
+    train in the same blocks of steps.
     """
 
     def __init__(
@@ -131,11 +132,12 @@ class Progress:
             f"{name}_per_second": phases.rate(scalars[name], seconds)
             for name in ("sequences", "tokens")
         }
-        # Raw counts are there for the meter.
+        # The meter has read the raw counts; nobody else needs them.
         scalars = {k: v for k, v in scalars.items() if not _COUNTS.search(k)}
         scalars |= speeds | measured
         left: float | None = phases.left(self.stop - step, steps, seconds)
-        # The first block includes building the graph, so its time says little.
+        # The first block includes building the graph, so its speed means
+        # little.
         is_first, self._is_first = self._is_first, False
         if is_first:
             left = None
@@ -145,9 +147,9 @@ class Progress:
     def evaluation(
         self, step: int, results: Mapping[str, float], best_step: int
     ) -> None:
-        """Reports an evaluation; names of results get "eval_" before them.
+        """Reports the results of an evaluation, with the prefix "eval_".
 
-        The best step is 0 where none counts yet.
+        `best_step` is the step of the best evaluation, or 0 if none counts yet.
         """
         if not self.write:
             return
@@ -192,14 +194,14 @@ class Progress:
             for name, text in _MEASURED.items()
             if name in scalars and scalars[name] >= _LEAST.get(name, 0)
         }
-        # Of memory, which only grows, what has changed.
+        # Memory use only grows: show it when it changes.
         if measured.get("peak_memory") == self.memory:
             measured.pop("peak_memory", None)
         self.memory = measured.get("peak_memory", self.memory)
         return _lines([*shown, *measured.values()])
 
     def _place(self) -> list[str]:
-        """How far the run is."""
+        """Returns the step and the epoch with their totals, as shown texts."""
         share = 100 * self.step // self.stop
         shown = [f"step {self.step:,}/{self.stop:,} ({share}%)"]
         if self.epoch_steps:
@@ -209,7 +211,7 @@ class Progress:
 
 
 def _of_losses(scalars: Mapping[str, float]) -> list[str]:
-    """Formats each loss with its metrics; of a single loss the metrics only."""
+    """Formats each loss with its metrics; a single loss only by metrics."""
     names = [x.removesuffix("_loss") for x in scalars if x.endswith("_loss")]
     shares = [x for x in scalars if x.endswith(_SHARES)]
     texts = []
@@ -247,7 +249,7 @@ def _keep_lines_until(path: str, step: int) -> None:
 
 
 def check_lines(folder: str) -> None:
-    """Raises InputError if a run can't go on with its metrics.jsonl."""
+    """Raises InputError if a run can't continue its metrics.jsonl."""
     path = os.path.join(folder, "metrics.jsonl")
     if tf.io.gfile.exists(path):
         _lines_and_steps(path)
@@ -272,25 +274,26 @@ def _lines_and_steps(path: str) -> list[tuple[bytes, int]]:
 
 
 def last_evaluation(folder: str) -> int:
-    """Returns the last step of which metrics.jsonl has an evaluation, or 0."""
+    """Returns the step of the last evaluation in metrics.jsonl, or 0."""
     return max(_evaluations(folder), default=0)
 
 
 def scores(folder: str, metric: str) -> list[float]:
-    """Returns a metric of the evaluations in metrics.jsonl, by step."""
+    """Returns a metric of all evaluations in metrics.jsonl, ordered by step."""
     name, found = _of_evaluation(metric), _evaluations(folder)
     return [found[step][name] for step in sorted(found)]
 
 
 def evaluations_between(folder: str, after: int, step: int) -> int:
-    """Returns how many metrics.jsonl has of later steps, up to this one."""
+    """Returns the number of evaluations after `after`, up to `step`."""
     return sum(after < x <= step for x in _evaluations(folder))
 
 
 def best_until(folder: str, step: int, metric: str) -> tuple[int, float] | None:
-    """Returns the step and the score of the best that counted at a step.
+    """Returns the step and score of the best evaluation up to a step.
 
-    The step is 0 where none did. It is None where metrics.jsonl does not tell.
+    The step is 0 if no evaluation counted. The result is None if metrics.jsonl
+    is missing or has no line for the best.
     """
     if not tf.io.gfile.exists(os.path.join(folder, "metrics.jsonl")):
         return None
@@ -306,7 +309,7 @@ def best_until(folder: str, step: int, metric: str) -> tuple[int, float] | None:
 
 
 def _evaluations(folder: str) -> dict[int, dict[str, float]]:
-    """Returns the lines of evaluations by their step."""
+    """Returns the evaluations in metrics.jsonl by step."""
     path = os.path.join(folder, "metrics.jsonl")
     if not tf.io.gfile.exists(path):
         return {}
@@ -318,12 +321,12 @@ def _evaluations(folder: str) -> dict[int, dict[str, float]]:
 
 
 def _of_evaluation(name: str) -> str:
-    """Names a result of an evaluation as metrics.jsonl does."""
+    """Returns the name of an evaluation's result in metrics.jsonl."""
     return f"eval_{name.removeprefix('eval_')}"
 
 
 def write_results(path: str, results: dict[str, float]) -> None:
-    """Writes sorted `name = value` lines, as the original, and logs a table."""
+    """Writes sorted `name = value` lines, as the original; logs a table."""
     names = sorted(results)
     files.write_lines(path, [f"{name} = {results[name]}" for name in names])
     logging.info("Results, written to %s:", path)
@@ -333,7 +336,7 @@ def write_results(path: str, results: dict[str, float]) -> None:
 
 
 def _short(value: float) -> str:
-    """Returns a whole number as it is, and any other with four digits."""
+    """Formats whole numbers in full and others with four digits."""
     if float(value).is_integer() and abs(value) >= 2:
         return f"{value:,.0f}"
     return f"{value:.4f}" if abs(value) >= 0.001 else f"{value:.4g}"

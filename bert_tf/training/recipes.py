@@ -1,4 +1,4 @@
-"""How a run updates its weights: optimizer, schedule, clipping, rates."""
+"""Recipes for weight updates: optimizer, schedule, clipping, rates."""
 
 import dataclasses
 import math
@@ -16,21 +16,21 @@ LARGEST_BETA = options.LARGEST_BETA
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """How weights are updated; the flags of the same names.
+    """How weights are updated; the fields are the flags of the same names.
 
     Attributes:
         lr_schedule: One of SCHEDULES, all with a linear warm-up.
-        lr_power: Of the polynomial schedule.
-        num_cooldown_steps: Of the constant schedule.
-        weight_decay_rate: Of all but layer norms and biases.
-        adam_beta_1: Share of the first moment that is kept; LAMB's too.
-        adam_beta_2: Share of the second moment that is kept; LAMB's too.
+        lr_power: Exponent of the polynomial schedule.
+        num_cooldown_steps: Last steps of the constant schedule.
+        weight_decay_rate: For all variables but layer norms and biases.
+        adam_beta_1: Decay rate of the first moment; LAMB's too.
+        adam_beta_2: Decay rate of the second moment; LAMB's too.
         adam_epsilon: Added to the root of the second moment; LAMB's too.
         clipping: One of optimization.CLIPPING.
-        layer_decay: Each layer's rate is so much of that of the layer above.
-        layer_decay_form: Of options.LAYER_DECAY_FORMS: see `layer_rates`.
-        prune_to: The share of the encoder's kernels that is zero at last.
-        prune_until: The share of the steps after which that is so.
+        layer_decay: Factor of each layer's rate, relative to the layer above.
+        layer_decay_form: One of options.LAYER_DECAY_FORMS: see `layer_rates`.
+        prune_to: The final share of zeros in the encoder's kernels.
+        prune_until: The share of the steps after which `prune_to` is reached.
         prune_every: Steps from one choice of weights to the next.
         dtype: float16 scales the loss.
     """
@@ -104,7 +104,7 @@ class Recipe:
     def schedule(
         self, learning_rate: float, num_warmup_steps: int, num_train_steps: int
     ) -> optimization.Schedule:
-        """Returns the learning rate; InputError if the steps don't fit."""
+        """Returns the learning rate schedule; InputError for wrong steps."""
         if not 0 <= self.end_learning_rate <= learning_rate:
             raise InputError(
                 "`end_learning_rate` must be between 0 and the peak. "
@@ -130,9 +130,9 @@ class Recipe:
         config: configuration.BertConfig,
         num_train_steps: int | None = None,
     ) -> optimization.Optimizer:
-        """Returns the optimizer of an encoder with a head, to be built.
+        """Returns an unbuilt optimizer for an encoder with a head.
 
-        The steps of the run are needed to prune.
+        Pruning needs the number of steps of the run.
         """
         kind = optimization.OPTIMIZERS[self.optimizer]
         is_scaled = self.dtype == "float16"
@@ -154,7 +154,7 @@ class Recipe:
     def pruning(
         self, config: configuration.BertConfig, num_train_steps: int
     ) -> weight_pruning.Pruning | None:
-        """Returns how weights become zero, or None."""
+        """Returns the pruning of weights, or None without pruning."""
         if not self.prune_to:
             return None
         family = families.of(config)
@@ -175,20 +175,21 @@ class Recipe:
 
 
 def _is_kernel(name: str) -> bool:
-    """Whether a variable is a matrix; LSTMs have `recurrent_kernel`, too."""
+    """Whether a variable is a matrix, including `recurrent_kernel` of LSTMs."""
     return name.rpartition("/")[2] in ("kernel", "recurrent_kernel")
 
 
 def layer_rates(
     decay: float, config: configuration.BertConfig, form: str = "paper"
 ) -> Callable[[str], float]:
-    """Returns the factor of the learning rate by a variable's name.
+    """Returns a function from a variable's name to its learning rate factor.
 
-    Heads and the pooler learn at the full rate, the last layer at `decay` of
-    it, each layer below at `decay` of the next, the embeddings at the least
-    (Clark et al., 2020, https://arxiv.org/abs/2003.10555). The form `code`
-    follows the authors' code: the exponent of everything below the heads is
-    larger by one. A generator's layers count from its own last one.
+    Heads and the pooler learn at the full rate, the last layer at `decay` times
+    it, each layer below at `decay` times the rate of the layer above, and the
+    embeddings at the lowest rate (Clark et al., 2020,
+    https://arxiv.org/abs/2003.10555). The form `code` follows the authors'
+    code: the exponent is larger by one for everything below the heads. A
+    generator's layers count from its own last layer.
     """
     family = families.of(config)
     more = 1 if form == "code" else 0

@@ -1,4 +1,4 @@
-"""Looks for numbers in records that a model has no room for."""
+"""Checks that the numbers in records are in the model's range."""
 
 import collections
 import time
@@ -12,11 +12,11 @@ from bert_tf.records import types as record_types
 
 import tensorflow as tf
 
-# Seconds in which a sample of the records is looked at, or all of them.
+# Seconds for checking: in this time all records are read, or a sample.
 _LOOKING = 2.0
 _LOOKED_AT_TOGETHER = 256
 _RECORDS = "records"
-# Features that are from 0 to 1.
+# Features with values from 0 to 1.
 _SHARES = (
     "input_mask",
     "next_sentence_labels",
@@ -33,11 +33,11 @@ def check(
     config: configuration.BertConfig,
     counts: Sequence[int] | None = None,
 ) -> None:
-    """Raises InputError for numbers that the model has no room for.
+    """Raises InputError for numbers outside the model's range.
 
-    It reads the files side by side, for two seconds at most: small data whole.
-    Where `counts` says how many records each is to hold, another number is an
-    error. Errors name the file.
+    Reads the files in parallel for at most two seconds, which covers small data
+    completely. `counts` are the expected numbers of records of each file:
+    another number is an error. Error messages name the file.
     """
     mosts = _mosts(record_type, lengths, config)
     found = _ends(files, record_type, lengths, mosts)
@@ -68,7 +68,7 @@ def _mosts(
     lengths: Mapping[str, int],
     config: configuration.BertConfig,
 ) -> dict[str, int]:
-    """Returns the largest number that each feature may hold."""
+    """Returns the largest number allowed in each feature."""
     mosts = {
         "input_ids": config.vocab_size - 1,
         "masked_lm_ids": config.vocab_size - 1,
@@ -79,7 +79,7 @@ def _mosts(
         **dict.fromkeys(_SHARES, 1),
     }
     if not config.type_vocab_size:
-        # Nothing is looked up by them.
+        # A model without token types does not look them up.
         del mosts["segment_ids"]
     own = {feature.name for feature in record_type.features}
     return {name: most for name, most in mosts.items() if name in own}
@@ -91,7 +91,7 @@ def _ends(
     lengths: Mapping[str, int],
     names: Collection[str],
 ) -> tf.data.Dataset:
-    """Yields a file, features' least and most, and the number of records."""
+    """Yields a file, each feature's minimum and maximum, and a record count."""
 
     @tf.autograph.experimental.do_not_convert
     def read(file: tf.Tensor) -> tf.data.Dataset:
@@ -113,7 +113,7 @@ def _ends(
 
 
 def _refuse(file: str, name: str, value: float, most: int) -> NoReturn:
-    """Raises InputError for a number that is beyond what it may be."""
+    """Raises InputError for a number outside its range."""
     received = f"{file} holds a record with {name}={value}"
     if name in _OF_THE_MODEL:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Pre-training on replaced tokens, as ELECTRA: what is minimized and reported.
+"""The objective and the metrics of replaced-token detection, as ELECTRA.
 
 Losses and metrics have the names that google-research/electra prints. Shapes as
 in modeling.py.
@@ -12,17 +12,18 @@ from bert_tf.training import loop, pretraining
 import keras
 import tensorflow as tf
 
-# `masked_lm` is the generator's loss, `disc` the discriminator's: the
-# original's `gen_weight`, 1, and `disc_weight`.
+# `masked_lm` is the generator's loss, `disc` the discriminator's. The factors
+# are the original's `gen_weight`, 1, and `disc_weight`.
 _FACTORS = {"disc": 50.0}
 
 
 def objective(model: keras.Model) -> loop.Objective:
-    """Returns what to minimize of a ReplacedTokensPretrainer.
+    """Returns the objective of a ReplacedTokensPretrainer.
 
-    That is the loss of masked words, a mean over these, and 50 times that of
-    the discriminator, a mean over all tokens (Clark et al., 2020, section 2).
-    Data made with two segments is taken without their task.
+    It is the masked-word loss, averaged over masked words, plus 50 times the
+    discriminator's loss, averaged over all tokens (Clark et al., 2020, section
+    2). Data made with two segments can be used, but not for the next-sentence
+    task.
     """
     return loop.Objective(
         _weights,
@@ -63,7 +64,7 @@ def _sums(model, batch, dropout_seed):
 
 
 def _as_printed(scalars: Mapping[str, float]) -> dict[str, float]:
-    """Returns the metrics under the original's names, and those of two."""
+    """Renames metrics as the original; adds precision and recall."""
     found = dict(scalars)
     found["sampled_masked_lm_accuracy"] = found.pop("masked_lm_sampled")
     right = found.pop("disc_true_positives")

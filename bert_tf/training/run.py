@@ -1,4 +1,4 @@
-"""The outer training loop, in Python; it knows no task, but calls hooks."""
+"""The outer training loop, in Python: trains in blocks and calls hooks."""
 
 import contextlib
 import dataclasses
@@ -16,11 +16,11 @@ from bert_tf.training import distribution, loop
 
 from absl import logging
 
-# What it returns says whether the run is to end there; None: no.
+# Return True to stop training.
 Hook = Callable[[int], bool | None]
-# Is told what the steps since the last line have made.
+# Called with the metrics accumulated since the last log line.
 Report = Callable[[int, loop.Scalars], None]
-# Keeps the state, and what the steps have made of which there is no line yet.
+# Saves the state, and the metrics of the steps since the last log line.
 Save = Callable[[int, loop.Block | None], None]
 # A hook is due at the multiples of a number and at the end, or at these steps.
 Due = int | tuple[int, ...]
@@ -43,31 +43,32 @@ def run(
 ) -> int:
     """Trains in blocks of at most `every` steps and calls the hooks between.
 
-    Blocks of 100 to 1000 steps suit TPUs, where each costs a round trip;
-    elsewhere short ones cost nothing. A hook is due at the multiples of its
-    period and at the end, or at given steps. `report` is the first of them: it
-    is told of all steps since its last call, with their number, `steps`, and
-    what they took, `seconds`; `since` are those before `start`. `save` comes
-    after the hooks, and where a signal or a hook's error ends the run. Then
-    `evaluate` is called, if it is due: so an end that nobody waits for loses no
-    step. `finish` waits for what `save` may have left to a thread, before the
-    end by a signal or an error; at other ends the caller does.
+    Blocks of 100 to 1000 steps suit TPUs, where each block costs a round trip;
+    on other devices short blocks are free. A hook is due at the multiples of
+    its period and at the end, or at given steps. `report` is called first, with
+    the metrics of all steps since its last call, including the number of steps,
+    `steps`, and their duration, `seconds`; `since` are the metrics of steps
+    before `start`. `save` is called after the hooks, and before a signal or a
+    hook's error ends the run. `evaluate` is called after `save`, so no step is
+    lost if the job is killed during evaluation. `finish` waits for writes that
+    `save` left to a thread, before the run ends by a signal or an error; at
+    other ends the caller waits.
 
-    All workers of a cluster need hooks due at the same steps: a reduction of
-    one worker's block finds its partners in the same block of the others. Where
-    one says that the run is to end, all workers' must. By
-    `distribution.agreement` all stop after the same block when one gets a
-    signal. This `breaks_off` an evaluation, unless others would wait for it.
-    Where XLA `compiles` the step, the first block is one step, so that the log
-    shows how long compiling took.
+    All workers of a cluster need hooks that are due at the same steps, since a
+    reduction in a block waits for the same block of the other workers. If a
+    hook of one worker stops training, the hooks of all workers must. With
+    `distribution.agreement` all workers stop after the same block when one of
+    them gets a signal. A signal `breaks_off` an evaluation, unless other
+    workers would wait for it. If XLA `compiles` the step, the first block is
+    one step, so that the log shows the compile time.
 
     Returns:
         The step where the run ended.
 
     Raises:
         FloatingPointError: A loss is not finite. Nothing is saved after that.
-        StoppedTogetherError: SIGTERM came, Ctrl-C, or the terminal was closed;
-            the state is saved.
+        StoppedTogetherError: SIGTERM, Ctrl-C or a closed terminal ended the
+            run; the state is saved.
         ConnectionError: Another worker of the cluster is gone.
     """
     step = saved = start
@@ -84,13 +85,13 @@ def run(
     dues = [every, save[0], *(due for due, _ in (*before, *after))]
 
     def call(those: Sequence[tuple[Due, Hook]]) -> bool:
-        """Calls those that are due; returns whether the run is to end."""
+        """Calls the hooks that are due; returns whether to stop training."""
         ends = False
         try:
             for due, hook in those:
                 if _is_due(step, due, stop):
                     ends |= bool(hook(step))
-        except Exception:  # of an evaluation, say: the steps are made
+        except Exception:  # For example in an evaluation.
             save_once()
             finish()
             logging.warning("Saved step %d; ending.", step)
@@ -100,7 +101,7 @@ def run(
     def save_once() -> None:
         nonlocal saved
         if saved != step:
-            saved = step  # Nor is it tried again.
+            saved = step  # A failed save is not retried.
             save[1](step, since)
 
     with _Signals() as signals, distribution.cluster_watched():
@@ -140,7 +141,7 @@ def run(
             save_once()
             if is_stopped:
                 finish()
-                agree(True)  # Waits for the one that writes.
+                agree(True)  # Waits for the writing worker.
                 number = signals.received or signal.SIGTERM
                 logging.warning(
                     "%s: saved step %d; ending. To resume, run the same "
@@ -154,7 +155,7 @@ def run(
 
 
 def _next(step: int, due: Due) -> float:
-    """The first step after `step` where something is due."""
+    """Returns the first step after `step` where a hook is due."""
     if isinstance(due, tuple):
         return min((s for s in due if s > step), default=math.inf)
     return (step // due + 1) * due
@@ -177,7 +178,7 @@ def _check_finite(scalars: loop.Scalars, step: int, end: int) -> None:
 
 
 class _Signals:
-    """Notes SIGTERM, Ctrl-C, or that the terminal was closed.
+    """Records SIGTERM, Ctrl-C and a closed terminal.
 
     A second Ctrl-C ends the process at once.
     """
@@ -189,11 +190,11 @@ class _Signals:
 
     def __enter__(self):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            # As a shell leaves it to what runs in the background of a script,
-            # and nohup.
+            # Shells ignore SIGINT for background commands of a script, as nohup
+            # ignores SIGHUP: leave it ignored.
             if signal.getsignal(number) == signal.SIG_IGN:
                 continue
-            # Signals of other threads than the main one are left alone.
+            # Python handles signals in the main thread only.
             with contextlib.suppress(ValueError):
                 self._previous[number] = signal.signal(number, self._receive)
         return self
@@ -203,7 +204,7 @@ class _Signals:
             signal.signal(number, handler)
 
     def breaking_off(self, function: Callable[[], bool]) -> bool:
-        """Returns what a function does; False if a signal breaks it off."""
+        """Returns the function's result, or False if a signal interrupts it."""
         try:
             try:
                 self._breaks_off = True
@@ -219,7 +220,7 @@ class _Signals:
             terminals.let_go()
         if number == signal.SIGINT:
             signal.signal(number, self._previous[number])
-            # Not by logging, which may be at work where the signal came.
+            # Not through logging, which the signal may have interrupted.
             os.write(2, b"Saving, then ending. Ctrl-C again ends at once.\n")
         if self._breaks_off:
             self._breaks_off = False
@@ -227,4 +228,4 @@ class _Signals:
 
 
 class _BrokenOffError(BaseException):
-    """No error of what is broken off, so that nothing there handles it."""
+    """Not an Exception, so that the interrupted code does not handle it."""

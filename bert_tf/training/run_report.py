@@ -1,6 +1,7 @@
 """Log lines about a run: model, devices, data and folder; then its end."""
 
 import math
+from typing import NamedTuple
 
 from bert_tf import phases
 from bert_tf.training import distribution
@@ -10,24 +11,36 @@ import tensorflow as tf
 from absl import logging
 
 
+class Replicas(NamedTuple):
+    """How many replicas compute a step, and the kind of their devices."""
+
+    number: int
+    kind: str
+
+
+def replicas_of(strategy: tf.distribute.Strategy) -> Replicas:
+    """Returns the replicas of a strategy."""
+    kind = "CPU" if distribution.is_cpu(strategy) else "GPU"
+    if distribution.is_tpu(strategy):
+        kind = "TPU"
+    return Replicas(strategy.num_replicas_in_sync, kind)
+
+
 def log_model(
-    strategy: tf.distribute.Strategy, model: keras.Model, rows: int
+    replicas: Replicas, model: keras.Model, rows: int
 ) -> None:
     """Logs the size of the model and what computes it.
 
     Args:
-        strategy: The run's.
+        replicas: Those of the run.
         model: The one to train.
         rows: Sequences that a replica computes at a time.
     """
     parameters = sum(math.prod(v.shape) for v in model.trainable_variables)
     logging.info("Model: %s.", _count(parameters, "parameter"))
-    kind = "CPU" if distribution.is_cpu(strategy) else "GPU"
-    if distribution.is_tpu(strategy):
-        kind = "TPU"
     logging.info(
         "Devices: %s, %s at a time on each, %s.",
-        _count(strategy.num_replicas_in_sync, f"{kind} replica"),
+        _count(replicas.number, f"{replicas.kind} replica"),
         _count(rows, "sequence"),
         model.compute_dtype,
     )

@@ -1,16 +1,57 @@
 """Learning-rate schedules: the step -> the rate.
 
-A schedule takes an int64 scalar and returns a float32 scalar.
+A schedule takes an int64 scalar and returns a float32 scalar. The optimizers of
+Keras take it as well, as their `learning_rate`.
 """
 
+import functools
+import inspect
 import math
+from collections.abc import Callable, Mapping
+from typing import Any, ParamSpec
 
 from bert_tf.errors import InputError
 from bert_tf.optimization import Schedule
 
+import keras
 import tensorflow as tf
 
+_P = ParamSpec("_P")
+_FUNCTIONS: dict[str, Callable[..., Schedule]] = {}
 
+
+@keras.saving.register_keras_serializable("bert_tf")
+class NamedSchedule(keras.optimizers.schedules.LearningRateSchedule):
+    """A schedule of this module, which `.keras` files can hold."""
+
+    def __init__(self, name: str, arguments: Mapping[str, Any]):
+        """Takes the name of the function and its arguments."""
+        self.name = name
+        self.arguments = dict(arguments)
+        self._schedule = _FUNCTIONS[name](**arguments)
+
+    def __call__(self, step):
+        """Returns the learning rate, a float32 scalar."""
+        return self._schedule(tf.convert_to_tensor(step))
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments of the constructor."""
+        return {"name": self.name, "arguments": self.arguments}
+
+
+def _named(function: Callable[_P, Schedule]) -> Callable[_P, Schedule]:
+    """Lets a function return a `NamedSchedule`."""
+    _FUNCTIONS[function.__name__] = function
+
+    @functools.wraps(function)
+    def make(*args: _P.args, **kwargs: _P.kwargs) -> Schedule:
+        bound = inspect.signature(function).bind(*args, **kwargs)
+        return NamedSchedule(function.__name__, bound.arguments)
+
+    return make
+
+
+@_named
 def linear_warmup_decay(
     learning_rate: float,
     num_warmup_steps: int,
@@ -31,6 +72,7 @@ def linear_warmup_decay(
     return _warmed_up(learning_rate, num_warmup_steps, decay)
 
 
+@_named
 def linear_warmup_times_decay(
     learning_rate: float,
     num_warmup_steps: int,
@@ -55,6 +97,7 @@ def linear_warmup_times_decay(
     return schedule if num_warmup_steps else line
 
 
+@_named
 def polynomial_decay(
     learning_rate: float,
     num_warmup_steps: int,
@@ -78,6 +121,7 @@ def polynomial_decay(
     return _warmed_up(learning_rate, num_warmup_steps, decay)
 
 
+@_named
 def cosine_decay(
     learning_rate: float,
     num_warmup_steps: int,
@@ -99,6 +143,7 @@ def cosine_decay(
     return _warmed_up(learning_rate, num_warmup_steps, decay)
 
 
+@_named
 def constant(
     learning_rate: float,
     num_warmup_steps: int,

@@ -69,13 +69,16 @@ class Evaluations:
         model: keras.Model,
         report: progress.Progress,
         finish: Callable[[int], None] = lambda step: None,
+        fetch: Callable[[], None] = lambda: None,
     ) -> training_run.Hook:
         """Returns what evaluates, keeps the best, and says if the run is over.
 
         `finish` waits until the checkpoints of before a step are complete.
+        `fetch` updates the variables of the model.
         """
 
         def evaluate(step: int) -> bool:
+            fetch()
             results = self.evaluation.evaluate()
             # No checkpoint from before the best is missing, should this end.
             finish(step)

@@ -17,8 +17,10 @@ from bert_tf.training import (
     background,
     disk_space,
     distribution,
+    fused_attention,
     loop,
     memory_use,
+    pjrt,
     progress,
     recipes,
     run_report,
@@ -46,6 +48,8 @@ class Plan:
         save_in_background: Whether steps go on while a checkpoint is written.
         remat: Whether the backward pass computes layers again.
         use_xla: Whether XLA compiles the step; None: where it pays.
+        fused_attention: Whether attention is cuDNN's kernel; None: where it
+            can be.
         check_only: Whether to stop before the first step, writing nothing.
         chosen_on: Flags, name -> value, that say on what data the best is
             found.
@@ -67,6 +71,7 @@ class Plan:
     profile_steps: tuple[int, int] | None = None
     remat: bool = False
     use_xla: bool | None = None
+    fused_attention: bool | None = None
     check_only: bool = False
     chosen_on: Mapping[str, str] = dataclasses.field(default_factory=dict)
     report_to: Sequence[str] = ()
@@ -92,6 +97,7 @@ class Session:
         beside: What lies beside the best weights: name -> content.
         data: What tells the records that are read: name -> any text.
         tracing: A context in which training is traced.
+        runtime: Trains on the devices of JAX; None: on those of the strategy.
     """
 
     folder: str
@@ -117,6 +123,7 @@ class Session:
     tracing: Callable[[], contextlib.AbstractContextManager[None]] = (
         contextlib.nullcontext
     )
+    runtime: pjrt.Runtime | None = None
 
     def train(self) -> int:
         """Trains to the last step, and returns the step where it ended."""
@@ -183,9 +190,11 @@ class Session:
 
     def _log_start(self, start: int) -> None:
         plan = self.plan
-        replicas = self.strategy.num_replicas_in_sync
-        rows = plan.batch_size // replicas // (plan.accumulate or 1)
-        run_report.log_model(self.strategy, self.model, rows)
+        replicas = run_report.replicas_of(self.strategy)
+        if self.runtime:
+            replicas = self.runtime.replicas
+        rows = plan.batch_size // replicas.number // (plan.accumulate or 1)
+        run_report.log_model(replicas, self.model, rows)
         run_report.log_plan(
             self.examples, start, self.stop, plan.batch_size, self.folder
         )
@@ -198,7 +207,7 @@ class Session:
         agree: Callable[[bool], bool],
     ) -> int:
         plan, start = self.plan, state.step
-        train = self._steps(optimizer, state, agree)
+        train, fetch = self._steps(optimizer, state, agree)
         report = self._progress(start)
         with background.Writer() as writer, self._traced(start) as traced:
 
@@ -209,14 +218,15 @@ class Session:
 
             evaluate = None
             if evaluations:
-                hook = evaluations.hook(self.model, report, finish)
+                hook = evaluations.hook(self.model, report, finish, fetch)
                 evaluate = (self.eval_steps, hook)
+            save = self._saving(state, writer, fetch)
             return training_run.run(
                 train,
                 start,
                 self.stop,
                 plan.iterations_per_loop,
-                save=(plan.save_checkpoints_steps, self._saving(state, writer)),
+                save=(plan.save_checkpoints_steps, save),
                 report=(plan.log_steps, report),
                 hooks=[
                     # No more is learned after a save that failed than until
@@ -256,7 +266,10 @@ class Session:
 
     @property
     def _compiles(self) -> bool:
-        return distribution.compiles(self.strategy, self.plan.use_xla)
+        use_xla = self.plan.use_xla
+        return bool(self.runtime) or distribution.compiles(
+            self.strategy, use_xla
+        )
 
     # ---- The state and the steps --------------------------------------------
 
@@ -289,28 +302,30 @@ class Session:
         optimizer: optimization.Optimizer,
         state: training_state.TrainState,
         agree: Callable[[bool], bool],
-    ) -> Callable[[int, int], loop.Block]:
+    ) -> tuple[Callable[[int, int], loop.Block], Callable[[], None]]:
+        """Returns what trains, and what updates the variables before a use."""
         if self.plan.remat and self.model.bert.config.activations is not None:
             logging.warning("--remat changes nothing for this kind of encoder.")
-        for bert in (self.model.bert, self.model.generator):
-            if bert is not None:
-                bert.encoder.remat = self.plan.remat
         dataset = self.batches(state.records, state.step)
+        for bert in filter(None, (self.model.bert, self.model.generator)):
+            bert.encoder.remat = self.plan.remat
+            bert.fuses_attention = fused_attention.choose(
+                bert, dataset, self._compiles, self.plan.fused_attention
+            )
         accumulate = self.plan.accumulate
         if accumulate is None:
             accumulate = self._found_accumulate(
                 optimizer, dataset, agree, not state.step
             )
-        return loop.make_train_steps(
-            self.strategy,
-            self.model,
-            optimizer,
-            self.objective,
-            dataset,
-            self.plan.seed,
-            accumulate,
-            self._compiles,
+        trained = (self.model, optimizer, self.objective)
+        how = (dataset, self.plan.seed, accumulate)
+        if self.runtime:
+            steps = pjrt.TrainSteps(self.runtime, *trained, *how)
+            return steps, steps.fetch
+        train = loop.make_train_steps(
+            self.strategy, *trained, *how, self._compiles
         )
+        return train, lambda: None
 
     def _found_accumulate(
         self,
@@ -343,12 +358,16 @@ class Session:
         return found
 
     def _saving(
-        self, state: training_state.TrainState, writer: background.Writer
+        self,
+        state: training_state.TrainState,
+        writer: background.Writer,
+        fetch: Callable[[], None],
     ) -> training_run.Save:
         plan = self.plan
         first_step, first_record = state.step, state.records
 
         def save(step: int, since: loop.Block | None) -> None:
+            fetch()
             state.since_line = since.kept() if since else {}
             done = (step - first_step) * plan.batch_size
             state.step, state.records = step, first_record + done
@@ -399,6 +418,8 @@ class Session:
             self.model.reads_all,
             self.model.generator and self.model.generator.config,
         )
+        if self.runtime:
+            meter = self.runtime.meter(meter, self.plan.recipe.dtype)
         is_chief = distribution.is_chief(self.strategy)
         return progress.Progress(
             self.folder,

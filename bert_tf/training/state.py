@@ -1,4 +1,4 @@
-"""The state of a run: what it needs to go on where it stopped."""
+"""The state of a run, saved in checkpoints to resume training."""
 
 import functools
 import os
@@ -17,13 +17,13 @@ from absl import logging
 
 
 class TrainState:
-    """All that a run needs to go on; variables are saved under their paths.
+    """Everything a run needs to resume; variables are saved under their paths.
 
-    The newest `keep` checkpoints stay. A run can't be resumed with another
-    seed, that of the data order. With a batch size it goes on from the
-    original's checkpoints too, which tell no data position. Moments that a
-    checkpoint has of `untrained` variables are left out. `own` are variables of
-    the objective.
+    The newest `keep` checkpoints are kept. A run can't be resumed with another
+    `seed`, which determines the order of the data. With a `batch_size`, the
+    original's checkpoints can be resumed too, which contain no data position.
+    Moments of `untrained` variables in a checkpoint are ignored. `own` are the
+    variables of the objective.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class TrainState:
         self.untrained = frozenset(untrained)
         self.step = 0
         self.records = 0  # records consumed, over all epochs
-        # Of the steps since the last line of the log: what that would tell.
+        # Metrics of the steps since the last log line.
         self.since_line: Mapping[str, float] = {}
         self.weights = {v.path: v for v in (*model.variables, *own)}
         self.variables: dict[str, Any] = self.weights | optimizer.slots
@@ -53,8 +53,9 @@ class TrainState:
     def save(self, folder: str, writer: background.Writer | None = None) -> str:
         """Writes model.ckpt-STEP and removes the oldest beyond `keep`.
 
-        A `writer` does that later, of a copy of the values as they are now; it
-        is the caller's to wait for what it wrote before.
+        With a `writer` it is written in the background, from a copy of the
+        current values; the caller is responsible for waiting for earlier
+        writes.
         """
         prefix = os.path.join(folder, f"model.ckpt-{self.step}")
         if not self.write:
@@ -69,14 +70,14 @@ class TrainState:
             _write(folder, self.step, tensors, self.keep)
         else:
             copied = {name: _copy(value) for name, value in tensors.items()}
-            # The step of now: the state's goes on.
+            # The current step: `self.step` changes during the write.
             writer.start(
                 functools.partial(_write, folder, self.step, copied, self.keep)
             )
         return prefix
 
     def resume(self, folder: str) -> bool:
-        """Restores the newest readable checkpoint; says if there was one."""
+        """Restores the newest readable checkpoint; False if there is none."""
         if self.write:
             tf1_files.remove_leftovers(folder)
         found = list(tf1_files.numbered(folder).values())
@@ -100,7 +101,7 @@ class TrainState:
         is_originals = bool(self.batch_size) and not position & stored.keys()
         wanted = self.variables.keys() | {tf1_files.GLOBAL_STEP}
         wanted |= set() if is_originals else position
-        # As runs had them that trained, and decayed, what nothing reads.
+        # Older runs trained and decayed variables that nothing reads.
         unused = resuming.moments_of(stored, self.untrained)
         told = {x for x in stored if x.startswith(tf1_files.SINCE_LINE)}
         resuming.check(prefix, wanted, stored.keys() - unused - told)
@@ -154,14 +155,14 @@ def _write(
     """Writes a checkpoint and removes the oldest beyond `keep`."""
     try:
         tf1_files.write(os.path.join(folder, f"model.ckpt-{step}"), tensors)
-        # Later ones are unreadable and were passed over. What looks for the
-        # newest is to find this one.
+        # Later checkpoints are unreadable and were skipped. Move them away, so
+        # that the newest is this one.
         found = tf1_files.numbered(folder)
         for number in [x for x in found if x > step]:
             tf1_files.set_aside(found.pop(number))
         prefixes = list(found.values())
         tf1_files.write_state(folder, prefixes[-keep:])
-    # Of a full disk, for example; or of a bucket.
+    # A full disk, for example, or a bucket's error.
     except (OSError, tf.errors.OpError) as error:
         last = tf1_files.latest(folder)
         kept = (
@@ -180,14 +181,14 @@ def _write(
 
 
 def _value(variable: Any) -> tf.Tensor:
-    """The value of a Keras or TensorFlow variable, from one replica."""
+    """Returns the value of a Keras or TensorFlow variable on one replica."""
     if isinstance(variable, keras.Variable):
         variable = variable.value
     return tf.convert_to_tensor(variable)
 
 
 def _copy(value: Any) -> tf.Tensor:
-    """Copies a value to memory of the host that no step changes."""
-    # From accelerators, too. On CPUs others share what they read.
+    """Copies a value to host memory that no step changes."""
+    # Also copies from accelerators. On CPUs other ways of reading share memory.
     with tf.device("CPU:0"):
         return tf.raw_ops.DeepCopy(x=value)

@@ -12,11 +12,11 @@ from bert_tf.errors import InputError
 import tensorflow as tf
 from absl import logging
 
-# In the folder of a run: tracker -> ID of the run there.
+# A file in the folder of a run: tracker -> ID of the run there.
 IDS = "trackers.json"
-# Where no environment variable names another project or experiment.
+# The project or experiment, unless an environment variable names another.
 _PROJECT = "bert_tf"
-# MLflow takes no more at a time, and no longer values.
+# MLflow's limits: parameters per call and characters of a value.
 _MOST_PARAMETERS, _LONGEST = 100, 6000
 
 
@@ -35,16 +35,16 @@ def check(names: Sequence[str]) -> None:
 
 
 class Trackers:
-    """The trackers of a run, from its first report; a context manager.
+    """The trackers of a run, started by its first report; a context manager.
 
-    A tracker that fails is left out after a warning. A resumed run continues
-    the runs in the trackers, whose IDs are in a file of the folder.
+    A tracker that fails is dropped with a warning. A resumed run continues the
+    same runs in the trackers: their IDs are in a file in the run's folder.
     """
 
     def __init__(
         self, names: Sequence[str], folder: str, flags: Mapping[str, str]
     ):
-        """Takes options.TRACKERS' names, and the run's folder and flags."""
+        """Takes names from options.TRACKERS, and the run's folder and flags."""
         self._waiting, self._folder, self._flags = list(names), folder, flags
         self._started: dict[str, Any] = {}
 
@@ -90,7 +90,7 @@ def _warn(name: str, error: Exception) -> None:
 
 
 class _Wandb:
-    """A run in Weights & Biases, new unless it has a number."""
+    """A run in Weights & Biases; without an ID a new one."""
 
     def __init__(
         self, number: str | None, folder: str, flags: Mapping[str, str]
@@ -103,7 +103,7 @@ class _Wandb:
             name=folder,
             dir=None if "://" in folder else folder,
             resume="allow",
-            # The log stays as it is.
+            # Leave the log alone.
             settings=wandb.Settings(console="off"),
         )
         self._run.config.update(dict(flags), allow_val_change=True)
@@ -117,7 +117,7 @@ class _Wandb:
 
 
 class _Mlflow:
-    """A run in MLflow, new unless it has a number."""
+    """A run in MLflow; without an ID a new one."""
 
     def __init__(
         self, number: str | None, folder: str, flags: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""Which examples a run trains on: their files may change where they lie."""
+"""Identifies the examples a run trains on, wherever their files are."""
 
 import dataclasses
 import hashlib
@@ -17,9 +17,10 @@ _EXAMPLES = "train_examples.json"
 
 
 def of(data: record_file.RecordFile) -> dict[str, int | str]:
-    """Returns how many records there are to train on, and their SHA-256.
+    """Returns the number of training records and their SHA-256.
 
-    What was added to them is not looked at: it follows from the run's flags.
+    Features that were added to the records are ignored: they follow from the
+    run's flags.
     """
     digest = hashlib.sha256()
     with tf.io.gfile.GFile((data.source or data).path, "rb") as file:
@@ -31,15 +32,15 @@ def of(data: record_file.RecordFile) -> dict[str, int | str]:
 def of_records(
     paths: Sequence[str], counts: Sequence[int]
 ) -> dict[str, int | str]:
-    """Returns the same of record files, by their names and their manifest.
+    """Returns the same for record files, by their names and manifest.
 
-    The files are not read, which may hold a terabyte. What is in them goes by
-    the manifest, whose statistics hardly are those of others.
+    The files, which may hold a terabyte, are not read. Their content is
+    identified by the manifest: other data hardly have the same statistics.
     """
     names = [os.path.basename(path) for path in paths]
     manifest = manifests.find(paths)
     told = dataclasses.asdict(manifest) if manifest else {}
-    # Where the text lay, and what made the same of it.
+    # Facts that may differ for the same data.
     for name in ("made_of", "created_by", "version"):
         told.pop(name, None)
     text = json.dumps([names, list(counts), told], sort_keys=True)
@@ -48,12 +49,12 @@ def of_records(
 
 
 def write(folder: str, examples: Mapping[str, int | str]) -> None:
-    """Notes in a run's folder which examples it trains on."""
+    """Writes the identity of the training examples to the run's folder."""
     files.write_json(os.path.join(folder, _EXAMPLES), examples)
 
 
 def check_same(folder: str, now: Mapping[str, int | str]) -> None:
-    """Raises InputError if the run would go on with other examples."""
+    """Raises InputError if a run would resume with other examples."""
     if not tf1_files.latest(folder):
         return
     try:

@@ -14,15 +14,18 @@ template. Three calls register a custom kind, before any file is read:
 """
 
 import dataclasses
+import itertools
 import json
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import (
     added_tokens,
     byte_pairs,
+    fairseq_sentence_pieces,
     sentence_pieces,
     symbols,
     tokenizer_config,
@@ -66,6 +69,7 @@ __all__ = [
     "path_in",
     "read",
     "register",
+    "with_settings",
 ]
 
 # The file that errors name as missing if there is no vocabulary of any kind.
@@ -94,6 +98,18 @@ KINDS: dict[str, Kind] = {
         append=byte_pairs.append,
         settings=byte_pairs.BytePairs.setting_names,
         check=tokenizer_json.check_byte_pairs,
+    ),
+    # Before ALBERT's, whose type in a tokenizer.json is the same.
+    fairseq_sentence_pieces.FairseqSentencePieces.kind: Kind(
+        files=(fairseq_sentence_pieces.FILE,),
+        endings=(),
+        open=fairseq_sentence_pieces.open_file,
+        read=fairseq_sentence_pieces.FairseqSentencePieces.parse,
+        tokenizer="Unigram",
+        owns=fairseq_sentence_pieces.owns,
+        difference=sentence_pieces.difference,
+        append=fairseq_sentence_pieces.append,
+        check=fairseq_sentence_pieces.check,
     ),
     sentence_pieces.SentencePieces.kind: Kind(
         files=(sentence_pieces.FILE,),
@@ -156,40 +172,104 @@ def open_files(path: epath.PathLike, say: bool = True) -> Files:
     If the vocabulary has several files in one folder, `path` may be any of
     them, or a tokenizer.json. Added tokens and settings in files next to it are
     included.
+
+    Raises:
+        InputError: The file is no vocabulary, or the tokenizer.json next to it
+            has other tokens.
+    """
+    return _open_files(path, say, follows_tokenizer=False)
+
+
+def _open_files(
+    path: epath.PathLike, say: bool, follows_tokenizer: bool
+) -> Files:
+    """Reads a vocabulary, or the tokenizer.json next to it if they disagree.
+
+    Without `follows_tokenizer` that is an InputError.
     """
     kind = _kind(path)
     row = KINDS[kind]
     contents = row.open(path, say)
     is_named = pathlib.PurePath(path).name in row.files
-    config = tokenizer_config.beside(path, is_named, row.settings)
+    config = tokenizer_config.read(path, is_named, row.settings, row.tokenizer)
     whole, tokens = config.tokenizer, config.added
     if whole is not None and tokenizer_json.kind(whole) == row.tokenizer:
         row.check(whole, config.name)
         if tokenizer_json.post_processors(whole):
             vocabulary = row.read(contents, False, str(path))
             tokenizer_rows.check(whole, vocabulary, config.name)
-    if tokens and row.append is None:
-        raise InputError(
-            f"{path}: a vocabulary of the kind {kind} takes no added tokens. "
-            f"Received: {tokens[0].content!r} beside it"
-        )
-    if tokens and row.append is not None:
-        known = row.read(contents, False, str(path)).pieces
-        contents = added_tokens.join(
-            contents, tokens, known, row.append, str(path)
-        )
+        if config.name != str(path) and row.owns(whole):
+            problem = _contradiction(row, contents, config, str(path))
+            if problem and not follows_tokenizer:
+                raise InputError(
+                    f"{path} and {config.name} must hold the same tokens. "
+                    "Delete the one that is wrong, or give tokenizer.json, "
+                    f"which transformers reads. Received: {problem}"
+                )
+            if problem:
+                tokenizer_config.warn_once(
+                    f"{config.name} is read instead of {path}, as by "
+                    f"transformers: {problem}. Delete the one that is wrong."
+                )
+                contents = row.open(config.name, say)
+    contents = _with_added(row, contents, tokens, str(path))
     data = tokenizer_config.to_json(tokens, config.settings)
     more = {tokenizer_config.FILE: data} if data else {}
     return Files(kind, {**contents, **more})
+
+
+def _with_added(
+    row: Kind,
+    contents: Mapping[str, bytes],
+    tokens: added_tokens.Tokens,
+    name: str,
+) -> Mapping[str, bytes]:
+    """Returns the contents of a kind's own files with added tokens."""
+    if not tokens:
+        return contents
+    if row.append is None:
+        raise InputError(
+            f"{name}: this kind of vocabulary takes no added tokens. "
+            f"Received: {tokens[0].content!r} next to it"
+        )
+    known = row.read(contents, False, name).pieces
+    return added_tokens.join(contents, tokens, known, row.append, name)
+
+
+def _contradiction(
+    row: Kind,
+    contents: Mapping[str, bytes],
+    config: tokenizer_config.Config,
+    path: str,
+) -> str:
+    """Describes how files differ from the tokenizer.json; "" if they agree."""
+    theirs = row.open(config.name, False)
+    own, other = (
+        row.read(x, False, name).pieces
+        for x, name in ((contents, path), (theirs, config.name))
+    )
+    added = {token.content for token in config.added}
+    pairs = itertools.zip_longest(
+        *([x for x in tokens if x not in added] for tokens in (own, other))
+    )
+    for number, (token, their) in enumerate(pairs):
+        if token != their:
+            return (
+                f"token {number} is {token!r}, and {their!r} in tokenizer.json"
+            )
+    return row.difference(
+        _with_added(row, contents, config.added, path), theirs
+    )
 
 
 def _kind(path: epath.PathLike) -> str:
     """Returns the kind of a file, by its name or its content."""
     place = pathlib.PurePath(path)
     if place.suffix == ".json":
-        model = tokenizer_json.model_type(path)
+        whole = tokenizer_json.find(path)
+        model = whole and tokenizer_json.kind(whole)
         for name, kind in KINDS.items():
-            if model and kind.tokenizer == model:
+            if whole and kind.tokenizer == model and kind.owns(whole):
                 return name
     # Names first, because a file of one kind may end like another kind's files.
     for name, kind in KINDS.items():
@@ -206,10 +286,35 @@ def _kind(path: epath.PathLike) -> str:
 def find(folder: epath.PathLike, say: bool = True) -> Files | None:
     """Reads the vocabulary in a folder; None unless all its files are there.
 
-    For `say` see `open`.
+    A tokenizer.json with other tokens counts instead, with a warning, as in
+    transformers. For `say` see `open`.
     """
     found = path_in(folder)
-    return None if found is None else open_files(found, say)
+    if found is None:
+        return None
+    return _open_files(found, say, follows_tokenizer=True)
+
+
+def with_settings(
+    files: Files, settings: Mapping[str, Any], lower: bool | None, name: str
+) -> Files:
+    """Returns a vocabulary with settings that another library's file has.
+
+    Args:
+        files: The vocabulary, without settings.
+        settings: By their names here. Those of other kinds are ignored.
+        lower: Whether text is lower-cased; None if that is unknown.
+        name: The file, for errors.
+    """
+    own = {x: settings[x] for x in KINDS[files.kind].settings if x in settings}
+    # Checks the types.
+    both = json.dumps({**own, "do_lower_case": lower})
+    tokenizer_config.parse(both.encode(), name)
+    if own.get("strip_accents") == lower:
+        own.pop("strip_accents", None)  # The default.
+    data = tokenizer_config.to_json((), own)
+    more = {tokenizer_config.FILE: data} if data else {}
+    return Files(files.kind, {**files.contents, **more})
 
 
 def path_in(folder: epath.PathLike) -> str | None:

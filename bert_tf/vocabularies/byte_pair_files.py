@@ -38,8 +38,9 @@ def read(path: epath.PathLike) -> dict[str, bytes]:
     """
     folder, name = os.path.split(os.fspath(path))
     data = _read(path)
-    if name.endswith(".json") and tokenizer_json.is_tokenizer(data):
-        ids, merges = tokenizer_json.read_byte_pairs(data, str(path))
+    found = tokenizer_json.parse(data) if name.endswith(".json") else None
+    if found is not None:
+        ids, merges = tokenizer_json.read_byte_pairs(found, str(path))
         both = contents(pieces_by_id(ids, str(path)), merges)
         return dict(zip((VOCAB, MERGES), both, strict=True))
     other = os.path.join(folder, MERGES if name != MERGES else VOCAB)
@@ -116,8 +117,10 @@ def _parse_vocab(data: bytes, name: str) -> tuple[str, ...]:
     text = _text(data, name)
     try:
         found = json.loads(text, object_pairs_hook=lambda x: _Pairs(x, name))
-    # RecursionError: endlessly nested lists.
-    except (json.JSONDecodeError, RecursionError) as error:
+    except InputError:
+        raise
+    # RecursionError: endlessly nested lists. ValueError: also endless numbers.
+    except (ValueError, RecursionError) as error:
         problem = input_files.explain_text(data[:64]) or str(error)
         raise InputError(
             f"{name} is not whole JSON: {problem}. {_GIVE}. "

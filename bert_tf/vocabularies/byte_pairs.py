@@ -329,14 +329,7 @@ class BytePairs(vocabulary.Vocabulary):
     @functools.cached_property
     def template(self) -> vocabulary.Template:
         """`<s> first </s>`, or `<s> first </s></s> second </s>`."""
-        sep = self.special.sep.id
-        return vocabulary.Template(
-            before=(self.special.cls.id,),
-            between=(sep, sep),
-            after=(sep,),
-            segments=(0, 0),
-            pooled=0,
-        )
+        return vocabulary.Template.with_double_separator(self.special)
 
     @functools.cached_property
     def continues(self) -> np.ndarray:

@@ -55,6 +55,11 @@ def _difference(
     return f"its {names[0]} has another content" if names else ""
 
 
+def _owns_all(found: Mapping[str, Any]) -> bool:
+    del found
+    return True
+
+
 def _check_nothing(found: Mapping[str, Any], name: str) -> None:
     del found, name
 
@@ -83,6 +88,8 @@ class Kind:
         endings: Suffixes of such files that users pass under other names.
         tokenizer: The type of its model in a tokenizer.json, which `open`
             accepts, too; "" for a kind without one.
+        owns: Whether a tokenizer.json with such a model is of this kind. The
+            first kind that owns it reads it.
         difference: Describes how contents differ from another vocabulary's,
             such as "it has 3 pieces, and the checkpoint's has 4"; "" if they
             are the same. By default, any different byte is a difference.
@@ -103,6 +110,7 @@ class Kind:
     open: Callable[[epath.PathLike, bool], Mapping[str, bytes]]
     read: Callable[[Mapping[str, bytes], bool, str], vocabulary.Vocabulary]
     tokenizer: str = ""
+    owns: Callable[[Mapping[str, Any]], bool] = _owns_all
     difference: Callable[[Mapping[str, bytes], Mapping[str, bytes]], str] = (
         _difference
     )

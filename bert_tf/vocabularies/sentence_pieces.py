@@ -4,28 +4,22 @@ Text is normalized like in the original's `preprocess_text`, split into words at
 spaces, and each word into its most likely tokens under the model. Then the
 original's comma rule applies: a token that ends in a digit and a comma is split
 again, so that a number has the same tokens with a comma after it.
-
-Here words are split one by one, in the original a line at a time. The results
-differ only where several ways to split are equally likely: sentencepiece adds
-up scores in single precision along the line, so that the text before a word
-decides. Here a word has the same tokens everywhere.
 """
 
 import dataclasses
 import functools
-import itertools
 import re
 import string
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Self
 
-from bert_tf import tokenization, vocab_files
+from bert_tf import vocab_files
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import (
-    bulk,
     kinds,
     sentence_models,
+    sentence_tokenizers,
     tokenizer_json,
     unigram_json,
     vocabulary,
@@ -68,156 +62,6 @@ def normalize(text: str, do_lower_case: bool) -> str:
         text = unicodedata.normalize("NFKD", text)
         text = "".join(x for x in text if not unicodedata.combining(x))
     return text.lower() if do_lower_case else text
-
-
-def to_unicode(text: str | bytes) -> str:
-    """Removes surrogate halves, which UTF-8 can't encode."""
-    text = tokenization.convert_to_unicode(text)
-    if text.isascii():
-        return text
-    return text.encode("utf-8", "ignore").decode("utf-8")
-
-
-class CutPiece(NamedTuple):
-    """A part of a token that is split again: its id and its characters."""
-
-    id: int
-    start: int
-    end: int
-
-
-def cut_pieces(proto: Any, processor: Any) -> dict[int, tuple[CutPiece, ...]]:
-    """Returns the tokens that the comma rule splits, and their parts.
-
-    As in the original, whose comparison of text with bytes is never true, the
-    first part begins with a space even if the token does not. The rule works on
-    ids, so it does not apply to unknown characters. This only matters if the
-    vocabulary lacks the comma.
-    """
-    cut = {}
-    for index, entry in enumerate(proto.pieces):
-        piece = entry.piece
-        if entry.type not in (entry.NORMAL, entry.USER_DEFINED):
-            continue
-        if unigram_json.is_number(piece):
-            number = piece[:-1].replace(sentence_models.SPACE, "")
-            parts = _encode_with_offsets(processor, number)
-            comma = processor.piece_to_id(",")
-            parts.append(CutPiece(comma, len(number), len(number) + 1))
-            cut[index] = tuple(parts)
-    return cut
-
-
-def _encode_with_offsets(processor: Any, word: str) -> list[CutPiece]:
-    found = processor.encode(word, return_type="offset_mapping")
-    return [
-        CutPiece(number, start, end)
-        for number, (start, end) in zip(
-            found["ids"], found["offsets"], strict=True
-        )
-    ]
-
-
-class Tokenizer:
-    """Splits texts with sentencepiece: the reference of other tokenizers."""
-
-    def __init__(self, vocabulary: "SentencePieces"):
-        self.vocab = vocabulary.ids
-        self.pieces = vocabulary.pieces
-        self.do_lower_case = vocabulary.do_lower_case
-        self._processor = sentence_models.processor(vocabulary.model, FILE)
-        self._unknown = self._processor.unk_id()
-        self._cut = cut_pieces(vocabulary.proto, self._processor)
-
-    def tokenize(self, text: str | bytes) -> list[str]:
-        """Returns the tokens; unknown characters become `<unk>`."""
-        return [self.pieces[number] for number in self.ids(text)]
-
-    def ids(self, text: str | bytes) -> list[int]:
-        """Returns the token ids."""
-        words = to_unicode(text).split()
-        normalized = normalize(" ".join(words), self.do_lower_case)
-        ids: list[int] = []
-        # One by one: for a list, sentencepiece would start threads each time.
-        for word in normalized.split(" "):
-            ids += self._processor.encode(word)
-        if not self._cut:
-            return ids
-        return [
-            part
-            for number in ids
-            for part in (
-                [x.id for x in self._cut[number]]
-                if number in self._cut
-                else [number]
-            )
-        ]
-
-    def tokenize_with_offsets(
-        self, text: str | bytes
-    ) -> list[tokenization.Token]:
-        """Returns the tokens with their character offsets.
-
-        A mark that normalization removes belongs to the character before it. A
-        token that is only a space covers no characters.
-        """
-        tokens = []
-        for word in _WORD.finditer(to_unicode(text)):
-            starts: list[int] = []  # by normalized character
-            for place, char in enumerate(word.group(), word.start()):
-                starts += [place] * len(normalize_char(char))
-            later = sorted({*starts, word.end()})
-            ends = dict(itertools.pairwise(later))
-            normalized = normalize(word.group(), self.do_lower_case)
-            for part in re.finditer("[^ ]+", normalized):
-                for piece in self._pieces_of(part.group()):
-                    first = min(part.start() + piece.start, len(starts) - 1)
-                    last = part.start() + piece.end - 1
-                    start = starts[first]
-                    is_empty = piece.end == piece.start
-                    end = start if is_empty else ends[starts[last]]
-                    tokens.append(
-                        tokenization.Token(self.pieces[piece.id], start, end)
-                    )
-        return tokens
-
-    def _pieces_of(self, word: str) -> list[CutPiece]:
-        pieces = []
-        for piece in _encode_with_offsets(self._processor, word):
-            parts = self._cut.get(piece.id)
-            if parts is None:
-                pieces.append(piece)
-                continue
-            # Where the model's own rules change lengths, each part gets all of
-            # it.
-            same = piece.end - piece.start == parts[-1].end
-            for part in parts:
-                start = piece.start + part.start if same else piece.start
-                end = piece.start + part.end if same else piece.end
-                pieces.append(CutPiece(part.id, start, end))
-        return pieces
-
-    def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
-        """Returns the ids of tokens; unknown tokens become `<unk>`."""
-        return [self.vocab.get(token, self._unknown) for token in tokens]
-
-
-class BulkTokenizer(bulk.Words):
-    """Splits large amounts of text; sentencepiece splits each new word once.
-
-    Text is split at ASCII white space, because no rule reaches across it.
-    """
-
-    def __init__(self, vocabulary: "SentencePieces"):
-        is_space = np.zeros(256, bool)
-        is_space[[ord(char) for char in " \t\n\r"]] = True
-        super().__init__(
-            ~is_space, np.zeros(256, bool), vocabulary.do_lower_case
-        )
-        self._reference = Tokenizer(vocabulary)
-
-    def _ids(self, text: str) -> list[int]:
-        return self._reference.ids(text)
 
 
 # ---- The vocabulary ----------------------------------------------------------
@@ -274,6 +118,8 @@ class SentencePieces(vocabulary.Vocabulary):
     do_lower_case: bool
 
     kind: ClassVar[str] = "sentence_pieces"
+    # Whether the comma rule applies.
+    cuts_numbers: ClassVar[bool] = True
 
     @classmethod
     def parse(
@@ -305,6 +151,12 @@ class SentencePieces(vocabulary.Vocabulary):
     def proto(self) -> Any:
         """The `ModelProto`, parsed anew: it can't be sent to workers."""
         return sentence_models.parse(self.model, FILE)
+
+    @functools.cached_property
+    def rules(self) -> sentence_tokenizers.Rules:
+        """What the original does to a text before the model's own rules."""
+        text = functools.partial(normalize, do_lower_case=self.do_lower_case)
+        return sentence_tokenizers.Rules(_WORD, normalize_char, text)
 
     @property
     def own_files(self) -> dict[str, bytes]:
@@ -380,13 +232,13 @@ class SentencePieces(vocabulary.Vocabulary):
             for piece in self.pieces
         ]
 
-    def own_tokenizer(self) -> Tokenizer:
+    def own_tokenizer(self) -> sentence_tokenizers.Tokenizer:
         """Creates the tokenizer that calls sentencepiece."""
-        return Tokenizer(self)
+        return sentence_tokenizers.Tokenizer(self)
 
-    def own_bulk_tokenizer(self) -> BulkTokenizer:
+    def own_bulk_tokenizer(self) -> sentence_tokenizers.BulkTokenizer:
         """Creates the tokenizer for large amounts of text."""
-        return BulkTokenizer(self)
+        return sentence_tokenizers.BulkTokenizer(self)
 
     def normalizer(self) -> Callable[[str], str]:
         """Returns the original's normalization of single characters."""

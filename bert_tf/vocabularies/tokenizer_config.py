@@ -7,14 +7,16 @@ has only what is not the default, and is absent where all is.
     {"strip_accents": false, "added_tokens_decoder": {"30522": {...}}}
 """
 
+import functools
 import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from bert_tf.errors import InputError
-from bert_tf.storage import input_files
+from bert_tf.storage import input_files, json_files
 from bert_tf.vocabularies import added_tokens, tokenizer_json
 
+from absl import logging
 from etils import epath
 
 FILE = "tokenizer_config.json"
@@ -36,11 +38,16 @@ _SPECIAL = "special_tokens_map.json"
 # All that are read next to a vocabulary.
 FILES = (FILE, _TOKENIZER, _IDS, _SPECIAL)
 
+# The classes of transformers that follow tokenizer.json. Others, such as
+# BertTokenizer, take their settings from tokenizer_config.json.
+_GENERIC = ("PreTrainedTokenizerFast", "TokenizersBackend")
+
 # Setting -> the step of a tokenizer.json that has it, and its name there.
 _IN_TOKENIZER = {
     "strip_accents": ("BertNormalizer", "strip_accents"),
     "tokenize_chinese_chars": ("BertNormalizer", "handle_chinese_chars"),
     "add_prefix_space": ("ByteLevel", "add_prefix_space"),
+    "do_lower_case": ("BertNormalizer", "lowercase"),
 }
 
 
@@ -77,9 +84,10 @@ def to_json(added: added_tokens.Tokens, settings: Mapping[str, Any]) -> bytes:
 
 def parse(data: bytes, name: str) -> Config:
     """Reads what `to_json` wrote; InputError, by `name`, if it is damaged."""
-    found = _json(data, name)
-    said = _said(found, name)
-    settings = {key: said[key] for key in said if said[key] != DEFAULTS[key]}
+    found = json_files.parse_object(data, name)
+    own = _settings(found, name)
+    settings = {x: own[x] for x in DEFAULTS if x in own}
+    settings = {x: y for x, y in settings.items() if y != DEFAULTS[x]}
     return Config(_decoder(found, name), settings)
 
 
@@ -94,38 +102,36 @@ def split(
 # ---- Reading folders ---------------------------------------------------------
 
 
-def beside(
-    path: epath.PathLike, is_named: bool, names: tuple[str, ...]
+def read(
+    path: epath.PathLike, is_named: bool, names: tuple[str, ...], model: str
 ) -> Config:
-    """Reads what the files next to the vocabulary at `path` say of it.
+    """Reads the settings in the files next to the vocabulary at `path`.
 
     Args:
         path: A file of the vocabulary, or a tokenizer.json of any name.
-        is_named: Whether the file has the name of its kind. Next to a file of
-            another name nothing is looked for: the folder may be of another
-            model.
+        is_named: Whether the file has the name of its kind. Files next to one
+            of another name are ignored: they may belong to another model.
         names: The settings that its kind has.
+        model: The type of its kind's model in a tokenizer.json, "" of kinds
+            without. A tokenizer.json of another type is ignored.
 
     Raises:
-        InputError: A file is damaged, or two contradict each other.
+        InputError: A file is damaged.
     """
     place = epath.Path(path)
     folder, name = place.parent, str(path)
     whole = tokenizer_json.read(path)
     is_whole = whole is not None
-    if not is_named and not (is_whole and place.name == _TOKENIZER):
-        config: dict[str, Any] = {}
-    else:
-        config = _read(folder, FILE) or {}
+    config: Mapping[str, Any] = {}
+    if is_named or (is_whole and place.name == _TOKENIZER):
+        data = _read_data(folder, FILE)
+        if data is not None:
+            config = json_files.parse_object(data, str(folder / FILE))
     if not is_whole and is_named:
         name = str(folder / _TOKENIZER)
-        whole = _read(folder, _TOKENIZER)
-        if not isinstance(whole, dict) or not isinstance(
-            whole.get("model"), dict
-        ):
-            whole = None
+        whole = _read_tokenizer(folder, model, place.name)
     config_name = str(folder / FILE)
-    settings = _merged(names, whole, config, (name, config_name))
+    settings = _merge(names, whole, config, (name, config_name))
     if whole is not None:
         tokens = added_tokens.of_tokenizer(whole, name)
         return Config(tokens, settings, whole, name)
@@ -139,39 +145,77 @@ def beside(
     return Config(tokens, settings)
 
 
-def _read(folder: epath.Path, name: str) -> Any:
+def lower_cases(
+    config: Mapping[str, Any], whole: Mapping[str, Any] | None
+) -> bool | None:
+    """Returns whether text is lower-cased; None if neither file says so.
+
+    Args:
+        config: The content of a tokenizer_config.json.
+        whole: That of the tokenizer.json next to it.
+    """
+    first = config.get("do_lower_case")
+    second = None if whole is None else tokenizer_json.lower_cases(whole)
+    if config.get("tokenizer_class") in _GENERIC:
+        first, second = second, first
+    return second if first is None else first
+
+
+@functools.cache
+def warn_once(line: str) -> None:
+    """Logs a warning once in this process: models are opened repeatedly."""
+    logging.warning("%s", line)
+
+
+def _read_data(folder: epath.Path, name: str) -> bytes | None:
     path = folder / name
     if not path.exists() or path.is_dir():
         return None
     input_files.check_can_be_read_again(path)
-    return _json(path.read_bytes(), str(path))
+    return path.read_bytes()
 
 
-def _json(data: bytes, name: str) -> Any:
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise InputError(
-            f"{name} is not whole JSON: {error}. Copy or download it again."
-        ) from error
+def _read(folder: epath.Path, name: str) -> Any:
+    data = _read_data(folder, name)
+    path = str(folder / name)
+    return None if data is None else json_files.parse(data, path)
 
 
-def _decoder(config: Any, name: str) -> added_tokens.Tokens:
-    found = config.get(_DECODER) if isinstance(config, dict) else None
+def _read_tokenizer(
+    folder: epath.Path, model: str, vocab: str
+) -> Mapping[str, Any] | None:
+    """Returns the tokenizer.json in a folder; None unless it is of `model`."""
+    data = _read_data(folder, _TOKENIZER)
+    whole = None if data is None else tokenizer_json.parse(data)
+    if data is not None and whole is None:
+        json_files.parse(data, str(folder / _TOKENIZER))  # Another library's.
+    if whole is None or not model:
+        return whole
+    kind = tokenizer_json.kind(whole)
+    if kind not in (model, None):
+        warn_once(
+            f"{folder / _TOKENIZER} is ignored: its model is {kind}, and "
+            f"{vocab} is for {model}."
+        )
+        return None
+    return whole
+
+
+def _decoder(config: Mapping[str, Any], name: str) -> added_tokens.Tokens:
+    found = config.get(_DECODER)
     return added_tokens.of_decoder(found, name) if found else ()
 
 
-def _said(config: Any, name: str) -> dict[str, bool]:
-    """Returns the settings of a tokenizer_config.json, but those left open."""
-    fields = config if isinstance(config, dict) else {}
-    # What keeps the accents of sentence pieces, which lose them here.
-    if fields.get("keep_accents"):
+def _settings(config: Mapping[str, Any], name: str) -> dict[str, bool]:
+    """Returns the settings that a tokenizer_config.json has."""
+    # Sentence pieces lose accents here.
+    if config.get("keep_accents"):
         raise InputError(
             f"{name}: sentence pieces are found in texts without accents. Give "
             "a model that was trained so, or, if this one was, correct the "
-            f"file. Received: keep_accents={fields['keep_accents']!r}"
+            f"file. Received: keep_accents={config['keep_accents']!r}"
         )
-    found = {key: fields.get(key) for key in DEFAULTS}
+    found = {key: config.get(key) for key in (*DEFAULTS, "do_lower_case")}
     for key, value in found.items():
         if value is not None and type(value) is not bool:
             raise InputError(
@@ -181,37 +225,43 @@ def _said(config: Any, name: str) -> dict[str, bool]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _merged(
+def _merge(
     names: tuple[str, ...],
     whole: Mapping[str, Any] | None,
-    config: Any,
+    config: Mapping[str, Any],
     files: tuple[str, str],
 ) -> dict[str, Any]:
-    """Joins the settings of both files; `files` are their names."""
-    said = _said(config, files[1])
-    steps = []
-    if whole is not None:
-        steps = tokenizer_json.normalizers(whole)
-        steps += tokenizer_json.pre_tokenizers(whole)
+    """Joins the settings of both files, whose names are `files`.
+
+    Where they contradict each other, the file counts that transformers follows.
+    """
+    ours = _settings(config, files[1])
+    theirs = {} if whole is None else _in_tokenizer(whole)
+    is_generic = config.get("tokenizer_class") in _GENERIC
+    for name in ours.keys() & theirs.keys():
+        if ours[name] != theirs[name]:
+            winner, loser = files if is_generic else files[::-1]
+            value = (theirs if is_generic else ours)[name]
+            warn_once(
+                f"{winner} counts for {name}={json.dumps(value)}, as in "
+                f"transformers: {loser} contradicts it."
+            )
+    both = {**ours, **theirs} if is_generic else {**theirs, **ours}
+    found = {x: both[x] for x in names if x in both and both[x] != DEFAULTS[x]}
+    # The default is to strip accents where text is lower-cased.
+    if found.get("strip_accents") == lower_cases(config, whole):
+        found.pop("strip_accents", None)
+    return found
+
+
+def _in_tokenizer(whole: Mapping[str, Any]) -> dict[str, bool]:
+    """Returns the settings that a tokenizer.json has."""
+    steps = tokenizer_json.normalizers(whole)
+    steps += tokenizer_json.pre_tokenizers(whole)
     found = {}
-    for name in names:
-        kind, key = _IN_TOKENIZER[name]
+    for name, (kind, key) in _IN_TOKENIZER.items():
         values = [x.get(key) for x in steps if x.get("type") == kind]
         value = next((x for x in values if type(x) is bool), None)
-        other = said.get(name)
-        if None not in (value, other) and value != other:
-            raise InputError(
-                f"{files[0]} and {files[1]} must not contradict each other. "
-                "Save the tokenizer again, or correct one of them. Received: "
-                f"{key}={json.dumps(value)} and {name}={json.dumps(other)}"
-            )
-        value = other if value is None else value
-        if value not in (None, DEFAULTS[name]):
+        if value is not None:
             found[name] = value
-    lower = config.get("do_lower_case") if isinstance(config, dict) else None
-    if lower is None and whole is not None:
-        lower = tokenizer_json.lower_cases(whole)
-    # As by default.
-    if "strip_accents" in found and found["strip_accents"] == lower:
-        del found["strip_accents"]
     return found

@@ -5,6 +5,7 @@ than their kind of vocabulary are rejected with the field that differs.
 WordPiece and BPE are here; `unigram_json` has SentencePiece.
 """
 
+import functools
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -18,31 +19,44 @@ from etils import epath
 
 _WORD_PIECE, _BPE, UNIGRAM = "WordPiece", "BPE", "Unigram"
 _START = b'"model"'
+# The key of the steps in a part that is a sequence.
+_SEQUENCES = {"normalizer": "normalizers", "pre_tokenizer": "pretokenizers"}
 
 Merges = tuple[tuple[str, str], ...]
 
 
-def is_tokenizer(data: bytes) -> bool:
-    """Returns whether JSON is a tokenizer.json, not a vocab.json."""
+@functools.lru_cache(maxsize=1)
+def parse(data: bytes) -> Mapping[str, Any] | None:
+    """Returns the content of a tokenizer.json; None of a vocab.json.
+
+    The last file is cached: opening a folder reads it for several purposes.
+    """
     if _START not in data:
-        return False
+        return None
     try:
         found = json.loads(data)
-    # RecursionError: endlessly nested lists.
+    # Deeply nested lists are a RecursionError.
     except (ValueError, RecursionError):
-        return False
-    return isinstance(found, dict) and isinstance(found.get("model"), dict)
+        return None
+    is_whole = isinstance(found, dict) and isinstance(found.get("model"), dict)
+    return found if is_whole else None
+
+
+def find(path: epath.PathLike) -> Mapping[str, Any] | None:
+    """Returns the content of a tokenizer.json, None of no or another file."""
+    input_files.check_can_be_read_again(path)
+    file = epath.Path(path)
+    data = file.read_bytes() if file.exists() and not file.is_dir() else b""
+    return parse(data)
 
 
 def model_type(path: epath.PathLike) -> str | None:
     """Returns the type of the model in a JSON file, None for other files."""
-    input_files.check_can_be_read_again(path)
-    file = epath.Path(path)
-    data = file.read_bytes() if file.exists() and not file.is_dir() else b""
-    return kind(json.loads(data)) if is_tokenizer(data) else None
+    found = find(path)
+    return None if found is None else kind(found)
 
 
-def read(path: epath.PathLike) -> dict[str, Any] | None:
+def read(path: epath.PathLike) -> Mapping[str, Any] | None:
     """Parses a tokenizer.json of any name ending in .json.
 
     Returns None for other files.
@@ -51,8 +65,7 @@ def read(path: epath.PathLike) -> dict[str, Any] | None:
         return None
     input_files.check(path, "vocab_file")
     input_files.check_can_be_read_again(path)
-    data = epath.Path(path).read_bytes()
-    return json.loads(data) if is_tokenizer(data) else None
+    return parse(epath.Path(path).read_bytes())
 
 
 def kind(found: Mapping[str, Any]) -> str | None:
@@ -115,6 +128,13 @@ def _steps(part: Any, key: str) -> list[dict[str, Any]]:
     return [step for inner in parts for step in _steps(inner, key)]
 
 
+def _single(found: Mapping[str, Any], part: str) -> Any:
+    """Returns a part of a tokenizer: of a sequence of one step, the step."""
+    value = found.get(part)
+    steps = _steps(value, _SEQUENCES.get(part, ""))
+    return steps[0] if part in _SEQUENCES and len(steps) == 1 else value
+
+
 def added(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns the added tokens, which usually are in the model as well."""
     parts = found.get("added_tokens")
@@ -164,10 +184,7 @@ def check_word_pieces(found: Mapping[str, Any], name: str) -> None:
         )
     for field, default, allowed in _WORD_PIECE_RULES:
         part, key = field.split(".")
-        inside = found.get(part)
-        steps = normalizers(found)
-        if part == "normalizer" and len(steps) == 1:
-            inside = steps[0]
+        inside = _single(found, part)
         # The oldest files omit settings that are as in BERT.
         value = default
         if isinstance(inside, dict):
@@ -219,14 +236,15 @@ _WORD_PIECE_RULES: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
 # ---- Byte-level BPE ----------------------------------------------------------
 
 
-def read_byte_pairs(data: bytes, name: str) -> tuple[dict[str, int], Merges]:
+def read_byte_pairs(
+    found: Mapping[str, Any], name: str
+) -> tuple[dict[str, int], Merges]:
     """Returns the ids by token, unchecked, and the merges in a file.
 
     Raises:
         InputError: The model is not a BPE, or splits text differently. `name`
             is the file name.
     """
-    found = json.loads(data)
     check_byte_pairs(found, name)
     model = found["model"]
     vocab = model.get("vocab")
@@ -280,6 +298,7 @@ def _otherwise(found: Mapping[str, Any]) -> list[tuple[str, Any]]:
             part = part.get(key) if isinstance(part, dict) else None
         return part
 
+    found = {**found, **{x: _single(found, x) for x in _SEQUENCES}}
     checks = [(path, value(path), allowed) for path, allowed in _RULES.items()]
     return [(path, x) for path, x, is_allowed in checks if not is_allowed(x)]
 

@@ -17,13 +17,14 @@ import re
 import sys
 import unicodedata
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import sentence_models, tokenizer_json
 
-_OWNER = "an ALBERT"
 _PAD = "<pad>"
+# That no text has, whatever a file says of them.
+_NO_TEXT = frozenset({_PAD, "<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED"})
 
 # Subtracted from the score of tokens that must not be found in text. Files of
 # transformers do this, too, for tokens that end in a digit and a comma.
@@ -75,9 +76,25 @@ _METASPACE = {
     "add_prefix_space": True,
 }
 
-_ALLOWED = re.compile(
-    f"{_NFKD} {_ACCENTS}( {_LOWERCASE})?(( {_NFC})? {_PRECOMPILED})?"
+
+
+class Owner(NamedTuple):
+    """A model whose tokenizer.json is read.
+
+    Attributes:
+        name: What errors call it.
+        steps: The pattern of the steps that change its texts.
+    """
+
+    name: str
+    steps: str
+
+
+NO_ACCENTS = Owner(
+    "an ALBERT",
+    f"{_NFKD} {_ACCENTS}( {_LOWERCASE})?(( {_NFC})? {_PRECOMPILED})?",
 )
+FAIRSEQ = Owner("an XLM-R", f"(({_NFC} )?{_PRECOMPILED})?")
 
 
 @functools.cache
@@ -101,13 +118,24 @@ def steps(
 
     Args:
         do_lower_case: Whether to lower-case.
-        charsmap: The rules of the model, in its own format; may be empty.
-        composes: Whether the rules compose characters, like NFC. The library
-            would apply them to one character at a time.
+        charsmap: As in `model_steps`.
+        composes: Likewise.
     """
     found = [_SPACES, {"type": _NFKD}, _no_accents()]
     if do_lower_case:
         found += [_SIGMA, {"type": _LOWERCASE}]
+    return [*found, *model_steps(charsmap, composes)]
+
+
+def model_steps(charsmap: bytes, composes: bool) -> list[dict[str, Any]]:
+    """Returns what changes a text as a model does.
+
+    Args:
+        charsmap: The rules of the model, in its own format; may be empty.
+        composes: Whether the rules compose characters, like NFC. The library
+            would apply them to one character at a time.
+    """
+    found: list[dict[str, Any]] = []
     if composes:
         found.append({"type": _NFC})
     if charsmap:
@@ -125,7 +153,7 @@ def _name(step: Mapping[str, Any]) -> str:
         pattern, content = step.get("pattern"), step.get("content")
         if pattern in _QUOTES and content == '"':
             return ""
-        if pattern == _MANY_SPACES and content == " ":
+        if pattern == _MANY_SPACES and content in (" ", _SPACE):
             return ""
         if content == "" and _are_accents(pattern):
             return _ACCENTS
@@ -147,7 +175,9 @@ def _are_accents(pattern: Any) -> bool:
 # ---- Reading -----------------------------------------------------------------
 
 
-def read(found: Mapping[str, Any], name: str) -> bytes:
+def read(
+    found: Mapping[str, Any], name: str, owner: Owner = NO_ACCENTS
+) -> bytes:
     """Builds the SentencePiece model of a tokenizer.json.
 
     Special tokens become control symbols, which no text maps to. Other tokens
@@ -155,16 +185,16 @@ def read(found: Mapping[str, Any], name: str) -> bytes:
     probability 1.
 
     Raises:
-        InputError: The model is not a Unigram, or it splits text unlike ALBERT.
-            `name` is the file name.
+        InputError: The model is not a Unigram, or it splits text unlike its
+            owner's. `name` is the file name.
     """
     if tokenizer_json.kind(found) != tokenizer_json.UNIGRAM:
         raise InputError(
-            f"{name}: the tokenizer must be a Unigram. Give the spiece.model "
-            "or the tokenizer.json of an ALBERT. "
+            f"{name}: the tokenizer must be a Unigram. Give the model of "
+            f"sentencepiece or the tokenizer.json of {owner.name}. "
             f"Received: model.type={tokenizer_json.kind(found)}"
         )
-    check(found, name)
+    check(found, name, owner)
     # Imported here, so that workers for WordPiece start without it.
     from sentencepiece import sentencepiece_model_pb2
 
@@ -180,7 +210,7 @@ def read(found: Mapping[str, Any], name: str) -> bytes:
         entry = proto.pieces.add(piece=piece, score=score)
         if index == unknown:
             entry.type = entry.UNKNOWN
-        elif piece == _PAD or special.get(piece) or index >= own:
+        elif piece in _NO_TEXT or special.get(piece) or index >= own:
             # Added tokens are found before the model splits a text.
             entry.type = entry.CONTROL
         elif score == 0 or piece in special:
@@ -192,11 +222,15 @@ def read(found: Mapping[str, Any], name: str) -> bytes:
             entry.type = entry.NORMAL
         if entry.type in (entry.UNKNOWN, entry.CONTROL):
             entry.score = 0.0
-    _write_specs(proto, unknown, _charsmap(found, name))
+    write_specs(proto, unknown, _charsmap(found, name))
     return proto.SerializeToString()
 
 
-def _write_specs(proto: Any, unknown: int, charsmap: bytes) -> None:
+def write_specs(proto: Any, unknown: int, charsmap: bytes) -> None:
+    """Adds to the pieces of a model what else it must say.
+
+    `unknown` is the id of the unknown piece; `charsmap` is as in `steps`.
+    """
     pieces = [entry.piece for entry in proto.pieces]
     trainer = proto.trainer_spec
     trainer.model_type = trainer.UNIGRAM
@@ -213,18 +247,22 @@ def _write_specs(proto: Any, unknown: int, charsmap: bytes) -> None:
     normalizer.escape_whitespaces = True
 
 
-def check(found: Mapping[str, Any], name: str) -> None:
-    """Raises InputError if a tokenizer.json splits text unlike ALBERT."""
+def check(
+    found: Mapping[str, Any], name: str, owner: Owner = NO_ACCENTS
+) -> None:
+    """Raises InputError if a tokenizer.json splits text unlike its owner."""
     names = [_name(step) for step in tokenizer_json.normalizers(found)]
     names = [x for x in names if x]
-    if not _ALLOWED.fullmatch(" ".join(names)):
-        raise tokenizer_json.otherwise(name, _OWNER, "normalizer", names)
+    if not re.fullmatch(owner.steps, " ".join(names)):
+        raise tokenizer_json.otherwise(name, owner.name, "normalizer", names)
     cutting = _cutting(found)
     if cutting is not None:
-        raise tokenizer_json.otherwise(name, _OWNER, "pre_tokenizer", cutting)
+        raise tokenizer_json.otherwise(
+            name, owner.name, "pre_tokenizer", cutting
+        )
     if found["model"].get("byte_fallback"):
         raise tokenizer_json.otherwise(
-            name, _OWNER, "model.byte_fallback", True
+            name, owner.name, "model.byte_fallback", True
         )
 
 

@@ -11,7 +11,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 from bert_tf import tokenization
-from bert_tf.vocabularies import added_tokens, tokenizer_config
+from bert_tf.vocabularies import (
+    added_token_search,
+    added_tokens,
+    tokenizer_config,
+)
 
 import numpy as np
 
@@ -74,6 +78,12 @@ class Template:
         """Returns BERT's: `cls first sep`, or `cls first sep second sep`."""
         sep = (special.sep.id,)
         return cls((special.cls.id,), sep, sep, segments=(0, 1), pooled=0)
+
+    @classmethod
+    def with_double_separator(cls, special: Special) -> Self:
+        """`cls first sep`, or `cls first sep sep second sep`, as RoBERTa's."""
+        sep = special.sep.id
+        return cls((special.cls.id,), (sep, sep), (sep,), (0, 0), pooled=0)
 
     def special(self, texts: int) -> int:
         """Returns the number of special tokens around one or two texts."""
@@ -219,7 +229,7 @@ class Vocabulary(abc.ABC):
         plain = self.own_tokenizer()
         if not self.added:
             return plain
-        return added_tokens.AddedTokenizer(
+        return added_token_search.AddedTokenizer(
             plain, self.added, self.added_patterns
         )
 
@@ -228,7 +238,9 @@ class Vocabulary(abc.ABC):
         plain = self.own_bulk_tokenizer()
         if not self.added:
             return plain
-        return added_tokens.AddedBulkTokenizer(plain, self.added_patterns)
+        return added_token_search.AddedBulkTokenizer(
+            plain, self.added_patterns
+        )
 
     @abc.abstractmethod
     def own_tokenizer(self) -> Tokenizer:
@@ -243,9 +255,9 @@ class Vocabulary(abc.ABC):
         return None
 
     @functools.cached_property
-    def added_patterns(self) -> added_tokens.Found:
+    def added_patterns(self) -> added_token_search.Found:
         """The patterns that find the added tokens in a text."""
-        return added_tokens.patterns(self.added, self.normalizer())
+        return added_token_search.patterns(self.added, self.normalizer())
 
     @functools.cached_property
     def ids(self) -> Mapping[str, int]:

@@ -3,7 +3,7 @@
     python examples/quickstart/family.py roberta
     python examples/quickstart/family.py albert
 
-The steps are those of run.py, on the same texts; their flags are in
+It runs the steps of run.py on the same texts, with the flags in
 configs/quickstart/roberta_*.flags and albert_*.flags. The results are in
 runs/quickstart_roberta/ and runs/quickstart_albert/.
 """
@@ -22,7 +22,7 @@ _ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def steps(family: str) -> list[tuple[str, str]]:
-    """Returns what is done, and the command that does it."""
+    """Returns the title and the command of each step."""
     folder = f"runs/quickstart_{family}"
     flags = f"--flagfile=configs/quickstart/{family}"
     return [

@@ -1,4 +1,4 @@
-"""Makes the quickstart's texts from the documentation that every Python has.
+"""Makes the quickstart's texts from Python's own documentation.
 
     python examples/quickstart/make_data.py runs/quickstart/data
 
@@ -10,10 +10,10 @@ are parsed from the source, and only modules written in C are imported.
   document is a topic, a class with its methods, or a module's functions.
 - `corpus_eval.txt`: documents left out of `corpus.txt`.
 - `train.tsv`, `dev.tsv`, `test.tsv`: columns `area` and `text`. The text is one
-  docstring, the area what its module is for. No text names its own module, and
-  no sentence of `dev.tsv` and `test.tsv`, nor six words in a row of theirs, is
-  in another file.
-- `statistics.json`: how much of each there is.
+  docstring, the area is the purpose of its module. No text names its own
+  module. No sentence or six-word sequence of `dev.tsv` and `test.tsv` is in
+  another file.
+- `statistics.json`: the sizes of all files.
 """
 
 import ast
@@ -34,8 +34,8 @@ import sysconfig
 import warnings
 from collections.abc import Iterable, Iterator
 
-# What a module is for, as the chapters of the library reference group them.
-# A name stands for everything below it.
+# Purposes of modules, grouped like the chapters of the library reference. A
+# name includes everything inside it.
 AREAS = {
     "concurrency": """_thread asyncio concurrent contextvars multiprocessing
         queue sched signal subprocess threading""",
@@ -59,8 +59,8 @@ _AREA_OF = {
     name: area for area, names in AREAS.items() for name in names.split()
 }
 
-# Parts of the standard library that are not read: tests, programs with a text
-# of their own, and other projects that are installed in the same folder.
+# Parts of the standard library that are skipped: tests, programs with a text of
+# their own, and other projects installed in the same folder.
 _SKIPPED = {
     "dist-packages", "ensurepip", "idlelib", "lib2to3", "pydoc_data",
     "site-packages", "test", "tests", "turtledemo",
@@ -71,12 +71,12 @@ _PRIVATE_IN_C = {"_socket", "_thread"}
 
 _TEST_PER_AREA = 60
 _DEV_PER_AREA = 20
-# Few labels, as people have: what pre-training is for. With 60 per area it
-# gained 6 points, with 30 it gained 16.
+# Few labels, the case that pre-training is for. With 60 per area it gained 6
+# points, with 30 it gained 16.
 _TRAIN_PER_AREA = 30
 _EVAL_DOCUMENTS = 0.04  # share
-_SHORTEST = 6  # words of an example
-# Texts that have as many words in a row in common count as the same.
+_SHORTEST = 6  # minimum number of words of an example
+# Texts that share this many consecutive words count as the same.
 _SHARED_WORDS = 6
 
 
@@ -92,7 +92,7 @@ class Document:
 
     @property
     def area(self) -> str | None:
-        """What the module is for; None for modules of no area."""
+        """The purpose of the module; None if it belongs to no area."""
         parts = self.name.split(".")
         names = [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
         return next((_AREA_OF[n] for n in names if n in _AREA_OF), None)
@@ -100,7 +100,7 @@ class Document:
 
 @dataclasses.dataclass(frozen=True)
 class Example:
-    """One docstring and what its module is for."""
+    """One docstring and the purpose of its module."""
 
     area: str
     sentences: tuple[str, ...]
@@ -133,7 +133,7 @@ def sentences(text: str) -> tuple[str, ...]:
 
 
 def key(sentence: str) -> str:
-    """What two sentences share that differ in spelling or in one letter."""
+    """Returns a key shared by sentences that differ in case or one letter."""
     return " ".join(re.findall(r"[a-z]{2,}", sentence.lower()))
 
 
@@ -147,7 +147,7 @@ def topics() -> Iterator[Document]:
 
 
 def _docstrings(node: ast.AST) -> Iterator[str]:
-    """Yields the docstrings of a node and of all that is in it."""
+    """Yields the docstrings of a node and of all nodes in it."""
     kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     for inner in ast.walk(node):
         if isinstance(inner, kinds):
@@ -163,7 +163,7 @@ def python_modules() -> Iterator[Document]:
             continue
         name = ".".join(parts).removesuffix(".__init__")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the library's own escapes
+            warnings.simplefilter("ignore")  # the library's invalid escapes
             tree = ast.parse(path.read_bytes())
         loose = [ast.get_docstring(tree) or ""]
         for node in tree.body:
@@ -205,7 +205,7 @@ def _document(name: str, docstrings: Iterable[object]) -> Document:
 
 
 def documents() -> list[Document]:
-    """Everything, each text once: the first of several that are alike."""
+    """Returns all documents, without repeated or similar texts."""
     seen: set[str] = set()
     kept = []
     for document in itertools.chain(topics(), python_modules(), c_modules()):
@@ -224,7 +224,7 @@ def documents() -> list[Document]:
 
 
 def examples(document: Document) -> list[Example]:
-    """Texts of a document that are long enough and do not name its module."""
+    """Returns a document's texts that are long and do not name its module."""
     if document.area is None:
         return []
     own = {
@@ -242,7 +242,7 @@ def examples(document: Document) -> list[Example]:
 def draw(
     pool: list[Document], per_area: int, rng: random.Random
 ) -> list[Example]:
-    """Draws as many examples of each area, in random order."""
+    """Draws the same number of examples of each area, in random order."""
     by_area = collections.defaultdict(list)
     for document in pool:
         for example in examples(document):
@@ -256,7 +256,7 @@ def draw(
 
 
 def marks(text: tuple[str, ...]) -> set[str]:
-    """What may not be on two sides: sentences, and runs of words."""
+    """Returns the sentences and word sequences that splits may not share."""
     words = key(" ".join(text)).split()
     starts = range(len(words) - _SHARED_WORDS + 1)
     runs = {" ".join(words[n : n + _SHARED_WORDS]) for n in starts}
@@ -276,7 +276,7 @@ def without(pool: list[Document], held_out: set[str]) -> list[Document]:
 
 
 def all_marks(texts: Iterable[tuple[str, ...]]) -> set[str]:
-    """The marks of all texts."""
+    """Returns the marks of all texts."""
     return set().union(*map(marks, texts))
 
 
@@ -301,7 +301,7 @@ def write_examples(path: pathlib.Path, rows: list[Example]) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """What the files hold."""
+    """The content of all files."""
 
     corpus: list[Document]
     corpus_eval: list[Document]
@@ -311,7 +311,7 @@ class Data:
 
 
 def split(everything: list[Document], seed: int) -> Data:
-    """Shares documents out so that no sentence is on two sides."""
+    """Splits the documents so that no two splits share a sentence."""
     rng = random.Random(seed)
     pool = sorted(everything, key=lambda document: document.name)
     rng.shuffle(pool)
@@ -331,7 +331,7 @@ def split(everything: list[Document], seed: int) -> Data:
 
 
 def statistics(data: Data) -> dict[str, object]:
-    """Counts for the report; the majority baseline is the test's."""
+    """Returns counts for the report; the majority baseline is the test's."""
     counts = collections.Counter(row.area for row in data.test)
     characters = [len(s) for d in data.corpus for t in d.texts for s in t]
     return {

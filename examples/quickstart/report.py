@@ -1,4 +1,4 @@
-"""Draws the training curves and prints what the quickstart measured.
+"""Draws the training curves and prints the quickstart's results.
 
     python examples/quickstart/report.py runs/quickstart
 
@@ -18,14 +18,14 @@ from bert_tf.storage import paths
 import numpy as np
 import tensorflow as tf
 
-os.environ["MPLBACKEND"] = "agg"  # a file, no window
+os.environ["MPLBACKEND"] = "agg"  # draws to a file, without a window
 from matplotlib import pyplot as plt
 
 
 def read_metric(
     folder: pathlib.Path, name: str
 ) -> tuple[list[int], list[float]]:
-    """Reads one of the numbers that a run logged: its steps and values."""
+    """Returns the steps and values of a metric that a run logged."""
     text = (folder / "metrics.jsonl").read_text(encoding="utf-8")
     lines = [json.loads(line) for line in text.splitlines()]
     lines = [line for line in lines if name in line]
@@ -40,7 +40,7 @@ def read_results(folder: pathlib.Path) -> dict[str, float]:
 
 
 def most_frequent_share(files: list[str]) -> float:
-    """Accuracy of always guessing the most frequent of the masked pieces."""
+    """Returns the accuracy of always predicting the most frequent token."""
     counts: collections.Counter[int] = collections.Counter()
     for record in tf.data.TFRecordDataset(files):
         features = tf.train.Example.FromString(record.numpy()).features.feature
@@ -51,7 +51,7 @@ def most_frequent_share(files: list[str]) -> float:
 
 
 def test_accuracy(data: pathlib.Path, run: pathlib.Path) -> float:
-    """Share of the test's rows whose most probable label is right."""
+    """Returns the share of test rows whose most probable label is right."""
     with (data / "train.tsv").open(encoding="utf-8") as file:
         labels = sorted({row[0] for row in list(_rows(file))[1:]})
     with (data / "test.tsv").open(encoding="utf-8") as file:
@@ -66,7 +66,7 @@ def _rows(file):
 
 
 def draw(folder: pathlib.Path, baseline: float, majority: float) -> None:
-    """Draws the masked-word accuracy, and the classifiers' on the dev set."""
+    """Draws the masked-word accuracy and the classifiers' dev accuracy."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4))
     left.plot(*read_metric(folder / "pretrained", "masked_lm_accuracy"))
     left.axhline(
@@ -137,7 +137,7 @@ def table(folder: pathlib.Path) -> list[tuple[str, str]]:
 
 
 def main(folder: str) -> None:
-    """Prints the table; writes it and the curves into the folder."""
+    """Prints the table and writes it and the curves into the folder."""
     rows = table(pathlib.Path(folder))
     width = max(len(name) for name, _ in rows)
     text = "".join(f"  {name:<{width}}  {value}\n" for name, value in rows)

@@ -2,7 +2,7 @@
 
     make quickstart
 
-Every step but the first and the last is a script that people run on their own
+Every step but the first and the last is a script that users run on their own
 files, with its flags in configs/quickstart/. Each command is printed and can
 be run again by hand. The results are in runs/quickstart/.
 """
@@ -19,7 +19,7 @@ _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _FOLDER = "runs/quickstart"
 _FLAGS = "--flagfile=configs/quickstart"
 
-# What TensorFlow says when it is loaded, whatever its log level.
+# Messages that TensorFlow prints on import, at any log level.
 _START_UP_NOTES = (
     "before absl::InitializeLog()",
     "oneDNN custom operations are on",
@@ -27,7 +27,7 @@ _START_UP_NOTES = (
     "failed call to cuInit",
 )
 
-# What is done, its name in the report, and the command that does it.
+# For each step its title, its name in the report, and its command.
 STEPS = (
     (
         "Writing texts out of Python's own documentation",
@@ -90,7 +90,7 @@ Your own table of texts and labels, from these weights:
 
 
 def _python() -> str:
-    """Returns what to type for this Python, as short as it can be."""
+    """Returns the shortest command that runs this Python."""
     path = pathlib.Path(sys.executable)
     if path.is_relative_to(_ROOT):
         return str(path.relative_to(_ROOT))
@@ -115,13 +115,13 @@ def execute(command: str) -> int:
 
 
 def run(number: int, total: int, title: str, command: str) -> float:
-    """Runs a step of so many; returns its seconds. A failure ends the program.
+    """Runs one step; returns its seconds. A failure ends the program.
 
     Args:
-        number: Of the step, from 1.
-        total: How many steps there are.
-        title: What it does.
-        command: What follows `python`.
+        number: Number of the step, from 1.
+        total: Number of steps.
+        title: Purpose of the step.
+        command: Arguments of `python`.
     """
     print(f"\n== {number}/{total} {title}", flush=True)
     print(f"   python {command}", flush=True)

@@ -81,7 +81,7 @@ def test_page(name, folder, tmp_path, run):
     (tmp_path / f"{name}.py").write_text(code, "utf-8")
     printed = run(tmp_path / name)
     # Other pages say in a comment what a last line returns.
-    if name.startswith("python_api"):
+    if name.startswith(("keras_recipes", "python_api")):
         assert printed.strip(), "each example shows what it does"
     if name.startswith("README"):
         assert printed.strip() in _PAGES[0].read_text("utf-8")
@@ -90,6 +90,7 @@ def test_page(name, folder, tmp_path, run):
 def test_pages_have_their_examples():
     found = [name.rpartition("-")[0] for name in _BLOCKS]
     assert found.count("python_api") >= 9
+    assert found.count("keras_recipes") >= 10
     assert found.count("README") >= 2
     assert {"features", "serving"} <= set(found)
 

@@ -60,6 +60,45 @@ class TestFromCheckpoint:
         assert models.Bert.from_config_file(str(path)).config == tiny.PLAIN
 
 
+# ---- Other encoders ---------------------------------------------------------
+
+_GROUPS = {"embedding_size": 16, "num_hidden_groups": 2, "num_hidden_layers": 4}
+
+
+@pytest.mark.parametrize(
+    ("architecture", "changes", "layers"),
+    [
+        ("AlbertModel", _GROUPS, 2),
+        ("ElectraModel", {"embedding_size": 16}, 3),
+    ],
+)
+def test_other_encoders(tmp_path, architecture, changes, layers):
+    """Against transformers; frozen layers and all come back from a config."""
+    from tests import huggingface_models as hf
+
+    theirs = hf.make(architecture, **changes)
+    model = models.Bert.from_checkpoint(hf.save(theirs, tmp_path))
+    inputs = samples.batch(model.config)
+    hf.compare(model, "encoder", theirs, inputs)
+    assert model.mapping is not None
+    model.mapping.trainable = False
+    model.encoder.layers[-1].trainable = False
+    again = models.Bert.from_config(model.get_config())
+    paths = [v.path for v in model.trainable_variables]
+    assert [v.path for v in again.trainable_variables] == paths
+    assert not any("project" in x or "mapping" in x for x in paths)
+    assert len({id(x) for x in again.encoder.layers}) == layers
+    for old, new in zip(model.variables, again.variables, strict=True):
+        new.assign(old)
+    hf.compare(again, "encoder", theirs, inputs)
+    classifier = models.BertClassifier(again, labels=["bad", "good"])
+    classifier.compile("sgd", "mse")
+    ids = {x: inputs[x] for x in ("input_ids", "input_mask")}
+    before = classifier.predict(ids, verbose=0)
+    classifier.fit(ids, np.ones([3, 2]), verbose=0)
+    assert not np.array_equal(classifier.predict(ids, verbose=0), before)
+
+
 # ---- Values, by who wrote the folder ----------------------------------------
 
 _SMALL = modeling.BertConfig(**samples.SMALL)

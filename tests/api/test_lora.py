@@ -1,10 +1,13 @@
 """LoRA: what is computed, trained and kept."""
 
 import json
+from typing import Any
 
 import bert_tf
+from bert_tf import modeling
 from bert_tf.api import models
-from bert_tf.encoders import roberta
+from bert_tf.checkpoints import huggingface_names
+from bert_tf.encoders import distilbert, roberta
 from bert_tf.errors import InputError
 from tests import reference
 from tests.api import keras_models as tiny
@@ -117,6 +120,75 @@ def test_names_are_those_of_the_family(tmp_path):
     assert all(x.startswith(prefix) for x in safetensors_numpy.load_file(path))
 
 
+_TORCH: dict[str, tuple[Any, str]] = {
+    "bert": (modeling.BertConfig, "BertModel"),
+    "distilbert": (distilbert.DistilBertConfig, "DistilBertModel"),
+    "distilbert classifier": (
+        distilbert.DistilBertConfig,
+        "DistilBertForSequenceClassification",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", _TORCH)
+def test_adapters_of_torch_models(tmp_path, kind):
+    """Named by the modules of transformers, and added to their kernels."""
+    torch = pytest.importorskip("torch", reason="needs the extra `parity`")
+    transformers = pytest.importorskip(
+        "transformers", reason="needs the extra `parity`"
+    )
+    own_config, name = _TORCH[kind]
+    values = vars(tiny.PLAIN) | {"hidden_act": "gelu_erf"}
+    if "distil" in kind:
+        values |= {"type_vocab_size": 0, "pooler_act": "relu"}
+    config = own_config(**values)
+    head = "classification" if "For" in name else "encoder"
+    read = huggingface_names.from_config(config, head, ["a", "b"])
+    theirs = getattr(transformers, name)(
+        transformers.AutoConfig.for_model(**read)
+    ).eval()
+    theirs.save_pretrained(tmp_path / "model")
+    encoder = models.Bert.from_checkpoint(tmp_path / "model")
+    tensors, targets = {}, ("query", "value", "q_lin", "lin1")
+    for module, layer in theirs.named_modules():
+        is_target = module.rpartition(".")[2] in (*targets, "pre_classifier")
+        if is_target and isinstance(layer, torch.nn.Linear):
+            size_out, size_in = layer.weight.shape
+            pair = torch.randn(_RANK, size_in), torch.randn(size_out, _RANK)
+            for matrix, value in zip("AB", pair, strict=True):
+                key = f"base_model.model.{module}.lora_{matrix}.weight"
+                tensors[key] = value.numpy()
+            layer.weight.data += _ALPHA / _RANK * pair[1] @ pair[0]
+    folder = tmp_path / "adapter"
+    folder.mkdir()
+    path = folder / "adapter_model.safetensors"
+    safetensors_numpy.save_file(tensors, path)
+    settings = {"peft_type": "LORA", "r": _RANK, "lora_alpha": _ALPHA}
+    (folder / "adapter_config.json").write_text(json.dumps(settings))
+    encoder.load_lora(folder)
+    ids = torch.tensor([[5, 6, 7, 8]])
+    with torch.no_grad():
+        base = getattr(theirs, theirs.base_model_prefix, theirs)
+        expected = base(ids).last_hidden_state.numpy()
+    found = encoder({"input_ids": ids.numpy().astype(np.int32)})
+    tiny.close(found.sequence, expected)
+    encoder.save_lora(tmp_path / "again")
+    names = safetensors_numpy.load_file(
+        tmp_path / "again" / "adapter_model.safetensors"
+    )
+    modules = dict(theirs.named_modules())
+    for name in names:
+        module = name.removeprefix("base_model.model.").split(".lora_")[0]
+        module = module.removeprefix(f"{theirs.base_model_prefix}.")
+        found = {module, f"{theirs.base_model_prefix}.{module}"} & {*modules}
+        assert found or module == "pre_classifier"
+    # A layer that lacks its matrices is not that of another adapter.
+    del tensors[next(iter(tensors))]
+    safetensors_numpy.save_file(tensors, path)
+    with pytest.raises(InputError, match="The adapter does not belong to"):
+        encoder.load_lora(folder)
+
+
 @pytest.mark.slow
 def test_it_is_kept_in_keras_files_and_merged_in_exports(model, tmp_path):
     path = tmp_path / "model.keras"
@@ -143,8 +215,6 @@ def test_it_is_kept_in_keras_files_and_merged_in_exports(model, tmp_path):
         ({"use_dora": True}, "use_dora=true"),
         ({"peft_type": "IA3"}, 'peft_type="IA3"'),
         ({"r": 0}, "rank=0"),
-        ({"target_modules": ["lm_head"]}, "targets=lm_head"),
-        ({"target_modules": ["query"]}, "The adapter does not belong to"),
         ({"init_lora_weights": "pissa"}, 'init_lora_weights="pissa"'),
     ],
 )

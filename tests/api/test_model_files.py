@@ -1,10 +1,12 @@
 """Keras models in files and in other models."""
 
+import importlib
 import json
 import subprocess
 import sys
 
 import bert_tf
+from bert_tf import keras_classes
 from bert_tf.api import models, text_reading
 from bert_tf.errors import InputError
 from tests import exports, reference
@@ -19,9 +21,9 @@ import tensorflow as tf
 
 _LOAD = """
 import json, pathlib, sys
-from bert_tf import Tokenizer  # Keras knows the class from here on.
-from bert_tf.api import models
+import bert_tf
 import keras, numpy as np, tensorflow as tf
+assert "bert_tf.api.models" not in sys.modules
 folder = pathlib.Path(sys.argv[1])
 for path in sorted(folder.glob("*.keras")):
     model = keras.saving.load_model(path)
@@ -88,6 +90,28 @@ def _functional(inputs=("input_ids", "input_mask")):
     model = keras.Model(columns, scores)
     reference.random_weights(model.variables)
     return model
+
+
+def test_placeholders_are_those_of_the_classes():
+    known = keras.saving.get_custom_objects()
+    for name, place in keras_classes._MODULES.items():
+        module = importlib.import_module(f"bert_tf.{place}")
+        assert known[f"bert_tf>{name}"] is getattr(module, name)
+    ours = {x.partition(">")[2] for x in known if x.startswith("bert_tf>")}
+    assert ours == keras_classes._MODULES.keys()
+
+
+def test_after_keras():
+    code = (
+        "import keras, sys, bert_tf;"
+        "config = {'module': 'bert_tf.api.tokenizer', 'config': {'name': 'x',"
+        " 'vocabulary': ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]', 'a']},"
+        " 'class_name': 'Tokenizer', 'registered_name': 'bert_tf>Tokenizer'};"
+        "assert 'bert_tf.api.tokenizer' not in sys.modules;"
+        "print(keras.saving.deserialize_keras_object(config).name)"
+    )
+    found = subprocess.check_output([sys.executable, "-c", code], text=True)
+    assert found == "x\n"
 
 
 class TestFiles:

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import pickle
 import shutil
 from typing import Any
 
@@ -9,6 +10,7 @@ import bert_tf
 from bert_tf.api import arguments
 from tests import exports, script_flags, scripts
 
+import numpy as np
 import pytest
 from absl.flags import FlagHolder
 
@@ -172,6 +174,34 @@ def test_paths_of_one_run_and_its_checkpoint(tmp_path, run, loaded):
         bert_tf.load(moved, use_checkpoint="last")
 
 
+def test_an_empty_text_loses_no_batch(loaded):
+    answers = loaded(["bad", "", " ", "good"])
+    assert [x["label"] for x in answers[::3]] == [
+        x["label"] for x in loaded(["bad", "good"])
+    ]
+    # It is the row of the special tokens alone.
+    model = bert_tf.BertClassifier.from_checkpoint(loaded.path)
+    ids = [[exports.VOCAB.index("[CLS]"), exports.VOCAB.index("[SEP]")]]
+    logits = np.asarray(model({"input_ids": np.array(ids)}))[0]
+    expected = np.exp(logits) / np.exp(logits).sum()
+    for answer in answers[1:3]:
+        found = list(answer["probabilities"].values())
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+
+
+def test_pickles(loaded, run, tmp_path, monkeypatch):
+    path = tmp_path / "run"
+    shutil.copytree(run, path)
+    monkeypatch.chdir(tmp_path)
+    model = bert_tf.load("run", batch_size=2, max_seq_length=8)
+    data = pickle.dumps(model)
+    monkeypatch.chdir(run)
+    again = pickle.loads(data)
+    assert (again.batch_size, again.max_seq_length) == (2, 8)
+    assert again(_TEXTS) == model(_TEXTS)
+    assert again(_TEXTS) != loaded(_TEXTS)
+
+
 # ---- What is wrong ----------------------------------------------------------
 
 
@@ -184,7 +214,7 @@ def test_paths_of_one_run_and_its_checkpoint(tmp_path, run, loaded):
         ([None], r"inputs\[0\]: expected a text. Received: None"),
         (["a", 5], r"inputs\[1\]: expected a text. Received: 5"),
         ([("a", "b")], r"inputs\[0\]: expected a text. Received: \('a', 'b'\)"),
-        (["a", " "], r"inputs\[1\]: text_a missing or empty. Expected a text"),
+        (["a", float("nan")], r"inputs\[1\]: expected a text. Received: nan"),
         ([{"txt": "a"}], r"inputs\[0\]: expected a text. Received: keys txt"),
         ([{"text": 5}], r"inputs\[0\]: expected a text. Received: text=5"),
         (

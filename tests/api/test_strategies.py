@@ -1,6 +1,8 @@
-"""The public Keras classes under a strategy of two devices."""
+"""The public Keras classes in the loops of Keras: two devices, and XLA."""
 
 import dataclasses
+import functools
+import itertools
 
 import bert_tf
 from tests import combinations, tiny_files
@@ -16,26 +18,45 @@ _CONFIG = dataclasses.replace(
     attention_probs_dropout_prob=0.0,
 )
 _ROWS, _LENGTH = 16, 8
+
+
+def _of_classes(count, *shape):
+    return lambda rng: rng.integers(0, count, [_ROWS, *shape])
+
+
+def _several(*targets):
+    return lambda rng: tuple(make(rng) for make in targets)
+
+
+def _scorer(bert):
+    """`Bert` as a layer of another model."""
+    columns = {
+        name: keras.Input([_LENGTH], dtype="int32", name=name)
+        for name in ("input_ids", "attention_mask", "segment_ids")
+    }
+    return keras.Model(columns, keras.layers.Dense(2)(bert(columns).pooled))
+
+
 _CLASSES = {
+    "Bert": (_scorer, _of_classes(2)),
     "BertClassifier": (
         lambda bert: bert_tf.BertClassifier(bert, 2),
-        lambda rng: rng.integers(0, 2, _ROWS),
+        _of_classes(2),
     ),
     "BertTagger": (
         lambda bert: bert_tf.BertTagger(bert, 3),
-        lambda rng: rng.integers(0, 3, [_ROWS, _LENGTH]),
+        _of_classes(3, _LENGTH),
     ),
-    "BertMultipleChoice": (
-        bert_tf.BertMultipleChoice,
-        lambda rng: rng.integers(0, 2, _ROWS),
+    "BertSpanFinder": (
+        bert_tf.BertSpanFinder,
+        _several(_of_classes(_LENGTH), _of_classes(_LENGTH)),
     ),
-    "BertNextSentence": (
-        bert_tf.BertNextSentence,
-        lambda rng: rng.integers(0, 2, _ROWS),
-    ),
-    "BertMaskedLM": (
-        bert_tf.BertMaskedLM,
-        lambda rng: rng.integers(0, _CONFIG.vocab_size, [_ROWS, 2]),
+    "BertMultipleChoice": (bert_tf.BertMultipleChoice, _of_classes(2)),
+    "BertNextSentence": (bert_tf.BertNextSentence, _of_classes(2)),
+    "BertMaskedLM": (bert_tf.BertMaskedLM, _of_classes(_CONFIG.vocab_size, 2)),
+    "BertPretrainer": (
+        bert_tf.BertPretrainer,
+        _several(_of_classes(_CONFIG.vocab_size, 2), _of_classes(2)),
     ),
 }
 
@@ -50,41 +71,60 @@ def _inputs(name, rng):
         "attention_mask": (rng.random(shape) < 0.9).astype(np.float32),
         "segment_ids": rng.integers(0, 2, shape),
     }
-    if name == "BertMaskedLM":
+    if name in ("BertMaskedLM", "BertPretrainer"):
         inputs["masked_lm_positions"] = rng.integers(0, _LENGTH, [_ROWS, 2])
     return inputs
 
 
-def _losses(name):
+def _results(name, jit_compile=False):
     """Returns the losses of fit and evaluate, and the predictions."""
     make, labels = _CLASSES[name]
     keras.utils.set_random_seed(1)
     model = make(bert_tf.Bert(_CONFIG))
-    model.compile(
-        keras.optimizers.Adam(1e-3),
-        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-    )
     rng = np.random.default_rng(0)
     inputs, wanted = _inputs(name, rng), labels(rng)
+    entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(
+        keras.optimizers.SGD(0.05),
+        [entropy] * 2 if isinstance(wanted, tuple) else entropy,
+        jit_compile=jit_compile,
+    )
     fitted = model.fit(
         inputs, wanted, batch_size=8, epochs=2, shuffle=False, verbose=0
     )
-    loss = model.evaluate(inputs, wanted, batch_size=8, verbose=0)
-    return (
-        [*fitted.history["loss"], loss],
-        model.predict(inputs, batch_size=8, verbose=0),
-    )
+    evaluated = model.evaluate(inputs, wanted, batch_size=8, verbose=0)
+    predicted = model.predict(inputs, batch_size=8, verbose=0)
+    return [
+        *fitted.history["loss"],
+        *np.ravel(evaluated),
+    ], keras.tree.flatten(predicted)
+
+
+_on_one_device = functools.cache(_results)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", combinations.some(["BertMaskedLM"], _CLASSES))
-def test_two_replicas_lose_what_one_loses(name, two_replicas):
-    losses, logits = _losses(name)
-    with two_replicas.scope():
-        found, predicted = _losses(name)
+@pytest.mark.parametrize(
+    ("name", "loop"),
+    combinations.some(
+        [
+            ("BertMaskedLM", "two devices"),
+            ("BertSpanFinder", "two devices"),
+            ("BertClassifier", "XLA"),
+        ],
+        itertools.product(_CLASSES, ("two devices", "XLA")),
+    ),
+)
+def test_loops_agree_with_one_device(name, loop, two_replicas):
+    losses, predictions = _on_one_device(name)
+    if loop == "XLA":
+        found, predicted = _results(name, jit_compile=True)
+    else:
+        with two_replicas.scope():
+            found, predicted = _results(name)
     np.testing.assert_allclose(found, losses, rtol=1e-5)
-    # Adam divides by the root of small squares, which differ by their sums.
-    np.testing.assert_allclose(predicted, logits, atol=1e-4)
+    for x, y in zip(predicted, predictions, strict=True):
+        np.testing.assert_allclose(x, y, rtol=0, atol=1e-5)
 
 
 def test_other_floats_are_refused():

@@ -96,6 +96,16 @@ def test_settings_of_runs_and_exports(tmp_path):
             assert made(["fílm"])["input_ids"][0, 1] == unknown
 
 
+def test_masks_on_request(vocab_file):
+    text, mask = "a [MASK].", _VOCAB.index("[MASK]")
+    assert mask not in bert_tf.Tokenizer(vocab_file)(text)["input_ids"]
+    layer = bert_tf.Tokenizer(vocab_file, max_seq_length=8, masks=True)
+    words = ["[CLS]", "a", "[MASK]", ".", "[SEP]", *["[PAD]"] * 3]
+    for made in (layer, bert_tf.Tokenizer.from_config(layer.get_config())):
+        ids = made(text)["input_ids"].numpy()
+        assert [_VOCAB[i] for i in ids] == words
+
+
 # ---- In models --------------------------------------------------------------
 
 
@@ -148,7 +158,8 @@ def test_wrong_arguments_say_what_is_expected(arguments, message):
         (([1, 2],), "Expected text_a to be a text or texts"),
         (([["a", "b"]],), r"string of shape \(1, 2\)"),
         ((["a", "b"], ["c"]), "text_b must have as many texts"),
-        ((["a", None],), "Expected text_a"),
+        ((["a", None],), r"text_a\[1\]: expected a text.*text_a\[1\]=None"),
+        ((["a"], np.array([float("nan")], object)), r"text_b\[0\]=nan"),
     ],
 )
 def test_wrong_texts_say_what_is_expected(layer, texts, message):

@@ -5,7 +5,14 @@ from typing import Any
 
 from bert_tf import modeling
 from bert_tf.checkpoints import formats, huggingface_names
-from bert_tf.encoders import albert, distilbert, electra, families, roberta
+from bert_tf.encoders import (
+    albert,
+    distilbert,
+    electra,
+    families,
+    roberta,
+    roberta_variants,
+)
 from bert_tf.errors import InputError
 from tests import combinations, reference
 from tests import huggingface_models as hf
@@ -16,10 +23,14 @@ import keras_hub
 import numpy as np
 import pytest
 
-_ROWS = (roberta.ROBERTA, distilbert.DISTILBERT)
+_ROWS = (
+    *(roberta.ROBERTA, distilbert.DISTILBERT, roberta_variants.XLM_ROBERTA),
+    *(roberta_variants.CAMEMBERT, roberta_variants.DATA2VEC_TEXT),
+)
 _SHARED: dict[str, Any] = {"embedding_size": 16, "num_hidden_layers": 4}
 _EQUAL: dict[str, Any] = {"embedding_size": 32}
 _OF_BERT: dict[str, Any] = {"layer_norm_eps": 1e-5}
+_DECODER: dict[str, Any] = {"is_decoder": True}
 # An architecture of transformers, its head here, and changes of its config.
 _MODELS: list[tuple[str, str, dict[str, Any]]] = [
     *(
@@ -42,6 +53,16 @@ _MODELS: list[tuple[str, str, dict[str, Any]]] = [
     ("ElectraModel", "encoder", _EQUAL),
     ("ElectraForPreTraining", "replaced_tokens", _EQUAL),
     ("ElectraForMaskedLM", "masked_lm", _EQUAL),
+    *(
+        (f"Ernie{name}", head, _OF_BERT)
+        for name, head in (
+            *(("Model", "encoder"), ("ForPreTraining", "pretraining")),
+            ("ForSequenceClassification", "classification"),
+        )
+    ),
+    ("BertGenerationEncoder", "encoder", {}),
+    ("BertLMHeadModel", "next_piece", _DECODER),
+    ("BertForTokenClassification", "tagging", _DECODER),
 ]
 
 
@@ -49,7 +70,8 @@ def _inputs(model):
     inputs = samples.batch(samples.config_of(model))
     # transformers counts positions by the id of padding, so no token has it.
     ids = np.where(inputs["input_ids"] == 1, 2, inputs["input_ids"])
-    pad = 1 if samples.config_of(model).model_type == "roberta" else 0
+    is_roberta = isinstance(samples.config_of(model), roberta.RobertaConfig)
+    pad = 1 if is_roberta else 0
     inputs["input_ids"] = np.where(inputs["input_mask"] > 0, ids, pad)
     return {name: np.int32(x) for name, x in inputs.items()}
 
@@ -111,6 +133,7 @@ class TestConfigs:
         ("name", "changes"),
         [
             *(("RobertaModel", {}), ("DistilBertModel", {})),
+            *(("XLMRobertaModel", {}), ("Data2VecTextModel", {})),
             *(("ElectraModel", _EQUAL), ("ElectraModel", _SHARED)),
         ],
     )

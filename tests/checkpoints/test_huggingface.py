@@ -11,6 +11,7 @@ from tests import huggingface_models as hf
 from tests import interop_samples as samples
 from tests.huggingface_models import torch, transformers
 
+import numpy as np
 import pytest
 
 _CONFIG = modeling.BertConfig(**samples.SMALL)
@@ -110,6 +111,36 @@ class TestReading:
         model, head = samples.load(str(tmp_path))
         assert head == "pretraining"
         hf.compare(model, head, theirs, samples.batch(_CONFIG))
+
+    @pytest.mark.parametrize(
+        "kind", ["DistilBertModel", "DistilBertForMaskedLM"]
+    )
+    @pytest.mark.parametrize(
+        "missing", [["model_type"], ["model_type", "architectures"]]
+    )
+    def test_a_distilbert_without_a_model_type(self, tmp_path, kind, missing):
+        config = transformers.DistilBertConfig(
+            vocab_size=40,
+            max_position_embeddings=16,
+            n_layers=2,
+            n_heads=2,
+            dim=8,
+            hidden_dim=16,
+        )
+        theirs = getattr(transformers, kind)(config).eval()
+        theirs.save_pretrained(tmp_path)
+        path = tmp_path / "config.json"
+        values = json.loads(path.read_text())
+        kept = {x: y for x, y in values.items() if x not in missing}
+        path.write_text(json.dumps(kept))
+        model, _ = samples.load(str(tmp_path))
+        bert = getattr(model, "bert", model)
+        ids = np.array([[5, 6, 7]], np.int32)
+        with torch.no_grad():
+            base = getattr(theirs, "distilbert", theirs)
+            expected = base(torch.tensor(ids)).last_hidden_state
+        found = bert({"input_ids": ids}).sequence
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 
     @pytest.mark.parametrize(
         "content, message",

@@ -4,9 +4,10 @@ import dataclasses
 import json
 import pathlib
 
-from bert_tf import modeling
+from bert_tf import modeling, vocabularies
 from bert_tf.checkpoints import formats, keras_hub_names, names
 from bert_tf.checkpoints import keras_hub as keras_hub_presets
+from bert_tf.errors import InputError
 from bert_tf.vocabularies import word_pieces
 from tests import combinations
 from tests import interop_samples as samples
@@ -71,14 +72,27 @@ class TestReading:
         for own, their in zip(ours, states, strict=True):
             close(own, their)
 
-    def test_vocabulary(self, tmp_path):
+    @pytest.mark.parametrize("strips", [True, False])
+    def test_vocabulary(self, tmp_path, strips):
         models = keras_hub.models
-        tokenizer = models.BertTokenizer(samples.VOCAB, lowercase=True)
+        pieces = [*samples.VOCAB[:-2], "äpfel", "apfel"]
+        tokenizer = models.BertTokenizer(
+            pieces, lowercase=True, strip_accents=strips
+        )
         texts = models.BertTextClassifierPreprocessor(tokenizer, 16)
         theirs = models.BertTextClassifier(backbone(), 2, preprocessor=texts)
         source = formats.open_checkpoint(preset(theirs, tmp_path))
         assert source.do_lower_case is True
-        assert source.vocab == samples.vocab_files(samples.VOCAB)
+        assert source.vocab is not None
+        assert (source.vocab == samples.vocab_files(pieces)) == strips
+        own = vocabularies.read(source.vocab, True, "it").tokenizer()
+        ids = own.convert_tokens_to_ids(own.tokenize("ÄPFEL"))
+        assert ids == np.asarray(tokenizer("ÄPFEL")).tolist()
+        assert ids == [len(pieces) - 1 if strips else len(pieces) - 2]
+        path = tmp_path / "tokenizer.json"
+        path.write_text(path.read_text().replace("true", '"yes"'))
+        with pytest.raises(InputError, match="must be true or false"):
+            formats.open_checkpoint(str(tmp_path))
 
     def test_a_preset_by_name(self, tmp_path, monkeypatch):
         # As if downloaded before: kagglehub asks no server for a version

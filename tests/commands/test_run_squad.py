@@ -3,6 +3,7 @@
 import json
 import re
 
+import bert_tf
 from bert_tf import heads, modeling
 from bert_tf.tasks.squad import metrics as squad_metrics
 from bert_tf.tasks.squad import questions as squad_questions
@@ -82,6 +83,42 @@ def test_version_2_0_and_its_threshold(trained, tmp_path):
     # What is left out is as in training: the number that was tuned.
     (output / "predictions.json").unlink()
     assert predict("test2", *bare)[1:] == (odds, predictions)
+
+
+@pytest.mark.slow
+def test_the_joint_head(trained, tmp_path):
+    """Trained, resumed to predict by what it was trained with, and exported."""
+    files, output = trained.files, tmp_path / "output"
+    bare = [*trained.flags, f"--output_dir={output}"]
+    trained.run(
+        tmp_path,
+        *(*bare, "--answer_head=joint", "--start_n_top=4", "--end_n_top=3"),
+        *("--version_2_with_negative", "--null_score_diff_threshold=auto"),
+        *("--do_train", "--do_predict", "--do_export", "--num_train_epochs=2"),
+        f"--train_file={files}/train2.json",
+        f"--predict_file={files}/dev2.json",
+    )
+    predictions = _json(output, "predictions")
+    odds = _json(output, "null_odds")
+    results = classifier_runs.results(output / "eval_results.txt")
+    assert results["f1"] == pytest.approx(results["best_f1"])
+    threshold = float((output / "null_score_diff_threshold.txt").read_text())
+    for key, value in odds.items():
+        assert not predictions[key] or value <= threshold
+    questions = squad_questions.read(str(files / "dev2.json"))
+    asked = [(x.text, x.context) for x in questions]
+    for path in (output, output / "export"):
+        predictor = bert_tf.load(str(path))
+        assert predictor.head == "joint_span"
+        for question, answer in zip(questions, predictor(asked), strict=True):
+            assert answer["answer"] == predictions[question.key]
+            odd = odds[question.key]
+            assert answer["null_score"] == pytest.approx(odd, abs=1e-4)
+    trained.run(
+        *(tmp_path, *bare, "--do_predict"),
+        f"--predict_file={files}/dev2.json",
+    )
+    assert _json(output, "predictions") == predictions
 
 
 def test_the_loss_is_the_mean_of_two_cross_entropies_without_padding():

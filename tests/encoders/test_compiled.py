@@ -11,7 +11,7 @@ from benchmarks import pretraining_step
 from bert_tf import compiled, heads, losses, modeling
 from bert_tf.encoders import families, ops
 from bert_tf.errors import InputError
-from bert_tf.training import loop
+from bert_tf.training import replica_step
 from tests import combinations, pretraining_records
 
 import keras
@@ -54,7 +54,7 @@ def _step(family):
     totals = objective.weights(batch)
     optimizer: Any = _Optimizer(trained)
     arguments = model, optimizer, objective, batch, totals
-    return lambda: loop.gradients_and_sums(*arguments, None)
+    return lambda: replica_step.gradients_and_sums(*arguments, None)
 
 
 def _assert_close(found, expected, tolerance):

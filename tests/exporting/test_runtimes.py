@@ -8,6 +8,7 @@ import os
 import shutil
 
 import bert_tf
+from bert_tf import options
 from bert_tf.checkpoints import original
 from bert_tf.errors import InputError
 from bert_tf.exporting import numbers, runtimes, saved_model
@@ -259,6 +260,36 @@ def test_damaged_files(export_format, tmp_path):
     (path / "export.json").unlink()
     with pytest.raises(InputError, match=r"export\.json"):
         bert_tf.load(path)
+
+
+@pytest.mark.parametrize(
+    "export_format", combinations.some(["litert"], options.EXPORT_FORMATS)
+)
+def test_another_vocabulary(export_format, tmp_path):
+    """Its tokens would have ids of others, and all answers be wrong."""
+    _needs(export_format)
+    path = tmp_path / "1"
+    shutil.copytree(exports.exported("classification", export_format), path)
+    folder = path / "assets" if export_format == "saved_model" else path
+    file = folder / "vocab.txt"
+    lines = file.read_text("utf-8").splitlines()
+    lines[5:7] = reversed(lines[5:7])
+    bert_tf.Tokenizer(path)
+    file.write_text("".join(f"{x}\n" for x in lines), "utf-8")
+    for read in (bert_tf.load, bert_tf.Tokenizer):
+        with pytest.raises(InputError, match="is not the one that the model w"):
+            read(path)
+
+
+def test_exports_of_earlier_versions(tmp_path):
+    """They have no hash of their vocabulary."""
+    path = tmp_path / "1"
+    shutil.copytree(exports.exported("classification"), path)
+    file = path / "assets" / "export.json"
+    values = json.loads(file.read_text())
+    del values["vocab_sha256"]
+    file.write_text(json.dumps(values))
+    assert bert_tf.load(path)("what a film")
 
 
 @pytest.mark.parametrize("export_format", runtimes.RUNTIMES)

@@ -1,4 +1,4 @@
-"""How scripts start, end and log."""
+"""How scripts start, end and write their log."""
 
 import os
 import pathlib
@@ -14,7 +14,7 @@ import pytest
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# A script with a case for each way to end.
+# A script with a case for each way of ending.
 _SCRIPT = r"""
 import glob, json, os, signal, sys, time
 from bert_tf import files
@@ -138,7 +138,7 @@ class TestRun:
             ("done", (0, "done\n", "")),
             ("exit", (143, "", "")),
             ("interrupted", (130, "", "")),
-            # Its output is the list of half-written files that it left.
+            # It prints the list of half-written files that are left.
             ("terminated", (143, "[]\n", "")),
         ],
     )
@@ -173,7 +173,7 @@ class TestRun:
         code, _, err = _end(tmp_path, case)
         assert code == 1
         assert "Traceback" not in err
-        # TensorFlow's allocator has a line of its own before it.
+        # TensorFlow's allocator logs a line before it.
         last = err.splitlines()[-1]
         assert last.startswith("error: The device has too little memory. Take")
         assert "Received: OOM when allocating tensor with shape[104" in last
@@ -190,13 +190,13 @@ def _start(folder, text, **environment):
         stderr=subprocess.PIPE,
         env={"PYTHONPATH": str(_ROOT), "HOME": "/", **environment},
         text=True,
-        # A shell has it ignored in what runs in the background.
+        # In background jobs a shell ignores SIGINT.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
 def test_reader_that_has_had_enough(tmp_path):
-    """As `script | head -1`."""
+    """Like `script | head -1`."""
     text = """
         def main(_):
             for number in range(100_000):
@@ -207,7 +207,7 @@ def test_reader_that_has_had_enough(tmp_path):
         assert process.stdout.readline() == "0\n"
         process.stdout.close()
         assert process.stderr.read() == ""
-    # As a shell says it of a process that SIGPIPE ended.
+    # The shell's exit code for a process that SIGPIPE ended.
     assert process.returncode == 141
 
 
@@ -254,7 +254,7 @@ def test_long_lines_are_broken_between_words(tmp_path):
     lines = (tmp_path / "stderr").read_text().splitlines()
     assert max(map(len, lines[:-3])) <= 120
     assert all(line.startswith(" " * 9 + "word") for line in lines[1:-3])
-    # A path, say, is not broken.
+    # Long words such as paths are not split.
     assert lines[-3] == " " * 9 + "x" * 200
     assert " ".join(lines[:-2]).split()[1:] == ["word"] * 60 + ["x" * 200]
     assert lines[-2][9:] == "short" and lines[-1] == "  as it is"
@@ -271,7 +271,7 @@ def test_a_terminal_shows_at_once_that_libraries_load(is_terminal):
         stdin=subprocess.DEVNULL,
         stderr=theirs,
     )
-    os.write(theirs, b"\n")  # There is something to read.
+    os.write(theirs, b"\n")  # So that there is something to read.
     shown = os.read(ours, 1 << 10)
     assert (b"Loading libraries.\r\n" in shown) == is_terminal
     os.close(ours)

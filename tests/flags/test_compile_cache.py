@@ -1,12 +1,15 @@
-"""Where XLA keeps what it compiles for GPUs."""
+"""The flags of XLA for GPUs: where it keeps what it compiles."""
 
 import os
+import subprocess
+import sys
 
 from bert_tf.flags import compile_cache
 
 import pytest
 
-_FLAGS = "TF_XLA_FLAGS"
+_FLAGS, _XLA_FLAGS = "TF_XLA_FLAGS", "XLA_FLAGS"
+_NO_CUDNN = "--xla_gpu_enable_command_buffer=FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL"
 
 
 @pytest.fixture(autouse=True)
@@ -16,11 +19,12 @@ def _a_gpu(monkeypatch, tmp_path):
     monkeypatch.setattr(compile_cache, "_GPUS", (str(gpu),))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a cache"))
     monkeypatch.setenv(_FLAGS, "")
+    monkeypatch.setenv(_XLA_FLAGS, "")
 
 
-def _used():
+def _used(variable=_FLAGS):
     compile_cache.use()
-    return os.environ[_FLAGS]
+    return os.environ[variable]
 
 
 def test_kept_in_the_cache_folder(monkeypatch, tmp_path):
@@ -34,9 +38,31 @@ def test_kept_in_the_cache_folder(monkeypatch, tmp_path):
     assert folder.is_dir()
 
 
+def test_timed_kernels_are_kept_too(monkeypatch, tmp_path):
+    monkeypatch.setenv(_XLA_FLAGS, "--xla_dump_to=/mine")
+    folder = tmp_path / "a cache" / "bert_tf" / "xla" / "kernels"
+    assert _used(_XLA_FLAGS) == (
+        f"--xla_dump_to=/mine {_NO_CUDNN} "
+        f"--xla_gpu_per_fusion_autotune_cache_dir='{folder}'"
+    )
+    assert folder.is_dir()
+
+
+def test_tensorflow_knows_the_flags(monkeypatch):
+    code = """
+import tensorflow as tf
+print(tf.function(lambda x: x + 1, jit_compile=True)(1).numpy())"""
+    monkeypatch.setenv(_XLA_FLAGS, _used(_XLA_FLAGS))
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True
+    )
+    assert run.stdout == "2\n", run.stderr
+
+
 def test_not_without_a_gpu(monkeypatch, tmp_path):
     monkeypatch.setattr(compile_cache, "_GPUS", (str(tmp_path / "none"),))
     assert not _used()
+    assert not os.environ[_XLA_FLAGS]
     assert not (tmp_path / "a cache").exists()
 
 
@@ -49,6 +75,7 @@ def test_a_folder_of_the_users_own_stays(monkeypatch):
 def test_not_where_nothing_can_be_written(monkeypatch, tmp_path):
     (tmp_path / "a cache").touch()
     assert not _used()
+    assert os.environ[_XLA_FLAGS] == _NO_CUDNN
 
 
 def test_not_on_a_full_disk(monkeypatch):

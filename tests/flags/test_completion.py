@@ -1,4 +1,4 @@
-"""What `bert-tf completion` prints completes in the shell itself."""
+"""The output of `bert-tf completion`, run in the shells themselves."""
 
 import os
 import pathlib
@@ -10,7 +10,7 @@ import sys
 import pytest
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
-# As readline calls it: words are split at "=".
+# Called like readline does: words are split at "=".
 _ASK_BASH = r"""
     source "$1"
     COMP_LINE=$2 COMP_POINT=${#2}
@@ -22,7 +22,7 @@ _ASK_BASH = r"""
 """
 
 
-# Prints the script of each shell; looks at the flags of the scripts once.
+# Prints the script of each shell; reads the flags of the scripts once.
 _PRINT_ALL = """
 import contextlib, sys
 from bert_tf import __main__ as program
@@ -53,7 +53,7 @@ def _run(*arguments, code=0):
 
 @pytest.fixture(scope="module")
 def scripts(tmp_path_factory):
-    """The printed scripts: shell -> file."""
+    """Returns the printed scripts: shell -> file."""
     folder = tmp_path_factory.mktemp("scripts")
     _run("-c", _PRINT_ALL, folder)
     return {path.name: path for path in folder.iterdir()}
@@ -61,7 +61,7 @@ def scripts(tmp_path_factory):
 
 @pytest.fixture(params=["bash", "fish"])
 def complete(request, scripts):
-    """Returns what a shell offers for a line."""
+    """Returns the completions that a shell offers for a line."""
     shell = request.param
     if shutil.which(shell) is None:
         pytest.skip(f"needs {shell}")
@@ -141,7 +141,7 @@ def test_every_flag_is_in_each_script(scripts):
     ):
         (found,) = re.findall(pattern, scripts[shell].read_text())
         known = set(re.findall(r"(?:--|-l )(\w+)(?==| |\[)", found))
-        # Each flag by one name.
+        # Each flag under one name.
         assert names - known == {"albert_config_file", "spm_model_file"}
 
 

@@ -1,4 +1,4 @@
-"""Flag files: they repeat a run, and tell one run from another."""
+"""Flag files, which repeat a run and identify it."""
 
 import pathlib
 import sys
@@ -13,7 +13,7 @@ from absl import flags
 
 
 def _define(values=()):
-    """The flags of a script, parsed from `values`."""
+    """Returns the flags of a script, parsed from `values`."""
     script = flags.FlagValues()
 
     kinds: tuple[tuple[Any, ...], ...] = (
@@ -37,7 +37,7 @@ def _define(values=()):
 
 @pytest.fixture
 def use(monkeypatch):
-    """Makes the flags of a command line those of the running script."""
+    """Parses a command line as the running script's flags."""
 
     def use(*values):
         monkeypatch.setattr(flags, "FLAGS", _define(values))
@@ -72,7 +72,7 @@ class TestFlagfile:
         after = use(f"--flagfile={path}").flag_values_dict()
         ours = before.keys() - {"flagfile", "undefok"}
         assert {n: after[n] for n in ours} == {n: before[n] for n in ours}
-        # The second file says what the first did, but for the time.
+        # The second file equals the first, except for the time.
         first = flagfiles.read_flagfile(str(path))
         flagfiles.write_flagfile(str(path))
         assert flagfiles.read_flagfile(str(path)) == first
@@ -173,6 +173,6 @@ def test_files_of_all_vocabularies_are_known():
     assert sorted(written_files.VOCABULARIES) == sorted(names)
     for own in (written_files.STATE_FILES, written_files.CHECKPOINT):
         assert set(names) <= set(own)
-    # Beside a model of another runtime they are ours; alone they may not be.
+    # Next to another runtime's model they are ours; alone they may not be.
     assert written_files.foreign(names, ()) == names
     assert written_files.foreign(["model.onnx", *names], ("*.onnx",)) == []

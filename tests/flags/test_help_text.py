@@ -1,4 +1,4 @@
-"""What help and errors call the script that is run."""
+"""The name of the running script in help texts and errors."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""No output destroys an input, or what is not ours."""
+"""Outputs never overwrite an input, or files of other programs."""
 
 import os
 import re
@@ -10,7 +10,7 @@ import pytest
 _FILES = {
     "own.txt": "text",
     "x.index": "text",
-    "empty": "",  # as mktemp makes it
+    "empty": "",  # like mktemp's
     "model/bert_model.ckpt.index": "tensors",
     "model/vocab.txt": "vocab",
     "model/bert_config.json": "config",
@@ -57,7 +57,7 @@ _INDEX = "--output_file=model/bert_model.ckpt.index --overwrite"
 _MODEL = "would be written over what --model reads"
 _NOT_OURS = "^model holds bert_config.json, and must be(?!.*by --overwrite)"
 _REFUSED = {
-    # What is read.
+    # Inputs.
     "--input_file=own.txt --output_file=own.txt": f"^--output_file {_OVER}: "
     "choose another. Received: output_file=own.txt, input_file=own.txt$",
     "--input_file=*.txt --output_file={}/own.txt --overwrite": _OVER,

@@ -1,4 +1,4 @@
-"""Values of flags, flags that are not used, and `--help`."""
+"""Values of flags, flags without effect, and `--help`."""
 
 from tests import small_script
 
@@ -21,7 +21,7 @@ class TestUsed:
                 "--rate=0.1 --steps=3",
                 ["Not used, as they go with --do_train: --rate, --steps."],
             ),
-            # Defaults, as a flags.txt has them.
+            # Default values, as in a flags.txt.
             ("--rate=0.5 --kind=line", []),
             ("--do_train --rate=0.1 --kind=curve --power=2", []),
         ],
@@ -57,7 +57,7 @@ class TestUsed:
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """What --help shows."""
+    """Returns the output of --help."""
     folder = tmp_path_factory.mktemp("help")
     code, output, errors = small_script.run(folder, "--help", required=True)
     assert (code, errors) == (0, "")

@@ -1,4 +1,4 @@
-"""Tests of pretraining_data/beam.py: its local runner makes the same bytes."""
+"""Tests of pretraining_data/beam.py: its local runner writes the same bytes."""
 
 import dataclasses
 import hashlib
@@ -31,7 +31,7 @@ def _apache_beam():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A vocabulary, and 400 documents in two files."""
+    """Returns a vocabulary, and 400 documents in two files."""
     folder = tmp_path_factory.mktemp("inputs")
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *_WORDS, "##s", "."]
     (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
@@ -67,7 +67,7 @@ def make_job(folder, work, unit_bytes=10_000, **settings):
 
 
 def sums(folder):
-    """The SHA-256 of each file of a folder."""
+    """Returns the SHA-256 of each file of a folder."""
     files = {file.name: file.read_bytes() for file in folder.iterdir()}
     return {name: hashlib.sha256(x).hexdigest() for name, x in files.items()}
 
@@ -107,14 +107,14 @@ class TestLocalRunner:
         local_creation.finish(job, outputs[0], here)
         job = make_job(folder, tmp_path / "none", **settings)
         there = beam.run(job, outputs[1], "DirectRunner", [])
-        # Shards, and the manifest, and nothing else.
+        # Only the shards and the manifest.
         ours = sums(tmp_path / "beam")
         assert len(ours) == len(set(ours.values())) == _SHARDS + 1
         local, distributed = (
             manifests.Manifest.read(output.manifest) for output in outputs
         )
         assert distributed == local
-        # The order of what the statistics name may differ.
+        # The order of entries in the statistics may differ.
         expected = sums(tmp_path / "local")
         del ours["manifest.json"], expected["manifest.json"]
         assert ours == expected

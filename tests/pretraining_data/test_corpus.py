@@ -20,7 +20,7 @@ def flat(lists):
 
 @pytest.fixture
 def files(tmp_path):
-    """Three files of 100, 50 and 20 documents of 20 bytes."""
+    """Returns three files of 100, 50 and 20 documents of 20 bytes."""
     paths = []
     for name, number in (("b", 100), ("a", 50), ("c", 20)):
         path = tmp_path / f"{name}.txt"
@@ -62,7 +62,7 @@ class TestPlan:
         (unit,) = corpus.plan(files, "lines")
         assert [part.file for part in unit.parts] == [a, b, c]
         assert unit.size == 3400
-        # No order matters.
+        # The order of the files does not matter.
         again = corpus.plan([c, a, b, a], "lines", 300)
         assert again == corpus.plan(files, "lines", 300)
 
@@ -71,7 +71,7 @@ class TestPlan:
         folder, name = files[1].rsplit("/", 1)
         others = [*files, f"{tmp_path}/z.txt", f"{folder}/./{name}"]
         units = corpus.plan(others, "lines", 1000)
-        # Of its names the first is read.
+        # Only the first matching name is read.
         read, expected = (
             [{x.file.replace("/./", "/") for x in u.parts} for u in plan]
             for plan in (units, corpus.plan(files, "lines", 1000))
@@ -102,7 +102,7 @@ class TestRead:
         assert len(documents) == 170
         keys = [document.key for document in documents]
         assert len(set(keys)) == 170
-        # Of the file's place among the sorted, and of the place in it.
+        # Keys combine the file's index (sorted) and the offset in the file.
         assert keys[:2] == [0, 20]
         assert keys[50] == 1 << 40
 
@@ -128,7 +128,7 @@ class TestRead:
 
     @pytest.mark.parametrize("input_format", corpus.FORMATS[:5])
     def test_where_there_are_no_sentences(self, tmp_path, input_format):
-        """Rows of symbols, of which any characters may be a part."""
+        """In lines of symbols, any character may be part of a symbol."""
         row = "A.1 COMPARE_OP:!= ?.x W?Z 3.Foo"
         texts = {
             "jsonl": json.dumps({"text": row}),
@@ -142,7 +142,7 @@ class TestRead:
         assert document.sentences == [row]
 
     def test_paragraphs_of_symbols(self, tmp_path):
-        """Blank lines part them in `files`, and in jsonl each line does."""
+        """Blank lines separate documents in `files`; lines do in jsonl."""
         text = "\n\nA1 B2\nC3\n \nD4\n\n\nE5 F6\n\n"
         in_jsonl = json.dumps({"text": text})
         path = tmp_path / "a"
@@ -165,14 +165,14 @@ class TestRead:
         reader = corpus.Reader("documents", language="de")
         ((document,),) = read([str(path)], reader)
         assert document.sentences[-1] == "Sie auch."
-        # Empty documents are there to be counted.
+        # Empty documents are counted.
         path.write_text("One.\n\n \nTwo.\n")
         (documents,) = read([str(path)], corpus.Reader("documents"))
         assert [x.sentences for x in documents] == [["One."], [], [], ["Two."]]
 
     @pytest.mark.parametrize("language", ["en", "fr", "ru", "zh"])
     def test_spaces_before_periods(self, tmp_path, language):
-        # All white space there is.
+        # All white space characters in Unicode's basic plane.
         spaces = [c for c in map(chr, range(0x10000)) if c.isspace()]
         text = "".join(f"Vitamin C{c}. So did I{c}{c}. " for c in spaces)
         path = tmp_path / "a"
@@ -193,7 +193,7 @@ class TestRead:
         file = shared_data / "corpus" / "enwiki_AA.txt"
         reader = corpus.Reader("wikiextractor")
         units = corpus.plan([str(file)], "wikiextractor", 1 << 20)
-        # Each alone, as by workers: three side by side.
+        # Units read separately, as by workers: three in parallel.
         parts = [list(corpus.read(unit, reader)) for unit in units[:3]]
         end = units[2].parts[0].end
         part = dataclasses.replace(units[0].parts[0], end=end)
@@ -209,7 +209,7 @@ class TestPieces:
         pieces = list(corpus.pieces(documents, 100))
         assert flat(pieces) == documents
         assert {len(piece) for piece in pieces[:-1]} == {6}  # 2 x 100 bytes
-        # A large document is a piece.
+        # A large document is a separate piece.
         documents = [corpus.Document(x, ["x"], x) for x in (1, 999, 2)]
         assert list(map(len, corpus.pieces(documents, 10))) == [1, 1, 1]
         assert list(corpus.pieces([], 10)) == []

@@ -5,7 +5,7 @@ import pytest
 
 
 def check(found, lengths, predictions, limits):
-    """Every row fits, and its sequences stand one after the other."""
+    """Checks that every row fits and holds consecutive sequences."""
     max_length, max_predictions, max_sequences = limits
     rows = range(found.rows.max() + 1)
     for row in rows:
@@ -30,7 +30,7 @@ def test_every_row_fits(limits):
     if limits[2] == 1:
         assert rows == 1000
     else:
-        # No packing needs fewer than the tokens fill.
+        # No packing needs fewer rows than the tokens fill.
         assert rows <= 1.15 * lengths.sum() / 128
     again = packing.pack(lengths, predictions, *limits)
     for one, two in zip(found, again, strict=True):
@@ -40,7 +40,7 @@ def test_every_row_fits(limits):
 def test_predictions_are_a_limit_of_their_own():
     lengths, predictions = np.full(40, 16), np.full(40, 4)
     found = packing.pack(lengths, predictions, 128, 20, 8)
-    # 8 would fit by length, 5 do by predictions.
+    # 8 would fit by length, but only 5 by predictions.
     assert check(found, lengths, predictions, (128, 20, 8)) == 8
 
 

@@ -1,4 +1,4 @@
-"""Sequences as rows of records."""
+"""Sequences become rows of records."""
 
 import itertools
 
@@ -17,7 +17,7 @@ OBJECTIVES = pretraining_sequences.OBJECTIVES
 
 
 def make(corpus=None, vocabulary=V, seed=1, **settings):
-    """Settings, sequences, and the features of their records."""
+    """Returns settings, sequences, and the features of their records."""
     if corpus is None:
         corpus = documents.make_corpus(documents.make_documents())
     settings = {"max_seq_length": 64, "max_predictions_per_seq": 9} | settings
@@ -31,7 +31,7 @@ def make(corpus=None, vocabulary=V, seed=1, **settings):
 
 
 def expected_rows(sequences, vocabulary=V):
-    """(ids, segments, label) of every sequence."""
+    """Returns (ids, segments, label) of every sequence."""
     rows = []
     borders = itertools.pairwise(sequences.starts)
     both = zip(borders, sequences.middles, sequences.labels, strict=True)
@@ -48,7 +48,7 @@ def expected_rows(sequences, vocabulary=V):
 
 
 def found_rows(rows):
-    """The same, read from padded or packed features without masks."""
+    """Returns the same from padded or packed features without masks."""
     found = []
     for i, ids in enumerate(rows["input_ids"]):
         numbers = rows.get("sequence_ids", rows["input_mask"])[i]
@@ -101,7 +101,7 @@ class TestFeatures:
         np.testing.assert_array_equal(
             rows["word_starts"], is_text & (begins | ~V.continues[ids])
         )
-        # Some segments begin inside of a word, where they were cut off.
+        # Some segments begin inside a word, where they were truncated.
         assert (begins & is_text & V.continues[ids]).any()
 
     def test_same_seed_same_features(self):
@@ -137,7 +137,7 @@ class TestPacked:
         assert len(rows["input_ids"]) < 0.8 * len(sequences)
         ids, numbers = documents.restore(rows), rows["sequence_ids"]
         np.testing.assert_array_equal(numbers > 0, rows["input_mask"])
-        # Positions start anew at each [CLS], and nowhere else.
+        # Positions restart at each [CLS], and only there.
         np.testing.assert_array_equal(
             (rows["position_ids"] == 0) & (numbers > 0), ids == V.special.cls.id
         )

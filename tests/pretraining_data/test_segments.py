@@ -61,8 +61,8 @@ class TestNextSentences:
         # Pairs of sentences that always fill a sequence.
         text = make_text([[30] * 40] * 20)
         pairs = pairs_of(text, 61, 0, repetitions=20)
-        # Each document ends in one sentence alone if its last pair but one
-        # was random; such a pair is random without a choice.
+        # Each document ends in a single sentence if its last pair but one was
+        # random; that pair is then random without a draw.
         alone = np.isin(pairs.starts[:, 0], document_starts(text)[1:] - 30)
         chosen = pairs.labels[~alone]
         assert_share(chosen.sum(), len(chosen), 0.5)
@@ -73,7 +73,7 @@ class TestNextSentences:
         pairs = pairs_of(text, 61, 0.1, repetitions=200)
         first, second = documents_of(text, pairs.starts).T
         np.testing.assert_array_equal(first != second, pairs.labels)
-        # Each of the others as often.
+        # The other documents are equally likely.
         for document in range(6):
             of_document = second[pairs.labels & (first == document)]
             counts = np.delete(np.bincount(of_document, minlength=6), document)
@@ -102,7 +102,7 @@ class TestNextSentences:
 
     def test_a_document_is_used_up_in_order(self):
         text = make_text(random_lengths())
-        # So long that nothing is cut off.
+        # So long that nothing is truncated.
         pairs = pairs_of(text, 4000, 1)
         position = 0
         for starts, ends, is_random in zip(
@@ -211,7 +211,7 @@ class TestSingleSegments:
         np.testing.assert_array_equal(
             documents_of(text, starts), documents_of(text, ends - 1)
         )
-        # Another sentence would not have fitted, or is of the next document.
+        # The next sentence would not fit, or is in the next document.
         after = np.searchsorted(text.sentences, ends[:-1]) + 1
         is_last = np.isin(ends[:-1], document_starts(text))
         too_long = text.sentences[after] - starts[:-1] > 61
@@ -221,7 +221,7 @@ class TestSingleSegments:
         found = segments.single_segments(text, 61, 0.1, 1, 0)
         np.testing.assert_array_equal(found.starts[:, 1], found.ends[:, 1])
         assert not found.labels.any()
-        # Long sentences go on.
+        # Long sentences continue in the next segment.
         text = make_text([[3, 100, 4, 61, 62]])
         found = segments.single_segments(text, 61, 0, 1, 0)
         assert found.ends[:, 0].tolist() == [3, 64, 107, 168, 229, 230]
@@ -231,7 +231,7 @@ class TestSingleSegments:
         found = segments.single_segments(text, 61, 1, 1, 0)
         sizes = (found.ends - found.starts)[:, 0]
         assert set(sizes.tolist()) == {20, 40, 60}
-        # The lengths to reach are 2 to 61: with 40 to 59 two sentences fit.
+        # Target lengths are 2 to 61: with 40 to 59 two sentences fit.
         of_document = documents_of(text, found.starts[:, 0])
         longest = np.zeros(2000, int)
         np.maximum.at(longest, of_document, sizes)
@@ -240,7 +240,7 @@ class TestSingleSegments:
 
 
 class TestFullSentences:
-    """What tokens they have is tested in test_sequences.py."""
+    """Their tokens are tested in test_sequences.py."""
 
     def test_long_sentences_go_on(self):
         # With separators: 0-3, 4-104, 104-108 | 109-170, 170-232.
@@ -261,13 +261,13 @@ class TestFullSentences:
             assert found.ends[:, 0].tolist() == ends
 
     def test_so_many_are_shorter(self):
-        # Sentences of a token: every length can be had.
+        # Sentences of one token: every length is possible.
         text = make_text([[1] * 400_000])
         found = segments.full_sentences(text, 61, 0.25, 1, 0)
         sizes = (found.ends - found.starts)[:-1, 0]
         number = len(sizes)
         assert number > 5000
-        # A short one has 2 to 61 tokens, each as often.
+        # Short sequences have 2 to 61 tokens, uniformly.
         assert_share((sizes < 61).sum(), number, 0.25 * 59 / 60)
         counts = np.bincount(sizes)[2:61]
         assert stats.chisquare(counts).pvalue > documents.SIGNIFICANCE

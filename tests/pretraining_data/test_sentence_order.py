@@ -1,4 +1,4 @@
-"""Segments whose order is to be told, beside ALBERT's own algorithm."""
+"""Sentence-order segments, compared with ALBERT's own algorithm."""
 
 import itertools
 import random
@@ -22,7 +22,7 @@ assert_share = documents.assert_share
 class TestSentenceOrder:
     def test_consecutive_and_half_swapped(self):
         text = make_text(random_lengths())
-        # So long that nothing is cut off.
+        # So long that nothing is truncated.
         found = cut(segments.sentence_order, text, 4000, 0.9, repetitions=60)
         starts, ends, swapped = found.starts, found.ends, found.labels
         first, second = swapped.astype(int), 1 - swapped
@@ -83,7 +83,7 @@ class TestAsAlberts:
         same(our_sizes[:, 0], sizes[:, 0])
         same(our_sizes[:, 1], sizes[:, 1])
         same(our_sizes.sum(axis=1), sizes.sum(axis=1))
-        # What is cut off at the border of the two, and the label.
+        # The truncation between the two segments, and the label.
         gaps = []
         for a, b, swapped in (
             (ours.starts, ours.ends, ours.labels.astype(int)),
@@ -106,10 +106,10 @@ class TestAsAlberts:
 
 
 def reference_orders(lengths, max_tokens, short_seq_prob, rng):
-    """ALBERT's create_instances_from_document, of a document's sentences.
+    """ALBERT's create_instances_from_document, for a document's sentences.
 
     Yields starts and ends of both segments, and the label. A chunk of one
-    sentence is cut at random, where the original takes another document.
+    sentence is split at random; the original takes another document instead.
     """
     borders = [0, *itertools.accumulate(lengths)]
     target = max_tokens

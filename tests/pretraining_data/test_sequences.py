@@ -1,4 +1,4 @@
-"""Documents as sequences of one or two segments."""
+"""Documents become sequences of one or two segments."""
 
 import collections
 import itertools
@@ -31,7 +31,7 @@ def make_sequences(seed=1, repetition=0, partner=None, corpus=None, **settings):
 
 
 def pieces_of(sequences):
-    """Those of each sequence."""
+    """Returns the tokens of each sequence."""
     pieces = [documents.PIECES[token] for token in sequences.tokens]
     return [pieces[a:b] for a, b in itertools.pairwise(sequences.starts)]
 
@@ -61,7 +61,7 @@ class TestSettings:
                 {"masking": "words"},
                 "token, whole_word, span, ngram. .*='words'",
             ),
-            ({"objective": "nps"}, "sop, none, full_sentences. .*='nps'"),
+            ({"objective": "nps"}, "sop, two_segments, none, full.* .*='nps'"),
             ({"mask_share": 0.95}, "mask_share=0.95, random_share=0.1"),
             ({"mask_share": -0.1}, "Received: mask_share=-0.1"),
             ({"span_success": 0}, "Received: span_success=0"),
@@ -125,10 +125,13 @@ class TestSequences:
 
     @pytest.mark.parametrize("objective", pretraining_sequences.OBJECTIVES)
     def test_lengths(self, objective):
-        specials = 3 if objective in ("nsp", "sop") else 2
         sequences = make_sequences(objective=objective)
         lengths = sequences.lengths(_TEMPLATE)
         sizes = np.diff(sequences.starts)
+        is_pair = sequences.middles < sizes
+        if objective != "two_segments":
+            assert set(is_pair) == {objective in ("nsp", "sop")}
+        specials = 2 + is_pair
         np.testing.assert_array_equal(lengths, sizes + specials)
         assert lengths.max() == 64
 
@@ -176,7 +179,7 @@ class TestCreateSequences:
         lines = itertools.chain(*documents.make_documents())
         text = list(itertools.chain(*lines))
         assert [piece for piece in pieces if piece != "[SEP]"] == text
-        # [CLS] and [SEP] stand around each, which are not among its tokens.
+        # The sizes do not include [CLS] and [SEP].
         sizes = np.diff(sequences.starts)
         np.testing.assert_array_equal(sequences.middles, sizes)
         np.testing.assert_array_equal(sequences.lengths(_TEMPLATE), sizes + 2)
@@ -201,7 +204,7 @@ class TestCreateSequences:
             if length == 10_000:
                 assert rows == [" [SEP] ".join(texts)]
                 continue
-            # In order, and none has room for the sentence that follows.
+            # In order, and no row has room for the sentence that follows.
             left = collections.deque(
                 (number, line)
                 for number, document in enumerate(lines)
@@ -244,7 +247,7 @@ class TestCreateSequences:
         assert np.mean(is_first) < 0.01
         is_random = sequences.labels == 1
         assert np.mean(np.array(is_second)[~is_random]) < 0.01
-        # Of 39 other documents and 40 of the partner.
+        # Drawn from 39 other documents and 40 of the partner.
         documents.assert_share(np.sum(is_second), is_random.sum(), 40 / 79)
 
     @pytest.mark.parametrize("objective", pretraining_sequences.OBJECTIVES)

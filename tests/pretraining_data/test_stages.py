@@ -1,4 +1,4 @@
-"""The phases of data creation, each by itself."""
+"""The stages of data creation, each tested separately."""
 
 import collections
 import dataclasses
@@ -58,9 +58,12 @@ class TestTokenizeDocuments:
 
     @pytest.mark.parametrize(
         ("objective", "unused"),
-        # The pair of the long sentence has 5 tokens; of next sentences, 2 of
-        # them are of the other document.
-        [("nsp", 17), ("sop", 15), ("none", 0), ("full_sentences", 0)],
+        # The pair with the long sentence has 5 tokens; with next sentences, 2
+        # of them are from the other document.
+        [
+            *(("nsp", 17), ("sop", 15), ("two_segments", 15)),
+            *(("none", 0), ("full_sentences", 0)),
+        ],
     )
     def test_counts_tokens_in_no_sequence(self, objective, unused):
         documents = [

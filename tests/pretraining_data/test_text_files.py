@@ -39,7 +39,7 @@ def read(path, on_bad_text="error", start=0):
 def test_lines(tmp_path, ending):
     path = tmp_path / f"a.txt{ending}"
     compress = COMPRESS[ending]
-    # Of several streams, as `cat a.gz b.gz` and parallel compressors make.
+    # Several streams, as from `cat a.gz b.gz` and parallel compressors.
     for data in (compress(TEXT), compress(TEXT[:15]) + compress(TEXT[15:])):
         path.write_bytes(data)
         assert text_files.is_compressed(str(path))
@@ -50,7 +50,7 @@ def test_lines(tmp_path, ending):
     "ending, fault",
     [
         *itertools.product(COMPRESS, ["truncated", "not compressed"]),
-        # zstd's files have no checksum unless asked for.
+        # zstd's files have no checksum by default.
         *itertools.product([".gz", ".bz2", ".xz"], ["corrupt"]),
     ],
 )
@@ -124,7 +124,7 @@ def test_a_line_that_is_too_long(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("start", [0, 5, 20])
 def test_files_of_tensorflow(tmp_path, start):
-    # What etils opens on gs:// is TensorFlow's GFile, no file of Python's.
+    # On gs:// etils opens TensorFlow's GFile, which is not a Python file.
     path = tmp_path / "a.txt"
     path.write_bytes(TEXT)
     raw = text_files._Raw(tf.io.gfile.GFile(str(path), "rb"))

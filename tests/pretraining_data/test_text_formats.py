@@ -232,7 +232,7 @@ class TestTfds:
         parts = [(0, 7), (7, 30), (30, None)]
         parts = [read(folder, start=a, end=b) for a, b in parts]
         assert whole == [text for part in parts for text in part]
-        # A split by its name.
+        # A split selected by name.
         name = f"{folder}@bad"
         assert text_formats.prepare_tfds(name)[0] == 2
         assert sorted(read(name, on_bad_text="replace")) == [["a�"], ["fine"]]

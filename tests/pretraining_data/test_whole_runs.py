@@ -1,4 +1,4 @@
-"""What whole runs of data creation make, and how they go on."""
+"""Complete runs of data creation: their output, and how they resume."""
 
 import collections
 import contextlib
@@ -31,7 +31,7 @@ _SETTINGS = pretraining_sequences.Settings(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A vocabulary and two files of 150 documents each."""
+    """Returns a vocabulary and two files of 150 documents each."""
     folder = tmp_path_factory.mktemp("text")
     (folder / "vocab.txt").write_text("\n".join(_PIECES) + "\n")
     rng = random.Random(0)
@@ -66,7 +66,7 @@ def make_job(folder, work, settings=_SETTINGS, seed=1):
 
 
 def run(folder, output, shards=4, pool=None, **settings):
-    """Runs all phases; returns the result and the SHA-256 of each shard."""
+    """Runs all stages; returns the result and the SHA-256 of each shard."""
     where = creation_output.Output(folder=str(output), num_shards=shards)
     changed = dataclasses.replace(_SETTINGS, **settings)
     job = make_job(folder, where.work_folder, changed)
@@ -94,7 +94,7 @@ def made(folder, tmp_path_factory):
 
 
 def parse(files, names):
-    """Reads shards; each feature as an array of all rows."""
+    """Reads shards; returns each feature as an array of all rows."""
     records = [
         record
         for file in files
@@ -179,18 +179,18 @@ class TestRun:
         special = _VOCABULARY.special
         instances = result.counts["instances"]
         assert found.pop(special.cls.id) == instances
-        # One ends each sequence. Some documents end where a sequence does.
+        # One [SEP] ends each sequence. Some documents end there, too.
         between = found.pop(special.sep.id) - instances
         assert 0.5 * 300 < between < 300
         assert found == expected
         assert not parsed["next_sentence_labels"].any()
-        # But for the last of each piece, none could take more.
+        # No row could take more, except the last of each part.
         if not pack:
             full = parsed["input_mask"].sum(axis=1)
             assert full.mean() > 0.85 * 128
 
     def test_shuffles_globally(self, tmp_path):
-        # The words tell which file a sequence comes from.
+        # The words reveal the file of a sequence.
         for name, word in (("x", "a"), ("y", "b")):
             documents = ["\n".join([word] * 120)] * 100
             (tmp_path / f"{name}.txt").write_text("\n\n".join(documents))
@@ -198,7 +198,7 @@ class TestRun:
         result, _ = run(tmp_path, tmp_path / "out", objective="none")
         parsed = parse(result.files, ["masked_lm_ids"])
         is_a = parsed["masked_lm_ids"][:, 0] == _PIECES.index("a")
-        # As many runs of equal ones as in a random order (Wald, Wolfowitz).
+        # As many runs of equal items as in a random order (Wald-Wolfowitz).
         n, m = is_a.sum(), (~is_a).sum()
         runs = 1 + np.count_nonzero(np.diff(is_a))
         mean = 2 * n * m / (n + m) + 1
@@ -207,7 +207,7 @@ class TestRun:
 
     def test_a_part_may_be_without_words(self, folder, tmp_path):
         copy(folder, tmp_path)
-        # Words of characters that vanish, in units of their own.
+        # Words of characters that are removed, in separate units.
         (tmp_path / "y.txt").write_text("\u200b\n\n" * 6000)
         result, _ = run(tmp_path, tmp_path / "out")
         assert result.counts["documents"] == 150
@@ -227,7 +227,7 @@ class TestRun:
         assert result.counts["instances"] == pytest.approx(expected, rel=0.1)
         size = (tmp_path / "part-00000-of-00001.tfrecord").stat().st_size
         layout = stages.layout(result.counts, settings, None, size // 10)
-        # These pieces take one byte each, those of a real vocabulary two.
+        # These tokens take one byte each, those of a real vocabulary two.
         assert 9 <= layout.shards <= 16
 
     def test_lengths_are_counted(self, made):
@@ -248,7 +248,7 @@ def copy(folder, other):
 
 
 def test_edited_text_is_other_text(folder, tmp_path):
-    """Though it has as many bytes as before, as the other cases have."""
+    """Even if it has as many bytes as before."""
     copy(folder, tmp_path)
     where = creation_output.Output(folder=str(tmp_path / "out"))
     text = tmp_path / "y.txt"
@@ -256,7 +256,7 @@ def test_edited_text_is_other_text(folder, tmp_path):
     prints = []
     for changed in (before, before, before[:-2] + "k.", "k" + before[1:]):
         text.write_text(changed)
-        creation_job._sample.cache_clear()  # as another process
+        creation_job._sample.cache_clear()  # like a new process
         job = make_job(tmp_path, where.work_folder)
         prints.append(job.fingerprint(where))
     assert prints[0] == prints[1]
@@ -267,14 +267,14 @@ def test_edited_text_is_other_text(folder, tmp_path):
 
 @pytest.mark.parametrize("place", [0, 500_000, 777_777, 999_999])
 def test_text_is_edited_anywhere(place, tmp_path):
-    """In one file of a megabyte each byte counts."""
+    """In a file of one megabyte every byte counts."""
     text = bytearray(b"x" * 1_000_000)
     path = tmp_path / "x.txt"
     prints = []
     for value in (b"x", b"y"):
         text[place : place + 1] = value
         path.write_bytes(text)
-        creation_job._sample.cache_clear()  # as another process
+        creation_job._sample.cache_clear()  # like a new process
         prints.append(creation_job._sample((str(path),)))
     assert prints[0] != prints[1]
 
@@ -286,7 +286,7 @@ def test_both_ends_of_large_texts_count(place, monkeypatch, tmp_path):
 
 
 class MeasuringPool(contextlib.nullcontext):
-    """Runs nothing, and notes how large the first tasks are."""
+    """Runs nothing, and records the size of the first tasks."""
 
     def __init__(self):
         super().__init__(self)
@@ -302,7 +302,7 @@ def _plan(plan, count, *given, **more):
 
 
 def test_a_task_does_not_bring_the_whole_plan(folder, tmp_path, monkeypatch):
-    """Of a million files that would be as many names, for each of them."""
+    """With a million files every task would hold a million names."""
     pool, plan = MeasuringPool(), corpus.plan
     for count in (1, 2000):
         plans = functools.partial(_plan, plan, count)
@@ -314,7 +314,7 @@ def test_a_task_does_not_bring_the_whole_plan(folder, tmp_path, monkeypatch):
 
 
 def as_counter(rows):
-    """How often each pair of ids and label is there."""
+    """Returns how often each pair of ids and label occurs."""
     ids = map(tuple, rows["input_ids"].tolist())
     labels = rows["next_sentence_labels"].ravel().tolist()
     return collections.Counter(zip(ids, labels, strict=True))

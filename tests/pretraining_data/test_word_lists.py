@@ -20,7 +20,7 @@ def _tokenize():
 
 
 def words_of(words, texts, tokenize):
-    """The texts as lists of words."""
+    """Returns the texts as lists of words."""
     tokens, lengths = tokenize(texts)
     pieces = [PIECES[token] for token in tokens]
     starts = np.array([not piece.startswith("##") for piece in pieces])
@@ -51,13 +51,13 @@ class TestWordList:
             ["我", "在", "北京大学", "学", "习"],
             ["自然语言", "处", "理", "、", "北京", "的", "大学"],
         ]
-        # Words do not reach into the next text.
+        # Words do not extend into the next text.
         words = word_lists.WordList(write(tmp_path / "w", "北京"), tokenize)
         found = words_of(words, ["在北", "京"], tokenize)
         assert found == [["在", "北"], ["京"]]
 
     def test_other_scripts(self, tokenize, tmp_path):
-        # As the tokenizer sees them: lower-cased, and whole words only.
+        # As tokenized: lower-cased, and whole words only.
         path = write(tmp_path / "words", "T在\nplay\nBERT play\n")
         words = word_lists.WordList(path, tokenize)
         found = words_of(words, ["t在 Playing bert play"], tokenize)
@@ -94,7 +94,7 @@ def test_chinese_text(shared_data, tmp_path):
     (path,) = sorted((shared_data / "text").glob("*zh*"))[:1]
     with path.open(encoding="utf-8") as file:
         texts = file.read(50_000).splitlines()
-    # The most frequent pairs of characters stand for words.
+    # The most frequent pairs of characters serve as words.
     tokens, lengths = tokenize(texts)
     pieces = list(vocab)
     pairs = collections.Counter(

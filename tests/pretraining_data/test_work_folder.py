@@ -1,4 +1,4 @@
-"""The folder of a creation in progress."""
+"""The folder of a data creation in progress."""
 
 from bert_tf.pretraining_data import sequences as pretraining_sequences
 from bert_tf.pretraining_data import stages, work_folder
@@ -62,7 +62,7 @@ def work(tmp_path):
 
 
 class TestRemove:
-    """Only what the run has made goes, wherever the folder is."""
+    """Only the run's own files are removed, wherever the folder is."""
 
     def test_leaves_the_files_of_others(self, tmp_path):
         (tmp_path / "precious").mkdir()
@@ -74,7 +74,7 @@ class TestRemove:
         work.remove()
         left = sorted(path.name for path in tmp_path.rglob("*"))
         assert left == ["file", "file", "precious"]
-        # Nor is a folder that is no run.
+        # A folder that is not a run's is not removed either.
         (tmp_path / "counts").mkdir()
         (tmp_path / "counts" / "file").write_text("x")
         work_folder.WorkFolder(tmp_path, 1000).remove()
@@ -100,7 +100,7 @@ class TestRemove:
 
 
 class TestClear:
-    """What a run that was killed at its end has left."""
+    """Files left by a run that was killed at its end."""
 
     @pytest.mark.parametrize("killed_at", ["counts", "lock", "folder"])
     def test_killed(self, killed_at, tmp_path):

@@ -1,4 +1,4 @@
-"""Tasks give the same in this process and in others, errors included."""
+"""Tasks give the same results and errors in this process and in others."""
 
 import collections
 import functools

@@ -43,7 +43,7 @@ def _data(request, tmp_path_factory):
 
 
 def batches(data, number, seed=1, first_step=0, strategy=None):
-    """Masked batches {name: [B, ...]} of a training run."""
+    """Returns the masked batches {name: [B, ...]} of a training run."""
     files, _, record_type, masks = data
     strategy = strategy or tf.distribute.get_strategy()
     dataset = pipeline.train(files, reading.count(files), B, 3, first_step * B)
@@ -91,7 +91,7 @@ def test_repeat_for_the_same_seed_and_step(data, first):
 
 
 def test_are_no_side_effect(data):
-    # With deterministic ops tf.data prefetches nothing that may be one.
+    # With deterministic ops tf.data prefetches no op with side effects.
     _, _, record_type, masking_ = data
     masks = dynamic_masks.DynamicMasks(masking_, 1)
 
@@ -128,7 +128,7 @@ def test_do_not_depend_on_replicas(data, first, two_replicas):
 
 def test_do_not_depend_on_hosts(data, first):
     class Host:
-        """Stands for a strategy; what a host reads follows from this alone."""
+        """A strategy's stand-in: a host's input depends on this alone."""
 
         num_replicas_in_sync = 2
 

@@ -108,7 +108,7 @@ def test_find_in_the_current_folder_and_in_one_with_brackets(
 
 def test_find_refuses_a_file_that_is_in_none(tmp_path, path):
     manifest().write(path)
-    # None is where no file has one.
+    # Without any manifest the result is None.
     assert manifests.find([f"{tmp_path}/{name}" for name in "bc"]) is None
     files = [f"{tmp_path}/{name}" for name in ("a.tfrecord", "b")]
     message = (
@@ -165,7 +165,7 @@ def test_find_refuses_two_manifests_of_one_file(tmp_path):
 
 
 def test_read_knows_the_first_format_only_by_its_version(path):
-    # What version 0.1 of this project wrote.
+    # The manifest that version 0.1 of this project wrote.
     first = _VALUES | {"shards": [{"file": "a.tfrecord", "records": 5}]}
     path.write_text(json.dumps(first | {"version": 1}))
     expected = manifest(created_by="0.1")

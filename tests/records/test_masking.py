@@ -109,19 +109,19 @@ class TestAllPolicies:
         rows = make_rows(3000)
         masked = mask(rows, settings)
         chosen = chosen_of(rows, masked)
-        if policy == "span":  # one draw for a whole span: look at its first
+        if policy == "span":  # one draw for a whole span: check its start
             chosen[:, 1:] &= ~chosen[:, :-1].copy()
         shown = masked["input_ids"][chosen]
         labels = rows["input_ids"][chosen]
         total, lucky = len(labels), random_share / len(V.pieces)
         assert total > 3000
-        # A random piece may be [MASK] or the piece itself.
+        # A random token may be [MASK] or the token itself.
         is_mask = (shown == V.special.mask.id).sum()
         assert_share(is_mask, total, share + lucky)
         kept = (shown == labels).sum()
         assert_share(kept, total, 1 - share - random_share + lucky)
         if random_share:
-            # Random pieces are of the whole vocabulary, each as often.
+            # Random tokens are uniform over the whole vocabulary.
             drawn = shown[(shown != labels) & (shown != V.special.mask.id)]
             counts = np.bincount(drawn, minlength=len(V.pieces))
             counts = np.delete(counts, V.special.mask.id)
@@ -131,7 +131,7 @@ class TestAllPolicies:
     @pytest.mark.parametrize("policy", masking.POLICIES)
     def test_a_row_does_not_depend_on_the_others(self, policy):
         rows, settings = make_rows(20), make_settings(policy)
-        # Among others of another number of sequences, too.
+        # In a batch of another number of sequences, too.
         rows["sequence_ids"] = rows["input_mask"].copy()
         rows["sequence_ids"][13:] *= 5
         whole = mask(rows, settings)
@@ -185,8 +185,8 @@ class TestTokens:
         np.testing.assert_array_equal(chosen, np.clip(expected, 1, predictions))
 
     def test_every_place_is_as_likely(self):
-        # Several of a row without replacement: the sum of squares is smaller
-        # than that of the chi-square, by (n - counted) / (n - 1).
+        # Sampling without replacement within a row: the sum of squares is
+        # smaller than chi-square's by the factor (n - counted) / (n - 1).
         rows = make_rows().items()
         rows = {name: x[:1].repeat(20_000, 0) for name, x in rows}
         chosen = choose(rows, make_settings())
@@ -217,7 +217,7 @@ class TestWholeWords:
         each = zip(rows["input_ids"], lengths, chosen, strict=True)
         for ids, length, own in each:
             tokens = [documents.PIECES[i] for i in ids[:length]]
-            # The original joins a piece to the word before a [SEP]; we don't.
+            # The original joins a token to the word before a [SEP]; we don't.
             for i in range(1, length):
                 if tokens[i - 1] in ("[CLS]", "[SEP]"):
                     tokens[i] = tokens[i].removeprefix("##")

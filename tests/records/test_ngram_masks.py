@@ -24,17 +24,17 @@ from scipy import stats
 
 
 def ngram_shares(there, longest, favor_shorter):
-    """The share of n-grams of each length, in which so many words remain."""
+    """Returns the share of each n-gram length, with `there` words left."""
     shares = [1 / n for n in range(1, longest + 1)]
     shares = shares if favor_shorter else shares[::-1]
     return [share / sum(shares[:there]) for share in shares[:there]]
 
 
 def ngram_outcomes(sizes, number, longest, favor_shorter):
-    """The words that ALBERT's create_masked_lm_predictions may choose.
+    """Returns the words that ALBERT's create_masked_lm_predictions may choose.
 
-    They are those of one segment, of so many tokens each; returns the
-    probability of each set, over all orders of the words and all lengths.
+    For one segment whose words have `sizes` tokens: the probability of each set
+    of words, over all orders of the words and all lengths.
     """
     outcomes: collections.Counter[frozenset[int]] = collections.Counter()
 
@@ -105,7 +105,7 @@ class TestNgrams:
         )
         chosen = chosen_of(rows, mask(rows, settings, seed=5))
         begins = np.flatnonzero(ids[0] == first)
-        # All tokens of a word, or none.
+        # All tokens of a word are chosen, or no token.
         ends = begins + np.array(sizes) - 1
         np.testing.assert_array_equal(chosen[:, begins], chosen[:, ends])
         found = collections.Counter(
@@ -113,7 +113,7 @@ class TestNgrams:
         )
         expected = ngram_outcomes(sizes, number, 3, favor_shorter)
         assert found.keys() <= expected.keys()
-        # What is expected fewer than 5 times is counted as one.
+        # Outcomes expected fewer than 5 times are pooled.
         rare = {x for x, share in expected.items() if share * 20_000 < 5}
         table = [
             (found[x], 20_000 * share)
@@ -141,7 +141,7 @@ class TestNgrams:
         settings = make_settings(
             "ngram", ngram=9, favor_shorter_ngram=False, masked_lm_prob=0.3
         )
-        # b, d and f come first, and have nothing after them.
+        # b, d and f are drawn first and have no successor.
         order = np.full(is_text.shape, 2**64 - 1, np.uint64)
         order[:, [2, 5, 9]] = 0
         rng = np.random.default_rng(0)
@@ -149,7 +149,7 @@ class TestNgrams:
         chosen = masking.choose(
             is_text, is_text, sequences, settings, order, lengths
         )
-        # Two of the first sequence, one of the second.
+        # Two tokens of the first sequence, one of the second.
         places = np.flatnonzero(chosen.all(axis=0)).tolist()
         assert places == [2, 5, 9]
         assert chosen.sum() == 3 * 2000

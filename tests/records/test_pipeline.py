@@ -18,7 +18,7 @@ TOTAL = sum(COUNTS)
 
 
 def write(folder, counts=COUNTS):
-    """Writes files of records numbered through."""
+    """Writes files of records that are numbered consecutively."""
     numbers = itertools.count()
     files = []
     for name, count in enumerate(counts):
@@ -46,18 +46,18 @@ def numbers(serialized):
 
 
 def take(dataset, batches):
-    """The records of the first batches, as one list."""
+    """Returns the records of the first batches as one list."""
     parts = [numbers(rows) for rows, _ in dataset.take(batches)]
     return list(itertools.chain(*parts))
 
 
 def stream(files, records_wanted, counts=COUNTS, seed=7, start=0):
-    """The first records of a training dataset."""
+    """Returns the first records of a training dataset."""
     dataset = pipeline.train(files, counts, 1, seed, start)
     return take(dataset, records_wanted)
 
 
-# A sequence of so many tokens, and which one it is.
+# A sequence's index and its tokens.
 SEQUENCE = record_types.RecordType(
     "sequence",
     (
@@ -122,8 +122,8 @@ class TestGroupByLength:
             np.testing.assert_array_equal(rest, whole[step * self.BATCH :])
 
     def test_saves_padding_in_every_epoch(self, tmp_path, lengths):
-        # 150 records are 18 batches and 6 records: the batches of later
-        # epochs begin elsewhere in the order, which is random.
+        # 150 records are 18 batches and 6 records, so batches of later epochs
+        # begin at other positions of the order, which is random.
         batches = self.batches(tmp_path, lengths, 56, trim=1)
         computed = [batch["input_ids"].shape[1] for batch in batches]
         assert computed[:8] != sorted(computed[:8])
@@ -167,7 +167,7 @@ class TestTrain:
         dataset = pipeline.train(files, COUNTS, 10, 7)
         assert take(dataset, 5) == stream(files, 50)
         assert all(len(rows) == 10 for rows, _ in dataset.take(5))
-        # A batch may hold more than an epoch.
+        # A batch may be larger than an epoch.
         dataset = pipeline.train(files, COUNTS, 40, 7)
         assert take(dataset, 1) == stream(files, 40)
         ((_, weights),) = dataset.take(1)
@@ -178,7 +178,7 @@ class TestTrain:
         "counts",
         [
             COUNTS,
-            # Blocks that end with files.
+            # Blocks that end at the end of a file.
             (4, 0, 4),
             (0, 3, 0),
             *(
@@ -191,7 +191,7 @@ class TestTrain:
         files, total = write(tmp_path, counts), sum(counts)
         whole = stream(files, 3 * total, counts)
         assert sorted(whole[:total]) == list(range(total))
-        # In a block, at borders of blocks, of epochs, in later epochs.
+        # Inside a block, at the ends of blocks and epochs, in later epochs.
         some = (1, 4, 8, 16, 17, 21)
         for start in some if total > 7 else range(2 * total + 1):
             rest = stream(files, 3 * total - start, counts, start=start)
@@ -223,13 +223,13 @@ class TestEvaluate:
 
         ((_, weights),) = pipeline.evaluate(files, TOTAL)
         assert weights.numpy().tolist() == [1] * TOTAL
-        # At most so many batches.
+        # `number` limits the batches.
         assert len(list(pipeline.evaluate(files, 5, 2))) == 2
         assert len(list(pipeline.evaluate(files, 5, 9))) == 4
 
 
 class TwoPipelines:
-    """Stands for a strategy of two hosts with two replicas each."""
+    """A stand-in for a strategy of two hosts with two replicas each."""
 
     num_replicas_in_sync = 4
 
@@ -265,7 +265,7 @@ class TestDistribute:
     def test_two_hosts_partition_the_global_batch(self, files):
         batches = pipeline.train(files, COUNTS, 8, 7)
         hosts = [distributed(batches, TwoPipelines(x)).take(6) for x in (0, 1)]
-        # Two replicas a host: two elements a step.
+        # Two replicas per host: two elements per step.
         hosts = [[row["number"].numpy() for row in host] for host in hosts]
         expected = stream(files, 24)
         for step in range(3):
@@ -314,7 +314,7 @@ class TestExplained:
         with pytest.raises(ValueError, match=rf"{path}, record 3: .*corrupt"):
             read(files, COUNTS)
 
-    # Cut off between two records, a file looks whole.
+    # A file that is cut off between two records looks complete.
     @pytest.mark.parametrize("kept", [8, 10])
     def test_other_number_of_records(self, files, kept):
         pretraining_records.write_manifest([files[0], *files[2:]])
@@ -327,7 +327,7 @@ class TestExplained:
             read([files[0], *files[2:]], (5, 1, 9, 2))
 
     def test_other_number_is_found_where_the_file_ends(self, tmp_path):
-        """Not at the end of the epoch, which may be weeks away."""
+        """Not at the end of the epoch, which may be weeks later."""
         counts = [6] * 10
         files = write(tmp_path, counts)
         whole = stream(files, 60, counts)
@@ -336,7 +336,7 @@ class TestExplained:
         path = pathlib.Path(files[second])
         content = path.read_bytes()
         path.write_bytes(content[: len(content) * 4 // 6])
-        # A block of four, and one of two records of each; the third lacks two.
+        # Blocks of four and of two records of each; the third file lacks two.
         assert stream(files, 8, counts) == whole[:8]
         with pytest.raises(tf.errors.FailedPreconditionError):
             stream(files, 12, counts)

@@ -99,7 +99,7 @@ class TestFiles:
 
 @pytest.mark.parametrize("number", [1, 3])
 def test_a_length_beyond_the_file(tmp_path, number):
-    """TensorFlow would make room for it, and crash."""
+    """TensorFlow would try to allocate that much memory, and crash."""
     path = write(tmp_path / "a", number - 1)
     length = struct.pack("<Q", 1 << 36)
     crc = google_crc32c.value(length)

@@ -24,7 +24,7 @@ def write(folder, features, **manifest):
     return [str(path)]
 
 
-# [CLS] w5 [MASK] w7 w8 w9 [SEP] w10 [SEP], w6 masked, w7 kept, w20 made w8
+# [CLS] w5 [MASK] w7 w8 w9 [SEP] w10 [SEP]: w6 masked, w7 kept, w20 became w8
 FEATURES = {
     "input_ids": [2, 5, 4, 7, 8, 9, 3, 10, 3] + [0] * 7,
     "input_mask": [1] * 9 + [0] * 7,
@@ -59,7 +59,7 @@ def test_marks(tmp_path, manifest, said):
 
 
 def _row(template, first, second, label):
-    """The features of a row without predictions but one, of [first..]."""
+    """Returns the features of a row; its only prediction is first[0]."""
     ids, segments = template.row(first, second)
     return {
         "input_ids": ids,
@@ -76,9 +76,9 @@ def _row(template, first, second, label):
     "vocabulary",
     [
         pretraining_records.VOCABULARY,
-        # Both texts of its pairs have segment 0.
+        # Both texts of a pair have segment 0.
         byte_pair_samples.vocabulary(),
-        # The second one has segment 3.
+        # The second text has segment 3.
         signs.VOCABULARY,
     ],
     ids=lambda vocabulary: vocabulary.kind,
@@ -88,7 +88,7 @@ def test_pairs_of_every_kind(tmp_path, vocabulary):
     first = [20, 21]
     pair = _row(template, first, [22], label=1)
     alone = _row(template, first, [], label=0)
-    # A token may be replaced by a separator, which separates nothing.
+    # A separator that replaces a token separates nothing.
     replaced = {**alone, "input_ids": [*alone["input_ids"]]}
     replaced["input_ids"][len(template.before)] = sep
     said = "    second segment: is of another document (label 1)"

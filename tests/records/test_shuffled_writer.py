@@ -1,4 +1,4 @@
-"""Every record once, and each as likely anywhere."""
+"""Every record is written once, at a uniformly random position."""
 
 from bert_tf.records import shuffled_writer
 
@@ -9,7 +9,7 @@ from scipy import stats
 
 
 def written(path, numbers, seed, part_bytes):
-    """The numbers in the order of the file."""
+    """Returns the numbers in the order of the file."""
     with shuffled_writer.Writer(path, seed, part_bytes) as writer:
         writer.write_all([b"%08d" % number for number in numbers[:-1]])
         writer.write(b"%08d" % numbers[-1])
@@ -32,12 +32,12 @@ def test_all_records_once_in_another_order(tmp_path, part_bytes):
 @pytest.mark.parametrize("part_bytes", [8 * 600, 8 * 5000])
 def test_every_record_may_come_anywhere(tmp_path, part_bytes):
     found = written(tmp_path / "a", range(4000), 1, part_bytes)
-    # Tenths of where they came from and where they went.
+    # Tenths of the position before and after shuffling.
     table = np.zeros([10, 10])
     np.add.at(table, (np.array(found) // 400, np.arange(4000) // 400), 1)
     assert stats.chisquare(table.ravel(), ddof=18).pvalue > 1e-3
     rises = int((np.diff(found) > 0).sum())
-    # Each with a chance of a half; the variance is (n + 1) / 12.
+    # Each has probability 1/2; the variance is (n + 1) / 12.
     assert abs(rises - 3999 / 2) < 4 * (4001 / 12) ** 0.5
 
 

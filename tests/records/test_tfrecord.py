@@ -1,4 +1,4 @@
-"""TensorFlow reads what is written without it, and writes the same."""
+"""TFRecords written without TensorFlow equal those that it writes."""
 
 from bert_tf.records import tfrecord
 

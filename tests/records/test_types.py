@@ -19,7 +19,7 @@ class TestRecordType:
         )
 
     def test_encode_is_read_by_the_originals_spec(self):
-        # run_pretraining.py and run_classifier.py of the original.
+        # As in run_pretraining.py and run_classifier.py of the original.
         spec = {
             "input_ids": tf.io.FixedLenFeature([8], tf.int64),
             "input_mask": tf.io.FixedLenFeature([8], tf.int64),

@@ -22,7 +22,7 @@ def by_protobuf(features):
 
 
 def mixed(dtype):
-    """Numbers of every length that the type has, in every place."""
+    """Returns numbers of every encoded length of the type, at all positions."""
     info = np.iinfo(dtype)
     bits = np.arange(info.bits)
     values = np.concatenate([2 ** bits[:-1], 2 ** bits[:-1] - 1, [info.max]])
@@ -53,7 +53,7 @@ def test_lists_of_all_lengths(n):
 
 
 def test_lists_that_differ_in_bytes_within_a_batch():
-    # 100 to 200 bytes: the lengths around the list have one byte or two.
+    # 100 to 200 bytes, so that length prefixes take one byte or two.
     features = {"x": np.tri(101, 100, dtype=np.int64) * 200}
     lengths = {len(row) for row in wire_format.encode(features)}
     assert max(lengths) - min(lengths) > 100
@@ -70,7 +70,7 @@ def test_floats_keep_their_bits():
     special = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, 3.4e38]
     features: dict[str, np.ndarray] = {"x": np.array([special], np.float32)}
     assert wire_format.encode(features) == by_protobuf(features)
-    # Not contiguous, as a slice of a batch may be.
+    # Not contiguous, like a slice of a batch.
     values = np.arange(400.0, dtype=np.float32).reshape(20, 20)[:, ::2]
     more = values.astype(np.int64).T[:, :10].repeat(2, 0)
     features = {"x": values, "y": more}

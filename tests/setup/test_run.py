@@ -1,4 +1,4 @@
-"""What fine-tuning scripts set up: weights, batches and an auxiliary loss."""
+"""The setup of fine-tuning scripts: weights, batches, an auxiliary loss."""
 
 import contextlib
 
@@ -17,7 +17,7 @@ from absl.testing import flagsaver
 
 @pytest.fixture
 def run(tmp_path):
-    """A run that started from a released model."""
+    """Returns a run that started from a released model."""
     (tmp_path / "run" / "best").mkdir(parents=True)
     (tmp_path / "model").mkdir()
     (tmp_path / "run" / "flags.txt").write_text(
@@ -38,7 +38,7 @@ def test_own_weights_by_default_and_given_ones(run):
 
 @pytest.mark.parametrize("name", ["model", "./model", "run/../model", "run"])
 def test_what_the_run_started_from_may_be_said_again(run, name):
-    # As by the command of training, with --do_predict instead.
+    # As with the training command, with --do_predict instead.
     with flagsaver.flagsaver(init_checkpoint=f"{run}/{name}"):
         assert run_setup.own_weights("own") == "own"
 
@@ -70,7 +70,7 @@ def test_batches_of_many_shapes_are_not_for_tpus(monkeypatch):
     assert not fine_tuning_setup.plan(strategy).group_by_length
     with flagsaver.flagsaver(group_by_length=True):
         assert fine_tuning_setup.plan(strategy).group_by_length
-        # There is no TPU here to ask.
+        # There is no TPU here.
         monkeypatch.setattr(distribution, "is_tpu", lambda strategy: True)
         with pytest.raises(ValueError, match="a TPU would compile each"):
             fine_tuning_setup.plan(strategy)
@@ -92,7 +92,7 @@ def test_batch_sizes_that_the_run_takes_must_fit(work, message):
     with flagsaver.flagsaver(
         **(two_replicas | sizes | work),
         predict_batch_size=5,
-        deterministic_ops=False,  # would hold for all tests of the process
+        deterministic_ops=False,  # would apply to all tests of the process
     ):
         if message is None:
             assert fine_tuning_setup.set_up_distribution()

@@ -1,4 +1,4 @@
-"""Tests of data sets that TensorFlow Datasets is to download."""
+"""Tests of data sets that TensorFlow Datasets downloads."""
 
 import logging
 import types
@@ -11,13 +11,13 @@ from tensorflow_datasets.core.download import downloader
 
 
 class _OfflineError(OSError):
-    """As those of requests, which hold urllib3's."""
+    """Like the errors of requests, which wrap urllib3's."""
 
     reason = "no\n name"
 
 
 class _Builder:
-    """A data set that is not there, where there is no network."""
+    """A data set that is not prepared, without a network."""
 
     info = types.SimpleNamespace(full_name="glue/x/1.0.0")
     data_dir = "/data"
@@ -30,7 +30,7 @@ class _Builder:
         return self._is_prepared
 
     def download_and_prepare(self):
-        assert downloader.MAX_RETRIES <= 3  # Its own ten take three minutes.
+        assert downloader.MAX_RETRIES <= 3  # Its default, 10, takes 3 minutes.
         print("noise")
         absl_logging.info("noise")
         logging.getLogger("urllib3.connectionpool").warning("noise")

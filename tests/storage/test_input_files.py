@@ -1,4 +1,4 @@
-"""What is wrong with files before their content counts."""
+"""Checks of input files before their content is parsed."""
 
 import gzip
 import os

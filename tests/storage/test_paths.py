@@ -1,4 +1,4 @@
-"""The files that globs stand for."""
+"""The files that globs match."""
 
 from bert_tf.storage import paths
 

@@ -1,4 +1,4 @@
-"""One process in a folder, by real processes, locks and disks."""
+"""One process per folder, tested with real processes, locks and disks."""
 
 import dataclasses
 import errno
@@ -25,7 +25,7 @@ from absl import logging as absl_logging
 @pytest.fixture(autouse=True)
 def _log(caplog):
     caplog.set_level(logging.INFO)
-    # absl's own level stands before Python's.
+    # absl's own level is checked before Python's.
     absl_logging.set_verbosity(absl_logging.INFO)
 
 
@@ -67,7 +67,7 @@ def test_two_at_once_are_never_both_within(tmp_path, before, rounds, settle):
 
 @pytest.fixture(params=["", held_locks.NO_LOCKS], ids=["locks", "no locks"])
 def before(request, monkeypatch):
-    """With locks of files and without, in this process and those it starts."""
+    """Runs with and without file locks, here and in child processes."""
     if request.param:
         monkeypatch.setattr(fcntl, "flock", held_locks.no_locks)
     return request.param
@@ -120,7 +120,7 @@ def test_twice_in_one_process(tmp_path):
         ("sys.exit(3)", 3),
         ("raise KeyError", 1),
         ("os.kill(os.getpid(), signal.SIGINT); time.sleep(9)", -signal.SIGINT),
-        # The lock is the parent's.
+        # The lock belongs to the parent.
         ("os.fork() or sys.exit(0); os.wait(); assert os.listdir(folder)", 0),
     ],
 )
@@ -142,7 +142,7 @@ def test_nothing_is_left(tmp_path, end, code):
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_killed_holder_is_replaced_at_once(tmp_path, caplog, before, number):
     with held_locks.holding(tmp_path, 10, 45, 0.1, before=before) as process:
-        # It is not waited for: to the system it is there still.
+        # The child is not waited for: to the system it still exists.
         process.send_signal(number)
         while held_locks.named(tmp_path).runs:
             time.sleep(0.01)
@@ -157,7 +157,7 @@ def test_a_killed_holder_is_replaced_at_once(tmp_path, caplog, before, number):
     assert not list(tmp_path.iterdir())
 
 
-# Kills a process that takes and gives back the lock, wherever it is.
+# Kills a process that takes and releases the lock, at a random moment.
 _KILLED = """
     import os, random, signal, sys, time
     from bert_tf.storage import run_lock
@@ -195,7 +195,7 @@ def test_a_number_that_came_again_is_another_process(tmp_path):
 
 
 def test_a_copied_folder_is_free(tmp_path, caplog):
-    # Its file names a process that runs, and has locked another file.
+    # The lock file names a live process, which has locked another file.
     held_locks.leave(tmp_path, Holder.here("trains"))
     with run_lock.hold(tmp_path):
         assert "has let go of it: going on in its place" in caplog.text
@@ -225,7 +225,7 @@ def test_one_that_has_not_written_its_name_yet_is_not_replaced(tmp_path):
     file_systems.unlock(descriptor)
 
 
-# Its child has the lock, and ends when there is a file `end`.
+# Its child has the lock, and ends once there is a file `end`.
 _PARENT = """
     import subprocess, sys, time
     from bert_tf.storage import run_lock
@@ -264,7 +264,7 @@ def test_the_child_of_a_killed_holder_is_waited_for(tmp_path, caplog):
     assert os.listdir(tmp_path) == ["end"]
 
 
-# Whose folder is taken away, before it would write more.
+# Its folder is removed before it writes again.
 _REMOVED = """
     import os, shutil, sys
     from bert_tf.storage import run_lock
@@ -335,7 +335,7 @@ def test_a_full_disk(tmp_path):
             run_lock.hold(folder)
         assert error.value.errno == errno.ENOSPC
         assert os.listdir(folder) == ["much"]
-        # One that is held is renewed without room.
+        # A lock that is held can be renewed on a full disk.
         (folder / "much").unlink()
         with run_lock.hold(folder, renew=0.05, lease=0.2, settle=0):
             with pytest.raises(OSError), open(folder / "much", "wb", 0) as file:

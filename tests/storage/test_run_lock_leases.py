@@ -1,4 +1,4 @@
-"""Locks that must be renewed: of other machines, lost ones, in buckets."""
+"""Locks that must be renewed: other machines', lost ones, and in buckets."""
 
 import contextlib
 import dataclasses
@@ -23,13 +23,13 @@ from absl import logging as absl_logging
 @pytest.fixture(autouse=True)
 def _log(caplog):
     caplog.set_level(logging.INFO)
-    # absl's own level stands before Python's.
+    # absl's own level is checked before Python's.
     absl_logging.set_verbosity(absl_logging.INFO)
 
 
 @contextlib.contextmanager
 def _renewing(path, every, holder=None):
-    """Another machine, which renews its lock; as a bucket's with a holder."""
+    """Simulates another machine that renews its lock; in a bucket, a holder."""
     ended = threading.Event()
 
     def renew():
@@ -73,7 +73,7 @@ def test_one_that_is_silent_for_a_lease_is_replaced(tmp_path, caplog):
     with run_lock.hold(tmp_path, lease=0.5):
         assert time.monotonic() - began >= 0.5
     assert "has not been heard of for 0 seconds: going on" in caplog.text
-    # At once if it was silent before.
+    # Immediately if it was silent before.
     caplog.clear()
     held_locks.leave(tmp_path, held_locks.elsewhere(), age=60)
     with run_lock.hold(tmp_path):
@@ -83,7 +83,7 @@ def test_one_that_is_silent_for_a_lease_is_replaced(tmp_path, caplog):
 
 
 def test_the_clock_of_this_machine_does_not_count(tmp_path, monkeypatch):
-    # Its own is an hour ahead of the file system's.
+    # Its clock is an hour ahead of the file system's.
     held_locks.leave(tmp_path, held_locks.elsewhere(), age=60)
     ahead = time.time() + 3600
     monkeypatch.setattr(time, "time", lambda: ahead)
@@ -121,7 +121,7 @@ def test_a_container_with_another_name_is_of_this_machine(tmp_path):
     )
     assert other.runs is None
     held_locks.leave(tmp_path, other)
-    with run_lock.hold(tmp_path):  # The lock of the file tells.
+    with run_lock.hold(tmp_path):  # The file lock decides.
         pass
 
 
@@ -142,7 +142,7 @@ def test_who_finds_another_in_its_lock_ends(tmp_path):
     ("before", "problem"),
     [
         ("", "the folder was removed, moved or replaced"),
-        # Without locks it tries for a lease.
+        # Without file locks it tries to get a lease.
         (held_locks.NO_LOCKS, "{folder}/lock can't be "),
     ],
     ids=["locks", "no locks"],
@@ -158,7 +158,7 @@ def test_who_can_not_renew_its_lock_ends(tmp_path, before, problem):
         assert errors.count("error: ") == 1
 
 
-# As of a bucket that takes what it is sent, and never answers.
+# Simulates a bucket that accepts requests and never answers.
 _HANGS = (
     held_locks.NO_LOCKS
     + """
@@ -220,8 +220,8 @@ def test_a_removed_file_that_another_has_made_is_lost(tmp_path):
             assert f"process {os.getpid()} on host" in errors
 
 
-# An address of TensorFlow's file systems is as a bucket: it has no locks. That
-# of a folder is one too.
+# Addresses of TensorFlow's file systems have no locks, like a bucket's; here a
+# folder gets such an address.
 
 
 def test_in_a_bucket_it_is_a_lease(tmp_path, caplog):
@@ -285,7 +285,7 @@ def test_who_is_interrupted_while_it_takes_it_leaves_nothing(tmp_path):
 
 
 def test_what_a_bucket_does_not_keep_is_no_lock():
-    # This file system appends where it should replace.
+    # This file system appends when it should replace.
     folder = "ram://bucket/run"
     tf.io.gfile.makedirs(folder)
     lock_file.write(f"{folder}/lock", b"nobody")

@@ -1,4 +1,4 @@
-"""Samples of a stream."""
+"""Random samples of a stream."""
 
 import collections
 

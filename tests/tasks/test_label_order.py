@@ -1,4 +1,4 @@
-"""The order of labels that are learned from a file."""
+"""The order of labels that are found in a file."""
 
 from bert_tf.errors import InputError
 from bert_tf.tasks import labels
@@ -14,7 +14,7 @@ import pytest
         ({"10", "2", "0", "-1"}, None, ("-1", "0", "2", "10")),
         ({"10", "2", "x"}, None, ("10", "2", "x")),
         ({"1.5", "10", "2"}, None, ("1.5", "10", "2")),
-        # A run of an earlier version goes on with its order.
+        # A run of an earlier version keeps its order.
         ({"10", "2", "0"}, ("0", "10", "2"), ("0", "10", "2")),
         ({"10", "2", "0"}, ("0", "2"), ("0", "2", "10")),
     ],
@@ -37,7 +37,7 @@ def test_a_row_that_would_be_taken_for_a_header(tmp_path):
     columns = own_files.Columns("0", None, "1")
     with pytest.raises(InputError, match=r"looks like a row.*has_header=false"):
         own_files.custom(columns, {"train": str(path)}, None, False)
-    # A name that is a number is a name.
+    # A label name that looks like a number is a name.
     path.write_text("0\t1\na\t1\nb\t0\n")
     task = own_files.custom(columns, {"train": str(path)}, None, False)
     assert task.labels == ("0", "1")

@@ -1,4 +1,4 @@
-"""What follows a text, and how likely a text is, against NumPy."""
+"""Continuations of a text and the likelihood of texts, compared with NumPy."""
 
 import json
 
@@ -41,7 +41,7 @@ def _loaded(folder):
 
 
 def _log_probabilities(model, text):
-    """Those of each next piece, after [CLS] and each piece of a text's end."""
+    """Returns log-probabilities of the next token at all positions."""
     tokenizer = VOCABULARY.tokenizer()
     ids = tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text))
     ids = ids[-(LENGTH - 2) :]
@@ -108,7 +108,7 @@ def test_ids(model, loaded):
 
 
 def test_what_is_behind_changes_nothing(loaded):
-    """Bit for bit, in a batch of one shape."""
+    """Bit for bit, in batches of the same shape."""
     serve = loaded.signatures["serve_ids"]
     first = np.array([[2, 5, 6, 7, 8, 9, 10, 3]] * 2, np.int32)
     other = first.copy()

@@ -1,4 +1,4 @@
-"""What readers of other people's files return where it is easily wrong."""
+"""Edge cases of the readers of other projects' files."""
 
 from bert_tf.tasks import tables
 from bert_tf.tasks.squad import questions, windows
@@ -26,7 +26,7 @@ def _vocabulary(*lines):
     [
         ("word", "[unused3]", ""),
         ("word", "", ""),
-        # The first of two that are the same is never found.
+        # The first of two equal words is never found.
         ("word", "cat", ""),
         ("word", "dog", "line 2 is 'word', and the checkpoint's is 'dog'"),
     ],
@@ -39,7 +39,7 @@ def test_where_a_vocabulary_may_differ(own, their, problem):
 
 
 def test_an_answer_inside_a_token_is_found_in_its_word():
-    """As the original: the answer's tokens, where the word has them."""
+    """As in the original: the answer's tokens, if the word has them."""
     vocabulary = word_pieces.WordPiece(
         ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "japan", "japanese", "-"), True
     )

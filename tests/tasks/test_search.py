@@ -1,4 +1,4 @@
-"""Searches whose trials take no time: scores are functions of the values.
+"""Searches with instant trials: scores are functions of the values.
 
 tests/commands/test_run_classifier_search.py runs run_classifier.py itself.
 """
@@ -20,11 +20,11 @@ _SPACE = {"rate": ["1", "2", "3"], "batch": ["16", "32"]}
 
 
 class _Killed(BaseException):
-    """The process ends within a trial."""
+    """Ends the process in the middle of a trial."""
 
 
 class _Script:
-    """Writes what the search reads of a run.
+    """Writes the files of a run that the search reads.
 
     The score of an epoch is the epoch times the rate, less for large batches.
     """
@@ -118,7 +118,7 @@ def test_a_killed_search_makes_the_same_trials(make, script, number):
         make().run(4)
     script.killed_in = None
     lines = make().run(4)
-    # The trial that was killed is resumed in its folder; no other is repeated.
+    # The killed trial is resumed in its folder; no other trial is repeated.
     assert script.calls == [*whole[:number], *whole[number - 1 :]]
     assert lines == make("whole").run(4)
     script.calls.clear()
@@ -137,7 +137,7 @@ def test_the_file_is_a_study_of_optuna(make, tmp_path):
 
 
 def _is_pruned(scores, whole):
-    """The median rule, which begins when five trials have ended."""
+    """The median rule, which applies once five trials have ended."""
     return len(whole) >= 5 and any(
         max(scores[: i + 1]) < statistics.median(other[i] for other in whole)
         for i in range(len(scores))

@@ -5,7 +5,7 @@ from bert_tf.tasks import table_formats, tables
 
 import pytest
 
-# Code points that str.splitlines would split at, and that are plain text here.
+# Code points that str.splitlines splits at, which are plain text here.
 _NOT_LINE_ENDS = "a\x0bb\x0cc\x1cd\x85e\u2028f\u2029g"
 
 
@@ -24,7 +24,7 @@ def test_tsv_takes_quotes_and_odd_separators_as_text(tmp_path):
     )
     rows = [(2, {"text": '"so" he'}), (3, {"text": _NOT_LINE_ENDS})]
     assert _read(path, {"text": "text"}) == rows
-    # Byte order mark and carriage returns are dropped.
+    # The byte order mark and carriage returns are removed.
     path = _write(tmp_path / "a.tsv", "Label\tText\r\n1\tx y\r\n", "utf-8-sig")
     assert _read(path, {"label": "Label", "text": "Text"}) == [
         (2, {"label": "1", "text": "x y"})
@@ -123,7 +123,7 @@ def test_a_row_with_more_columns_than_the_first(tmp_path):
     path = _write(tmp_path / "a.tsv", "spam\tx\nham\ty\tz\n")
     with pytest.raises(ValueError, match=rf"a\.tsv, {message}3.*remove tabs"):
         _read(path, {"text": 1}, has_header=False)
-    # Files whose faults are known, as QQP's, are taken as they are.
+    # Files with known faults, such as QQP's, are accepted as they are.
     rows = _read(path, {"y": "x"}, skip_short_rows=True)
     assert rows == [(2, {"y": "y"})]
 

@@ -59,13 +59,13 @@ _SLEEPER = """
 
 
 def _start(tmp_path):
-    """Starts a holder, and returns it when its script runs."""
+    """Starts a holder, and returns it once its script runs."""
     (tmp_path / "inner").mkdir()
     sleeper = _script(tmp_path / "inner", _SLEEPER)
     holder = subprocess.Popen(
         [sys.executable, _script(tmp_path, _HOLDER), tmp_path, sleeper],
         env={**os.environ, "PYTHONPATH": str(pathlib.Path(".").resolve())},
-        # Jobs in the background of a shell ignore it, and so would this.
+        # Background jobs of a shell ignore SIGINT, and so would this process.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     while not (tmp_path / "inner" / "started").exists():

@@ -1,4 +1,4 @@
-"""Word pieces in the graph, and the rows that are made of them."""
+"""WordPiece in the graph, and the rows made of its tokens."""
 
 import random
 
@@ -36,7 +36,7 @@ def small() -> text_graph.BertTokenizer:
         ("ΟΔΟΣ. ΟΔΟΣ\u0301ο", "ο ##δος . [UNK]"),
         ("the\u2028fox\u00a0.", "the fox ."),
         ("z" * 200 + " " + "z" * 201, "z" + " ##z" * 199 + " [UNK]"),
-        # Two marks that change places, and a character above all marks.
+        # Two marks that swap, and a character above all marks.
         ("z\U0001d16d\U0001d165", "z ##\U0001d165 ##\U0001d16d"),
         ("ΟΔΟΣ \U0001f600", "ο ##δος [UNK]"),
     ],
@@ -61,7 +61,7 @@ def test_vocab_without_special_tokens(missing):
 
 
 def reference_pack(first, second, max_seq_length):
-    """Truncates piece by piece and joins, as the original's scripts do."""
+    """Truncates token by token and joins, as the original's scripts do."""
     first, second = list(first), list(second)
     room = max_seq_length - (3 if second else 2)
     while len(first) + len(second) > room:

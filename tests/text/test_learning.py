@@ -1,4 +1,4 @@
-"""Vocabularies that are learned from text, of all kinds but word pieces."""
+"""Vocabularies of all kinds but WordPiece, learned from text."""
 
 import collections
 import io
@@ -33,7 +33,7 @@ def test_counts_what_white_space_separates(monkeypatch):
 def test_takes_the_most_frequent():
     counts = learning_symbols.count(_TEXTS)
     found = learning_symbols.learn(counts, 100, min_frequency=1)
-    # Of those that are as frequent the first by name.
+    # Among equally frequent ones the first by name is kept.
     assert found.pieces == (*_SPECIAL, "a", "b", "c_1", "z")
     assert learning_symbols.learn(counts, 7).pieces == (*_SPECIAL, "a", "b")
     assert learning_symbols.learn(counts, 6).pieces == (*_SPECIAL, "a")
@@ -43,7 +43,7 @@ def test_takes_the_most_frequent():
 
 
 def test_what_was_forgotten_is_not_known(monkeypatch):
-    """Half of a text are symbols that are all different."""
+    """Many symbols of this text occur only once."""
     texts = [f"often id_{number} seldom_{number % 50}" for number in range(600)]
     monkeypatch.setattr(learning, "_MAX_STRINGS", 100)
     counts = learning_symbols.count(texts, 60)
@@ -112,7 +112,7 @@ def test_words():
     assert words == {"the": 3, "end": 1, "x": 1}
     words = sentences.count_words(["The the"], do_lower_case=False)
     assert words == {"The": 1, "the": 1}
-    # The rarest are forgotten.
+    # The rarest are dropped from the counts.
     texts = ["a a a b b c", "a d", "b e"]
     assert sentences.count_words(texts, True, max_words=2) == {
         "a": 4,
@@ -140,10 +140,10 @@ def test_equal_counts_give_equal_models(words):
 
 
 def test_counts_are_as_good_as_the_text():
-    """Of the text itself the trainer makes pieces that are no better.
+    """From the text itself the trainer makes tokens that are no better.
 
-    Its first guesses differ, as it takes them of lines, not of counts; of so
-    little text they count for more.
+    Its initial candidates differ, since it takes them from lines, not from
+    counts; with so little text they matter more.
     """
     lines = sentence_models.pages()
     texts = [sentence_models.original_text(line, lower=True) for line in lines]

@@ -18,7 +18,7 @@ def test_the_end_and_both_ends():
     rows, owners = _cut(method="tail")
     assert rows == [text[-_ROOM:] for text in _TEXTS]
     assert owners == [0, 1, 2, 3]
-    # A quarter of the room is head: 128 of 510.
+    # A quarter of the room is for the head: 128 of 510.
     rows, owners = _cut(method="head_tail")
     assert rows == [
         text if len(text) <= _ROOM else text[:1] + text[-3:] for text in _TEXTS
@@ -26,7 +26,7 @@ def test_the_end_and_both_ends():
     (row,), _ = _cut([list(range(600))], 510, method="head_tail")
     assert row == [*range(128), *range(600 - 382, 600)]
     rows, _ = _cut(method="head")
-    assert rows == _TEXTS  # What packs them takes the head.
+    assert rows == _TEXTS  # Packing them keeps the head.
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Symbols and byte pairs in the graph: their kinds and white space."""
+"""Symbols and byte pairs in the graph: kinds of tokens and white space."""
 
 from bert_tf import vocabularies
 from bert_tf.text import graph as text_graph

@@ -1,8 +1,8 @@
 """All tokenizers of a vocabulary split every text alike.
 
-Those are Python's, the one of much text, the one in the graph, and the one
-there that knows offsets. Where something outside this package splits texts so,
-Python's is compared with it.
+They are Python's, the one for large texts, the one in the graph, and the one in
+the graph with offsets. Where another library has the same tokenizer, Python's
+is compared with it.
 """
 
 import functools
@@ -35,7 +35,7 @@ SMALL = tuple(_SMALL.split())
 
 @functools.cache
 def spelling(lower, every):
-    """Word pieces: every character is one."""
+    """Returns WordPiece tokens in which every character is a token."""
     chars = sample_texts.characters(every)
     special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
     ending = (f"##{char}" for char in chars)
@@ -50,6 +50,9 @@ _VOCABULARIES: dict[str, Callable[[bool], Any]] = {
     "cased characters": functools.partial(spelling, False),
     "uncased sentences": lambda every: sentence_models.vocabulary(True),
     "cased sentences": lambda every: sentence_models.vocabulary(False),
+    "fairseq sentences": lambda every: sentence_models.fairseq_vocabulary(
+        "xlm-roberta"
+    ),
     "byte pairs": lambda every: byte_pair_samples.vocabulary(),
     "symbols": lambda every: test_symbols.VOCABULARY,
 }
@@ -78,7 +81,7 @@ _LITERALS = [
     "\ufb01x İ ǅ ΟΔΟΣ Σ ΟΔΟΣ. ΟΔΟΣ\u0301ο ΟΔΟΣΑ ΣΣ aΣ Σa 'Σ' 𝚺A A𝚺",
     "가각 한a x\u1100\u1161\u11a8y \u1100\u1161\u1161 ﬁ ﷺ",
     "x" * 200 + " " + "x" * 201 + " a",
-    # Spaces that are made of other characters, and characters left out.
+    # Characters that normalize to spaces, and characters that are removed.
     " (¨x) a\u200bb \u200bb b\u200b a\u200b b \u200b ¨ \x83q q\x83 \x83",
     "The\u0301 漢字\u0301漢 in 1999, 30,000, 7,000, and",
     "##\u2028 v_1 V_1 a.b,c [x] \ufeff",
@@ -97,7 +100,7 @@ def _made(vocabulary):
 
 
 def check(vocabulary, texts):
-    """Compares all tokenizers; of sentence pieces few texts may be ties."""
+    """Compares all tokenizers; few texts may be ties for SentencePiece."""
     python, bulk, in_graph, with_offsets = _made(vocabulary)
     decoded = [
         text.decode("utf-8", "ignore") if isinstance(text, bytes) else text
@@ -135,10 +138,10 @@ def check(vocabulary, texts):
 
 
 def _falls_apart(text):
-    """Whether a character is several letters without its accents.
+    """Whether a character decomposes into several letters plus accents.
 
-    Where an accent follows them, Python counts it to the last letter, and the
-    graph to each.
+    If an accent follows them, Python attributes it to the last letter, and the
+    graph to each letter.
     """
     letters = (unicodedata.normalize("NFD", char) for char in text)
     return any(
@@ -173,7 +176,7 @@ _EVERY = pytest.mark.parametrize("name", _VOCABULARIES)
 
 
 def _some_and_many(some, many):
-    """Vocabularies with some texts; one of each kind with many, too."""
+    """Returns vocabularies with few texts; one of each kind with many, too."""
     parts = [pytest.param(name, some) for name in _VOCABULARIES]
     for name in (
         *("uncased characters", "cased characters", "uncased sentences"),
@@ -214,7 +217,7 @@ def test_characters(name, step):
 @pytest.mark.parametrize(("name", "count"), _some_and_many(150, 10_000))
 def test_random_texts(name, count):
     rng = random.Random(0)
-    # What the rule of words of byte pairs is about, and symbols.
+    # Characters that matter to the byte-pair word rule, and symbols.
     pools = [
         "  \n\t'.ast1é",
         "'' smtdrevlxSLE.1 ",
@@ -245,7 +248,7 @@ def test_invalid_bytes_are_left_out(name):
 
 @_EVERY
 def test_halves_of_surrogate_pairs_are_left_out(name):
-    """As JSON can hold them. What is in the graph is UTF-8."""
+    """JSON can contain them, but text in the graph is UTF-8."""
     python, bulk, *_ = _made(_VOCABULARIES[name](False))
     texts = ["\ud800 b", "a\udfff  b", "\n\ud800 b", "\ud800a\udfffb c\ud800"]
     if name in ("symbols", "uncased", "cased"):
@@ -287,7 +290,7 @@ def test_released_vocabularies(name, every, shared_data):
 
 @pytest.mark.parametrize("do_lower_case", [True, False])
 def test_word_limit_counts_characters(do_lower_case):
-    letters = "zé字𐐨"  # Of one to four bytes; the third is a word by itself.
+    letters = "zé字𐐨"  # Of 1 to 4 bytes; the third is a word by itself.
     vocab = ["[UNK]", "[CLS]", "[SEP]", ".", *letters]
     vocab += ["##" + letter for letter in [*letters, "e"]]
     texts = []

@@ -52,7 +52,7 @@ class TestTable:
             assert 1e10 < device.memory < 1e12
             assert 1e11 < device.bandwidth < 1e13
             assert 1e10 < device.link < 1e12
-            # Matrix products need many operations for each byte.
+            # Matrix products need many operations per byte.
             assert device.flops["bfloat16"] / device.bandwidth > 50
 
 
@@ -80,9 +80,9 @@ class TestFlops:
         assert ten == pytest.approx(10 * one)
 
     def test_a_head_that_reads_all(self):
-        # One layer of one sequence of 128 of D = 768, forward: q, k, v and the
-        # output 8 D^2 a token, the two of the feed-forward 16 D^2, attention
-        # 4 S D; and the pooler.
+        # One layer of one sequence of 128 tokens, D = 768, forward: q, k, v and
+        # the output 8 D^2 per token, the feed-forward's two products 16 D^2,
+        # attention 4 S D; and the pooler.
         layer = dataclasses.replace(config("base"), num_hidden_layers=1)
         flops = accelerators.training_flops(
             layer, 1, 128, 128**2, 0, reads_all=True

@@ -1,4 +1,4 @@
-"""Writes beside the steps."""
+"""Writing files in the background of training steps."""
 
 import logging
 import os
@@ -42,12 +42,12 @@ def test_one_at_a_time_in_order():
 
 
 class _BrokenOffError(BaseException):
-    """As a signal's handler raises it."""
+    """Raised like the exception of a signal handler."""
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="of POSIX's timers")
 def test_a_signal_breaks_off_the_wait_and_not_the_write():
-    """The next write waits for it, and is told how it ended."""
+    """The next write waits for it, and reports its error."""
     release, order = threading.Event(), []
 
     def first():

@@ -84,7 +84,7 @@ def slurm(nodes, tasks, rank):
     [
         ("gpu1", "1", ["gpu1:23456"]),
         ("gpu1", "2", ["gpu1:23456", "gpu1:23457"]),
-        # In Slurm's order, not the alphabet's: ranks are counted in it.
+        # In Slurm's order, not in alphabetical order: ranks follow it.
         ("n[9-10]", "1(x2)", ["n9:23456", "n10:23456"]),
         (
             "a[01-02,7],b-c",
@@ -122,7 +122,7 @@ def test_slurm_contradicts_itself(nodes, tasks, rank):
     [
         ("8(x2)", 1, 3, 8, (3, 8)),
         ("2", 0, 1, 8, (1, 2)),
-        ("8", 0, 3, 1, None),  # --gpus-per-task: Slurm shared them out
+        ("8", 0, 3, 1, None),  # --gpus-per-task: Slurm assigned the GPUs
         ("4", 0, 3, 2, None),
         ("1(x2)", 1, 0, 8, None),
     ],

@@ -1,4 +1,4 @@
-"""Whether there is room for a run's checkpoints."""
+"""The check that the disk has room for a run's checkpoints."""
 
 import pathlib
 
@@ -37,19 +37,19 @@ def _on_disk(folder: pathlib.Path) -> int:
 
 
 def test_what_is_needed_is_what_checkpoints_take(model, tmp_path):
-    """A disk that the check finds large enough is, and a smaller one is not."""
+    """A disk that passes the check is large enough; a smaller disk fails."""
     state = _state(model, keep=2)
     state.save(str(tmp_path))
     size = _on_disk(tmp_path)
     weights = size / 3  # Adam's moments are two thirds.
-    # Two, one that is being written, and twice the best's weights.
+    # Two checkpoints, one being written, and twice the best weights.
     needed = 3 * size + 2 * weights
     with small_disks.mounted(tmp_path / "large", int(needed / 1000)) as folder:
         disk_space.check_checkpoints(str(folder / "new" / "run"), state, 5)
     with small_disks.mounted(tmp_path / "small", int(needed / 1200)) as folder:
         with pytest.raises(OSError) as caught:
             disk_space.check_checkpoints(str(folder / "new"), state, 5)
-        # A single save needs less: two whole ones at a time.
+        # A single save needs less: two complete checkpoints at a time.
         disk_space.check_checkpoints(str(folder), state, 1)
     text = str(caught.value)
     assert text.startswith(f"The disk of {folder}/new has ")
@@ -61,7 +61,7 @@ def test_checkpoints_that_are_there_are_replaced(model, tmp_path):
     state = _state(model, keep=1)
     state.save(str(tmp_path))
     size = _on_disk(tmp_path)
-    # Room for one more, which then replaces the first, and for the best.
+    # Room for one more checkpoint, which replaces the first, and the best.
     with small_disks.mounted(tmp_path / "disk", int(3 * size / 1000)) as folder:
         state.save(str(folder))
         disk_space.check_checkpoints(str(folder), state, 9)

@@ -1,4 +1,4 @@
-"""Objectives with a teacher: what they compare, and that the loop trains so."""
+"""Distillation objectives: their losses, and that the loop trains with them."""
 
 import dataclasses
 import functools
@@ -45,7 +45,7 @@ def _batch():
 
 
 def _computed(bert, batch):
-    """Embeddings and layers' outputs, and scores of each layer, by NumPy."""
+    """Returns embeddings, layer outputs and attention scores, by NumPy."""
     weights, config = reference.weights_of(bert.variables), bert.config
     inputs = {name: x.numpy() for name, x in batch.items()}
     embeddings, outputs, _ = reference.encode(config, weights, inputs)
@@ -170,7 +170,7 @@ def test_logits_by_numpy(batch):
 
 
 def _made(kind, config=_SMALL, large=_LARGE):
-    """A student, its teacher, and an objective of a kind; always the same."""
+    """Returns a fixed student, its teacher, and an objective of a kind."""
     keras.utils.set_random_seed(1)
     model = heads.BertPretrainer(_bert(config, 1))
     if kind in ("layers", "relations"):
@@ -212,7 +212,7 @@ def test_all_that_is_trained_has_a_gradient_and_nothing_else(kind, batch):
     assert all(x is not None for x in found[0])
     assert not [x for x in found[1] if x is not None]
     layer = "bert/encoder/layer_1/"
-    # By what stands before the names.
+    # Prefixes of the names of untrained variables.
     expected = {
         "logits": (),
         "words and states": ("bert/pooler/", "cls/seq_relationship/"),
@@ -274,7 +274,7 @@ def test_watching_changes_nothing(batch):
     bert = _bert(_SMALL, 1)
     positions = tf.zeros([3, 1], tf.int32)
     for places in (None, positions):
-        # A function each, so that each is traced.
+        # Separate functions, so that each is traced.
         plain, other = (
             tf.function(functools.partial(_sequence, bert, batch, places))
             for _ in range(2)
@@ -306,13 +306,13 @@ def test_an_encoder_without_attention_is_refused():
 
 
 class _Trainer:
-    """The loop over an objective with a teacher, from the same start always."""
+    """The training loop for a distillation objective, from a fixed start."""
 
     def __init__(
         self, kind, files, strategy=tiny_model.ONE, accumulate=1, start=0
     ):
         with strategy.scope():
-            # Shallow: most of the time goes into tracing.
+            # One layer: most of the time is spent on tracing.
             config = dataclasses.replace(_SMALL, num_hidden_layers=1)
             large = dataclasses.replace(_LARGE, num_hidden_layers=2)
             made = _made(kind, config, large)

@@ -1,4 +1,4 @@
-"""Losses over a teacher, by NumPy in float64."""
+"""Distillation losses, compared with NumPy in float64."""
 
 import dataclasses
 import functools
@@ -16,7 +16,7 @@ import tensorflow as tf
 
 B, S, D, N = 3, 5, 12, 3
 _LENGTHS = np.array([5, 3, 1])
-# Of tokens, 0 for padding, in which anything may stand.
+# Mask of tokens; at its zeros, which are padding, values are arbitrary.
 _TOKENS = (np.arange(S) < _LENGTHS[:, None]).astype(np.float64)
 
 
@@ -31,7 +31,7 @@ def _softmax(x):
 
 
 def _divergence(p, q):
-    """KL of q from p, where p may have zeros."""
+    """Returns KL(p || q), where p may have zeros."""
     ratio = np.where(p > 0, np.log(np.maximum(p, 1e-300) / q), 0)
     return (p * ratio).sum(-1)
 
@@ -109,7 +109,7 @@ def test_hidden_states_and_their_cosine():
 
 
 def _mask(packed):
-    """What is added to scores: -10000 for padding, or for other sequences."""
+    """Returns the bias of scores: -10000 for padding and other sequences."""
     if not packed:
         return -10000 * (1 - _TOKENS)[:, None, None]
     numbers = np.array([[1, 1, 2, 2, 2], [1, 2, 2, 0, 0], [1, 0, 0, 0, 0]])
@@ -118,7 +118,7 @@ def _mask(packed):
 
 
 def _attended(heads, width, seed, packed=False):
-    """Queries (not divided yet), keys, values, [B, N, S, H], and a mask."""
+    """Returns unscaled queries, keys, values, [B, N, S, H], and a mask."""
     shape = [B, heads, S, width // heads]
     arrays = [_random(shape, seed + i) for i in range(3)]
     return (*arrays, _mask(packed))
@@ -199,7 +199,7 @@ def _made(family):
 @pytest.mark.parametrize("ours", _BOTH, ids=lambda family: family.name)
 @pytest.mark.parametrize("theirs", _BOTH, ids=lambda family: family.name)
 def test_scores_that_all_differ_by_one_are_of_mean_one(ours, theirs, batch):
-    """From left to right, too, where a token sees those before it only."""
+    """From left to right, too, where a token sees only those before it."""
     student, teacher = _made(ours), _made(theirs)
     objective = distillation.by_layers(_OWN, student, teacher)
     pairs = objective.weights(batch)["attention"]
@@ -212,10 +212,10 @@ def test_scores_that_all_differ_by_one_are_of_mean_one(ours, theirs, batch):
 
 
 def test_relations_are_of_what_both_see(batch):
-    """A teacher of both directions tells nothing of what comes to the other."""
+    """A causal model and a bidirectional one share the causal pairs only."""
     causal, full = (_made(family).mask(batch) for family in reversed(_BOTH))
     rng = np.random.default_rng(3)
-    shape = [3, *batch["input_ids"].shape, 2, 4]  # of two models, [B, S, N, H]
+    shape = [3, *batch["input_ids"].shape, 2, 4]  # for each: [B, S, N, H]
     vectors = [
         tf.transpose(
             tf.constant(rng.normal(size=shape), tf.float32), [0, 1, 3, 2, 4]

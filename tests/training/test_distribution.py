@@ -26,7 +26,7 @@ def test_default_is_one_replica():
 
 
 def test_mirrored_takes_the_logical_cpus():
-    # conftest.py has split the CPU already, which must not be an error.
+    # conftest.py has already split the CPU, which must not be an error.
     strategy = distribution.set_up("mirrored", logical_cpus=2)
     assert strategy.num_replicas_in_sync == 2
     assert [device[-5:] for device in strategy.extended.worker_devices] == [
@@ -101,7 +101,7 @@ def test_check_batch_size(two_replicas):
 
 
 def checked(check_one, values):
-    """What each of some workers says of the values that they have."""
+    """Returns the results of several workers that check their values."""
     said = [False] * len(values)
     barrier = threading.Barrier(len(values))
 

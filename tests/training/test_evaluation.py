@@ -1,4 +1,4 @@
-"""Evaluation and prediction, over one and two replicas."""
+"""Evaluation and prediction on one and two replicas."""
 
 import itertools
 
@@ -46,7 +46,7 @@ class TestEvaluate:
             for metric, value in metrics.items()
         }
         expected["loss"] = expected["words_loss"] + expected["next_loss"]
-        # 24 records in batches of 10: six rows of filling, not counted.
+        # 24 records in batches of 10: six padding rows, which do not count.
         dataset = distributed(files, strategy, 10)
         found = evaluation.evaluate(
             strategy, model, tiny_model.OBJECTIVE, dataset

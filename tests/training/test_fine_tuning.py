@@ -37,7 +37,7 @@ def _plan(batch_size, epochs, warmup_proportion=0.1, rate=1.0, **more):
 
 
 def _write(path, ids, labels, lengths=(8,) * 100):
-    """Writes rows of tokens, each with a label and so many tokens."""
+    """Writes rows of tokens, each with a label and a length."""
     values: dict[str, Any] = {"segment_ids": [0] * 8, "is_real_example": 1}
     with tfrecord.Writer(path) as writer:
         for row, label, length in zip(ids, labels, lengths, strict=False):
@@ -49,7 +49,7 @@ def _write(path, ids, labels, lengths=(8,) * 100):
 
 
 def test_steps_are_the_originals():
-    # The original: int(3668 / 32 * 3.0), and int(343 * 0.1) to warm up.
+    # As in the original: int(3668 / 32 * 3.0) steps, int(343 * 0.1) of warmup.
     plan = _plan(32, 3.0)
     assert plan.steps(3668) == 343
     schedule = plan.schedule(3668)
@@ -104,7 +104,7 @@ _OBJECTIVE = loop.Objective(
 
 
 def _tag(folder, epochs, config=_CONFIG, lengths=(8,) * 8, **plan):
-    """Trains a tagger so far; returns where it began, and its checkpoint."""
+    """Trains a tagger; returns its initial weights and its checkpoint."""
     rng = np.random.default_rng(0)
     ids = rng.integers(0, 11, (8, 8))
     labels = rng.integers(0, 3, 8)
@@ -127,7 +127,7 @@ def _tag(folder, epochs, config=_CONFIG, lengths=(8,) * 8, **plan):
 
 @pytest.mark.slow
 def test_compiled_steps_make_the_same_updates(tmp_path):
-    """Batches of several lengths; a trimmed one is cut to half of the rows."""
+    """For batches of several lengths; a trimmed one has half of the rows."""
     config = dataclasses.replace(
         _CONFIG, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
     )
@@ -161,7 +161,7 @@ def test_lengths_of_batches(compiles, length, multiple):
 
 
 def _add_moments(prefix):
-    """Makes a checkpoint one of runs that trained what nothing reads."""
+    """Adds zero moments of the pooler, as runs that trained it have."""
     stored = tf1_files.shapes(prefix)
     values = tf1_files.read(prefix, list(stored))
     for name in _POOLER:

@@ -1,4 +1,4 @@
-"""The importance of layers and units, against finite differences in PyTorch.
+"""The importance of layers and units, compared with differences in PyTorch.
 
 Shapes as in modeling.py. A gate in PyTorch is a hook that multiplies.
 """
@@ -40,7 +40,7 @@ def _loss(model, batch):
 
 
 def _dataset(strategy, rows, batch_size):
-    """Batches of the rows, the last filled up with rows of no weight."""
+    """Returns batches of the rows, the last padded with rows of weight 0."""
     missing = -_ROWS % batch_size
     weights = np.array([1] * _ROWS + [0] * missing, np.float32)
     filled = {n: np.concatenate([x, x[:missing]]) for n, x in rows.items()}
@@ -82,7 +82,7 @@ def _layer_gate(layer, gate):
 
 
 def _unit_gate(dense, unit, gate):
-    """Multiplies one input of what comes after the activation."""
+    """Multiplies one input of the layer after the activation."""
 
     def hook(_, inputs):
         factors = torch.ones(inputs[0].shape[-1], dtype=inputs[0].dtype)
@@ -93,7 +93,7 @@ def _unit_gate(dense, unit, gate):
 
 
 def _difference(theirs, rows, gated):
-    """The mean over rows of the size of the slope at 1."""
+    """Returns the mean over rows of the absolute slope at gate 1."""
     found = []
     for gate in (1 + _STEP, 1 - _STEP):
         with gated(gate):
@@ -169,7 +169,7 @@ def _assert_close(found, expected):
 
 @pytest.mark.parametrize("batch_size", [1, 4])
 def test_batches_of_other_sizes(ours, batch_size):
-    """With 4 rows a batch, two of the last are but filling."""
+    """With 4 rows per batch, two of the last are padding."""
     model, rows = ours
     _assert_close(_measured(model, rows, batch_size), _measured(model, rows))
 
@@ -229,7 +229,7 @@ def test_gates_of_zero_are_what_is_taken_out(ours, tmp_path):
 
 
 def test_what_is_zero_changes_no_logits(ours, tmp_path):
-    """Units without an effect measure 0, and go without a trace."""
+    """Units without an effect measure 0, and can be removed."""
     before, rows = ours
     model = samples.random_model("classification", before.bert.config)
     rng = np.random.default_rng(1)
@@ -263,6 +263,6 @@ def test_layers_of_a_class_of_their_own():
 def test_the_most_important():
     values = np.array([2.0, 5.0, 2.0, 7.0, 2.0])
     assert importance.most_important(values, 2) == (1, 3)
-    # Ties to the first.
+    # Ties go to the first.
     assert importance.most_important(values, 3) == (0, 1, 3)
     assert importance.most_important(values, 5) == (0, 1, 2, 3, 4)

@@ -1,6 +1,7 @@
 """The inner loop of bert_tf/training/loop.py.
 
-The loop knows no task, so most tests train a model that is traced quickly.
+The loop does not depend on the task, so most tests train a model that is traced
+quickly.
 """
 
 import dataclasses
@@ -10,7 +11,7 @@ import time
 from bert_tf import compiled, heads, modeling, optimization
 from bert_tf.records import pipeline, tfrecord
 from bert_tf.records import types as record_types
-from bert_tf.training import loop
+from bert_tf.training import loop, replica_step
 from tests import (
     combinations,
     pretraining_records,
@@ -146,10 +147,10 @@ class TestXla:
 
 
 class _Clock:
-    """A clock that input and steps set, and that lets input come.
+    """A clock that input and steps advance, and that delays the input.
 
-    A batch comes 10 seconds after the step before it was ready, and a step
-    takes 1. The times are read in turn: before what is waited for, behind it.
+    A batch arrives 10 seconds after the previous step has ended, and a step
+    takes 1. The times are read alternately before and after waiting for input.
     """
 
     def __init__(self):
@@ -177,7 +178,7 @@ class TestInputSeconds:
         trainer = tiny_trainer.Trainer(files, wait=clock.come)
         try:
             assert trainer.train(0, 3)["input_seconds"] == 3 * 10
-        finally:  # What is read ahead ends.
+        finally:  # Lets the input that is read ahead end.
             clock.asked.release(1000)
 
 
@@ -218,7 +219,7 @@ class TestFactors:
             objective = dataclasses.replace(
                 tiny_model.OBJECTIVE, factors=factors
             )
-            found, _ = loop.gradients_and_sums(
+            found, _ = replica_step.gradients_and_sums(
                 model, optimizer, objective, batch, totals, tf.constant([0, 0])
             )
             return [tf.convert_to_tensor(x).numpy() for x in found]
@@ -243,7 +244,7 @@ class TestSteps:
         means = whole.train(0, 4)
         steps = [single.train(step, 1) for step in range(4)]
         reference.assert_same(whole.arrays(), single.arrays())
-        # Divided once: a step with more predictions weighs more.
+        # Divided once: steps with more predictions weigh more.
         counts = [
             float(tf.reduce_sum(tiny_model.mask_weights(batch)))
             for batch in batches(files, 4)
@@ -345,13 +346,13 @@ class TestSteps:
             return x
 
         def double(_, part):
-            # Not stateful: TensorFlow would keep those in order by itself.
+            # Not stateful: TensorFlow would run stateful ops in order.
             rows = part["row_weights"]
             return 2 * tf.numpy_function(sleep, [rows], tf.float32, False)
 
         @tf.function(autograph=False)
         def total(rows):
-            return loop.add_up(double, {"row_weights": rows}, 4)
+            return replica_step.add_up(double, {"row_weights": rows}, 4)
 
         rows = tf.range(8.0)
         assert total(rows).numpy().tolist() == [24.0, 32.0]
@@ -364,7 +365,7 @@ class TestSteps:
 
 
 def take_order(folder, count):
-    """The places in the file of the first records of a training run."""
+    """Returns the indices in the file of a training run's first records."""
     path = folder / "order"
     with tfrecord.Writer(path) as writer:
         for number in range(count):

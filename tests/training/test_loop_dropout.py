@@ -30,7 +30,7 @@ MASKS = loop.Objective(
 
 
 def masks(files, step=0, seed=5, **options):
-    """How many of a step's masks keep each element."""
+    """Returns how many of a step's masks keep each element."""
     trainer = tiny_trainer.Trainer(
         files, seed=seed, make=Masks, objective=MASKS, start=step, **options
     )
@@ -47,7 +47,7 @@ class TestDropout:
         total = 2 * accumulate
         kept = masks(files, strategy=two_replicas, accumulate=accumulate)
         shares = np.bincount(kept, minlength=total + 1) / len(kept)
-        # Independent masks: a binomial distribution. Equal ones: 0 and all.
+        # Independent masks: binomial. Equal masks: only 0 and all.
         expected = {2: [1, 2, 1], 4: [1, 4, 6, 4, 1]}[total]
         np.testing.assert_allclose(
             shares, np.array(expected) / 2**total, atol=0.04

@@ -49,7 +49,7 @@ class TestMemory:
         B, S = 8, 128
         whole = memory_use.training_memory(config, B, S, S)
         encoder = memory_use.training_memory(config, B, S, 0)
-        # Logits and their slope at least.
+        # At least the logits and their gradient.
         least = 2 * 4 * B * S * config.vocab_size
         assert whole.total - encoder.total >= least
 
@@ -65,7 +65,7 @@ class TestMemory:
     @pytest.mark.slow
     @pytest.mark.parametrize(
         "hidden, layers, vocab, batch, length, predictions",
-        # Measured 424, 651 and 903 MB: estimates 1.12, 1.04, 1.06 times that.
+        # Measured 424, 651 and 903 MB: estimates are 1.12, 1.04, 1.06 times it.
         [
             (128, 2, 30522, 32, 128, 20),
             pytest.param(
@@ -110,7 +110,7 @@ class TestChoose:
             (32, 31, 2),
             (32, 15, 4),
             (32, 1, 32),
-            (12, 5, 3),  # of 4 rows: 5 does not divide 12
+            (12, 5, 3),  # for 4 rows: 5 does not divide 12
             (7, 6, 7),
             (1, 1, 1),
         ],
@@ -127,7 +127,7 @@ class TestChoose:
         assert len(asked) <= 4  # each may take a minute to compile
 
     def test_the_whole_batch_may_fit_where_no_part_does(self):
-        # Parts need the sum of the gradients besides.
+        # Micro-batches also need the sum of the gradients.
         assert memory_use.choose(8, lambda size: size == 8) == 1
 
     def test_not_one_example(self):
@@ -137,7 +137,7 @@ class TestChoose:
 
 
 def test_workers_take_what_the_poorest_asks_for():
-    # Another worker found 4; each asks by its own number.
+    # Another worker found 4; each tries its own number.
     def agree(yes):
         asked.append(yes)
         return yes or (1, 2, 4, 8)[len(asked) - 1] < 4
@@ -170,7 +170,7 @@ class Model(keras.Model):
 
 def sums(model, batch, seed):
     rows = batch["row_weights"].shape[0]
-    # A petabyte from the fifth row on: no machine has that.
+    # A petabyte from the fifth row on, more than any machine has.
     size = 2**8 if rows < 5 else 2**24
     room = tf.fill([size, size], model(batch["row_weights"]))
     return {"it": {"loss": tf.reduce_sum(room**2)}}

@@ -1,4 +1,4 @@
-"""Two workers that train together, and what happens to one of them."""
+"""Training with two workers, and failures of one worker."""
 
 import contextlib
 import itertools
@@ -30,9 +30,9 @@ def _setting(tmp_path_factory):
 
 
 def start(setting, output, log, *more, second=()):
-    """Starts both workers of a run; `output` may hold {index}.
+    """Starts both workers of a run; `output` may contain {index}.
 
-    The second gets flags of its own besides.
+    The second worker gets the additional flags `second`.
     """
     workers = [f"localhost:{port}" for port in free_ports(2)]
     return [
@@ -54,7 +54,7 @@ def _task(workers, index):
 
 
 def finished(*arguments):
-    """Makes a run that must succeed."""
+    """Runs both workers to the end; the run must succeed."""
     runs = start(*arguments)
     for run in runs:
         assert run.wait() == 0, run.stderr[-3000:]
@@ -84,7 +84,7 @@ def test_losses_are_those_of_one_process(tmp_path):
     run, _ = finished(setting, two, "two", *flags)
     assert "2 replicas" in run.stderr
     assert_close(two, one, 1e-6)
-    # One of them writes.
+    # Only one worker writes.
     assert len(list(two.glob("events*"))) == 1
     assert results(two) == pytest.approx(results(one), rel=1e-5)
 
@@ -113,7 +113,7 @@ def test_a_dead_worker_ends_the_other(setting, expected, tmp_path, which):
     assert other.lines[-1].startswith("error: Another worker ")
     assert other.lines[-1].endswith(f"/task:{which}")
     assert "Traceback" not in other.stderr
-    # Both go on together.
+    # Both resume together.
     run, _ = finished(setting, tmp_path / "out", f"kill{which}-again")
     assert re.search(r"Going on from step \d+ in", run.stderr)
     reference.assert_same(tensors(tmp_path / "out", STEPS), expected)
@@ -128,7 +128,7 @@ def _cluster(script, folder, code, index, workers, *arguments):
     )
 
 
-# As at a terminal; shells let what runs in the background ignore some.
+# As in a terminal; background jobs of a shell ignore some signals.
 _WAITS = """
 import signal
 for number in (signal.SIGINT, signal.SIGHUP):
@@ -156,15 +156,15 @@ def test_one_that_waits_says_so_and_can_be_stopped(number, tmp_path):
             return True
         return False
 
-    # It has told, and TensorFlow's own code waits.
+    # It has logged the line, and TensorFlow's own code is waiting.
     poll(listens, run)
     assert f"Waiting for the other workers: {there}\n" in run.stderr
     run.kill(number)
     assert run.wait(60) == -number
 
 
-# The first to be done waits for the other, which is held back by a file that
-# there is only when the first is about to leave.
+# The worker that ends first waits for the other, which waits for a file that is
+# written just before the first would leave.
 _LEAVES = """
 import pathlib, sys, time
 from bert_tf.training import distribution
@@ -210,10 +210,10 @@ def test_leaves_when_all_do(how, late, tmp_path):
 
 @pytest.mark.parametrize("times", combinations.some([1], [1, 2]))
 def test_early_stop(setting, tmp_path, times):
-    # With a rate of 0 no evaluation is better than the first.
+    # With a learning rate of 0 no evaluation is better than the first.
     output, ends = tmp_path / "out", []
     for time in range(times):
-        # What runs that were killed before their end find.
+        # The state that a run killed before its end leaves.
         for path in output.glob("model.ckpt-8.*"):
             path.unlink()
         for run in finished(
@@ -227,8 +227,8 @@ def test_early_stop(setting, tmp_path, times):
 
 
 def test_workers_that_differ(setting, expected, tmp_path):
-    """Each would train a model of its own, and only one would be saved."""
-    del expected  # Whose run one of them starts from.
+    """Each would train a different model, and only one would be saved."""
+    del expected  # One of them starts from this run.
     other = tmp_path / "other"
     other.mkdir()
     pretraining_records.write(other, counts=(7, 12, 6))
@@ -262,7 +262,7 @@ def test_folders_that_are_not_shared(setting, tmp_path):
         run.kill(signal.SIGKILL)
     again = start(setting, output, "own-again")
     assert [run.wait(120) for run in again] == [1, 1]
-    # Who hears of it later may find that the other one has left.
+    # The worker that checks later may find that the other has left.
     different = "error: The workers found different "
     left = "error: Another worker of the cluster does not answer any more"
     for run in again:

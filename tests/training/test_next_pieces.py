@@ -1,4 +1,4 @@
-"""The loss of next pieces equals PyTorch's, on records of masked words."""
+"""The next-token loss equals PyTorch's, on records of masked words."""
 
 import dataclasses
 
@@ -40,7 +40,7 @@ tensors = pretraining_records.tensors
 
 
 def means(model, rows):
-    """The mean loss, the share of right pieces, and gradients by name."""
+    """Returns mean loss, accuracy, and gradients by name."""
     batch, objective = tensors(rows), pretraining.objective("next_piece")
     weight = objective.weights(batch)["next_piece"]
     with tf.GradientTape() as tape:
@@ -55,7 +55,7 @@ def means(model, rows):
     )
 
 
-# ---- Which pieces ------------------------------------------------------------
+# ---- Choice of tokens --------------------------------------------------------
 
 
 def test_masked_rows_are_unmasked():
@@ -110,7 +110,7 @@ def test_records_for_it():
     found = data.for_head("next_piece")
     assert (found.objective, found.masking) == ("next_piece", None)
     assert found.predictions_per_row == 16
-    # What comes before and what follows are predicted of all places.
+    # Previous and next tokens are predicted at all positions.
     assert data.for_head("both_directions").predictions_per_row == 32
     assert pretraining.loss_names("next_piece") == ("next_piece",)
     assert not pretraining.has_pairs("next_piece")
@@ -127,11 +127,11 @@ def test_what_is_trained(model):
     assert all(x is not None for x in gradients.values())
 
 
-# ---- Beside PyTorch ----------------------------------------------------------
+# ---- Comparison with PyTorch -------------------------------------------------
 
 
 def _torch_logits(model, ids, mask, segments):
-    """Logits [B, S, V] in float64 by transformers' own decoder."""
+    """Returns logits [B, S, V] in float64 from transformers' own decoder."""
     torch = pytest.importorskip("torch", reason="needs the extra `parity`")
     transformers = pytest.importorskip(
         "transformers", reason="needs the extra `parity`"
@@ -205,7 +205,7 @@ def test_loss_is_pytorchs(model):
     counts = mask[:, 1:] > 0
     right = (best == ids[:, 1:])[counts].mean()
     assert accuracy == pytest.approx(right, abs=1e-6)
-    # What the loss makes of the logits alone.
+    # The loss of the logits alone.
     batch = tensors(rows)
     single = np.float32(logits.detach().numpy())
     sums = next_pieces.loss(tf.constant(single), tf.constant(ids), batch)
@@ -214,7 +214,7 @@ def test_loss_is_pytorchs(model):
     assert single_loss == pytest.approx(wanted.item(), rel=1e-6)
 
 
-# ---- Beside a task -----------------------------------------------------------
+# ---- As an auxiliary loss ----------------------------------------------------
 
 
 def test_auxiliary_loss():
@@ -247,7 +247,7 @@ def test_auxiliary_loss():
     assert both.factors == {"label": 1.0, "next_piece": 0.5}
     found = both.sums(classifier, batch, None)
     weights = both.weights(batch)
-    # The same two losses by two models of their own.
+    # The same two losses from two separate models.
     alone = own.sums(classifier, batch, None)["label"]["loss"]
     np.testing.assert_allclose(found["label"]["loss"], alone, rtol=1e-6)
     pieces = heads.BertNextPiece(classifier.bert)

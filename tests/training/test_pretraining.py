@@ -20,7 +20,7 @@ def _model():
     config = pretraining_records.WITHOUT_DROPOUT | {
         "max_position_embeddings": S,
         "num_hidden_layers": 2,
-        # Such that a wrong mask or position shows.
+        # Large enough for a wrong mask or position to show.
         "initializer_range": 0.5,
     }
     return heads.BertPretrainer(modeling.Bert(modeling.BertConfig(**config)))
@@ -40,7 +40,7 @@ def make_rows(**settings):
 
 
 def unpack(rows):
-    """The same sequences with the same masks, one in a row."""
+    """Returns the same sequences and masks, with one sequence per row."""
     names = [field.name for field in record_types.PRETRAINING.features]
     unpacked: dict[str, list] = {name: [] for name in names}
     for row in range(len(rows["input_ids"])):
@@ -69,7 +69,7 @@ def unpack(rows):
 
 
 def run(model, kind, rows):
-    """Sums, weights, and the gradients of the mean losses."""
+    """Returns sums, weights, and the gradients of the mean losses."""
     batch = pretraining_records.tensors(rows)
     objective = pretraining.objective(kind)
     weights = objective.weights(batch)
@@ -89,7 +89,7 @@ def assert_same_gradients(found, expected):
     assert found.keys() == expected.keys()
     for name, gradient in expected.items():
         scale = np.abs(gradient).max()
-        # The softmax does not see a shift of all keys.
+        # The softmax is invariant to a shift of all keys.
         assert scale > 1e-4 or name.endswith("self/key/bias"), name
         tolerance = 1e-5 * scale + 1e-7
         np.testing.assert_allclose(

@@ -50,7 +50,7 @@ def test_of_many_files_some_are_looked_into(tmp_path, count):
     assert len(looked_into) == 256
     assert {0, count - 1} < looked_into
     for number, each in enumerate(files):
-        # Whoever opened one of the others would say that it is none.
+        # Opening one of the other files would raise an error.
         is_read = number in looked_into
         each.write_bytes(file.read_bytes() if is_read else b"no records " * 9)
     names = [str(each) for each in files]
@@ -63,7 +63,7 @@ def test_of_many_files_some_are_looked_into(tmp_path, count):
     config = modeling.BertConfig(**pretraining_records.CONFIG)
     data = pretraining.find([f"{tmp_path}/*.tfrecord"], config, None, None)
     assert (data.files, data.counts) == (names, [3] * count)
-    # They are named when their turn comes.
+    # Those files are reported once they are read.
     wrong = min(set(range(count)) - looked_into)
     message = f"^{re.escape(names[wrong])}, record 1: truncated, corrupt"
     with pytest.raises(InputError, match=message), data.explained():

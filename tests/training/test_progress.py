@@ -1,4 +1,4 @@
-"""What a run shows: metrics.jsonl, TensorBoard, the screen."""
+"""The progress of a run: metrics.jsonl, TensorBoard, the log."""
 
 import json
 import logging
@@ -23,7 +23,7 @@ _BLOCK = {
     "seconds": 4.0,
     "input_seconds": 0.5,
 }
-# Per second, and without what was only needed to say so.
+# Values per second, without those that were only needed to compute them.
 _REPORTED = {
     "loss": 7.25,
     "masked_lm_accuracy": 0.125,
@@ -47,7 +47,7 @@ def _lines(folder):
 
 
 def _events(folder):
-    """(step, tag) -> value, and the plugins, of all event files."""
+    """Returns (step, tag) -> value, and the plugins, of all event files."""
     scalars, plugins = {}, set()
     for path in sorted(folder.glob("events.out.tfevents.*")):
         for event in tf.compat.v1.train.summary_iterator(str(path)):
@@ -97,7 +97,7 @@ class TestProgress:
         report(1010, _BLOCK | {"seconds": 400.0})
         assert screen.messages[0].startswith("step 1,010/1,250 (80%)  loss 7")
         report(1020, _BLOCK | {"seconds": 40.0, "tokens": 1e7})
-        # 230 steps at 4 seconds each.
+        # 230 steps of 4 seconds each.
         assert screen.messages[1] == (
             "step 1,020/1,250 (81%)  15:20 left  loss 7.2500  "
             "masked_lm_accuracy 0.1250  learning_rate 1.00e-04\n"
@@ -119,7 +119,7 @@ class TestProgress:
         monkeypatch.setenv("COLUMNS", "80")
         report(10, _BLOCK)
         first, *rest = screen.messages[0].split("\n")
-        # The time stands before the first line.
+        # The log puts the time before the first line.
         assert len(first) <= 80 - len("12:34:56 ")
         assert rest and max(map(len, rest)) <= 80
 
@@ -163,7 +163,7 @@ class TestProgress:
         report(2000, _BLOCK | losses)
         lines = screen.messages[1].splitlines()
         assert len(lines) == 2
-        # The time of the log stands before the first.
+        # The log puts the time before the first line.
         assert len(lines[0]) + len("12:34:56 ") <= 120
         assert max(map(len, lines[1:])) <= 120
 
@@ -215,9 +215,9 @@ class TestProgress:
 def test_the_best_that_counted_at_a_step(tmp_path):
     report = progress.Progress(str(tmp_path), 0, 9)
     folder = str(tmp_path)
-    # Nothing is known of a run whose lines are not there.
+    # Without the run's lines, the best is unknown.
     assert progress.best_until(folder, 4, "loss") is None
-    # There was none, once those of steps that are made again are gone.
+    # No evaluation is left once lines of repeated steps are removed.
     (tmp_path / "metrics.jsonl").write_text('{"step": 2, "loss": 3.0}\n')
     assert progress.best_until(folder, 2, "loss") == (0, 0.0)
     for step, loss, best in (
@@ -229,7 +229,7 @@ def test_the_best_that_counted_at_a_step(tmp_path):
         report.evaluation(step, {"loss": loss, "eval_f1": 0.1 * step}, best)
     found = [progress.best_until(folder, x, "loss") for x in range(2, 10)]
     none, fifth, eighth = (0, 0.0), (5, 0.7), (8, 0.2)
-    # Of step 3 the weights do not count yet, as while some are pruned.
+    # Step 3 does not count yet, as while weights are being pruned.
     assert found == [none] * 3 + [fifth] * 3 + [eighth] * 2
     assert progress.best_until(folder, 9, "eval_f1") == (8, 0.1 * 8)
     assert progress.best_until(folder, 9, "accuracy") is None
@@ -265,7 +265,7 @@ def test_profile_that_would_never_end(tmp_path):
 class TestResume:
     @pytest.fixture
     def folder(self, tmp_path, report):
-        """Of a run that reported steps 10 to 40."""
+        """Returns the folder of a run that reported steps 10 to 40."""
         for step in (10, 20, 30, 40):
             report(step, _BLOCK)
         return tmp_path

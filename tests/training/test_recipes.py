@@ -1,4 +1,4 @@
-"""Tests of bert_tf/training/recipes.py and of the schedules that it names."""
+"""Tests of bert_tf/training/recipes.py and the schedules that it names."""
 
 import math
 
@@ -211,14 +211,14 @@ _GROUP = "bert/encoder/transformer/group_{}/inner_group_{}/LayerNorm/beta"
                 "electra/encoder/layer_0/attention/self/key/kernel": 3,
                 "electra/embeddings_project/kernel": 4,
                 "electra/embeddings/LayerNorm/gamma": 4,
-                # The generator has a depth of its own.
+                # The generator has a separate depth.
                 "generator_predictions/dense/kernel": 0,
                 "generator/encoder/layer_2/output/dense/bias": 1,
                 "generator/encoder/layer_0/attention/self/key/kernel": 3,
                 "generator/embeddings_project/kernel": 4,
             },
         ),
-        # Layers that share weights learn at one rate.
+        # Layers that share weights have one rate.
         (
             {"model_type": "albert", "num_hidden_groups": 2}
             | {"num_hidden_layers": 4, "inner_group_num": 2},
@@ -262,7 +262,7 @@ def _rate_of_the_code(name, decay, num_layers):
     depths = {"/embeddings/": 0, "/embeddings_project/": 0}
     for layer in range(num_layers):
         depths[f"encoder/layer_{layer}/"] = layer + 1
-    # Those of heads, whose names begin with task_specific/ there.
+    # Of heads, whose names begin with task_specific/ in ELECTRA.
     found = [x for key, x in depths.items() if key in name] or [num_layers + 2]
     (depth,) = found
     return decay ** (num_layers + 2 - depth)

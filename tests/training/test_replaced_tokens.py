@@ -86,7 +86,7 @@ def test_metrics_by_hand():
 
 
 def test_no_word_is_replaced():
-    """Of nothing there is no share."""
+    """Without masked words, their losses and shares are 0."""
     model = make()
     batch = batch_of(3)
     batch["masked_lm_weights"] *= 0
@@ -121,9 +121,9 @@ def test_filling_counts_nothing():
 
 
 def _trained(files, monkeypatch, remat=False, **how):
-    """Weights and losses after three steps, with samples and no dropout.
+    """Returns weights and losses after three steps, without dropout.
 
-    The samples are given: they are drawn by replica and by micro-batch.
+    The samples are fixed, since they are drawn per replica and micro-batch.
     """
     monkeypatch.setattr(
         replaced_tokens,
@@ -143,7 +143,7 @@ def _trained(files, monkeypatch, remat=False, **how):
             bert.encoder.remat = remat
         return made[0]
 
-    # The objective is of the model that is made here.
+    # The objective is bound to the model made here.
     trainer = tiny_trainer.Trainer(
         files,
         make=model,

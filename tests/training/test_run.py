@@ -37,14 +37,14 @@ _OBJECTIVE = loop.Objective(lambda batch: {}, lambda *_: {})
 
 
 def _block(count, loss=1.0, weight=1.0, **last):
-    """A block whose steps have a loss each, of so much weight."""
+    """Returns a block whose steps have one loss each, with this weight."""
     sums = {"words": {"loss": loss * weight * count, "right": 1.0}}
     weights = {"words": weight * count}
     return loop.Block(_OBJECTIVE, sums, weights, {"tokens": count}, last)
 
 
 def _growing(first, count):
-    """A block whose losses, and what they weigh, grow from step to step."""
+    """Returns a block whose losses and weights grow from step to step."""
     steps = range(first, first + count)
     total = sum(step * (1 + step) for step in steps)
     weight = sum(1 + step for step in steps)
@@ -58,7 +58,7 @@ def _growing(first, count):
 
 
 class Recorder:
-    """Stands for training; notes its blocks and the hooks' calls."""
+    """Replaces training; records its blocks and the hooks' calls."""
 
     def __init__(self, loss=lambda step: 1.0):
         self.loss = loss
@@ -82,7 +82,7 @@ class Recorder:
     def run(
         self, start, stop, every, save, *noted, hooks=(), train=None, **more
     ):
-        """Runs with hooks that are noted, and with others."""
+        """Runs with hooks that are recorded, and with others."""
         return training_run.run(
             *(train or self.train, start, stop, every),
             (save, self.hook("save")),
@@ -92,7 +92,7 @@ class Recorder:
 
 
 def _killing(at, number=signal.SIGTERM, result=None):
-    """A hook that sends this process a signal at a step."""
+    """Returns a hook that sends this process a signal at a step."""
 
     def kill(step):
         if step == at:
@@ -108,7 +108,7 @@ def _fail(step):
 
 @pytest.fixture(autouse=True)
 def _at_a_terminal():
-    """What runs in the background, or under nohup, ignores some signals."""
+    """Undoes signals ignored in background jobs or under nohup."""
     handlers: dict[signal.Signals, Any] = {
         signal.SIGHUP: signal.SIG_DFL,
         signal.SIGINT: signal.default_int_handler,
@@ -163,7 +163,7 @@ class TestRun:
         recorder = Recorder()
         ends = (3, lambda step: step >= 5)
         assert recorder.run(0, 12, 100, save, 2, hooks=[ends]) == 6
-        # The others that are due are called as well.
+        # The other hooks that are due are called as well.
         assert recorder.steps("hook2") == [2, 4, 6]
         assert recorder.steps("save") == saved
 
@@ -201,8 +201,8 @@ class TestRun:
             assert scalars["learning_rate"] == steps[-1]
             assert 0 <= scalars["seconds"] < 1
 
-        # What goes on from a save between lines tells the same of losses, and
-        # speeds of what it made itself.
+        # A run resumed from a save between lines reports the same losses, and
+        # the speed of its own steps.
         expected, since = seen[0][1], kept[5]
         assert since
         seen.clear()
@@ -213,7 +213,7 @@ class TestRun:
         assert scalars["steps"] == 1
         for name in ("loss", "words_loss", "words_right", "skipped_steps"):
             assert scalars[name] == expected[name]
-        # Of the last save there is nothing to be told.
+        # After the last save nothing is left to report.
         assert kept[9] is None
 
     @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -254,7 +254,7 @@ class TestRun:
         os.close(terminal)
         _, status = os.waitpid(process, 0)
         assert os.waitstatus_to_exitcode(status) == 128 + signal.SIGHUP
-        # What it wrote to the terminal meanwhile was no error.
+        # Its writes to the terminal meanwhile were no error.
         assert saved.read_text() == "whole"
 
     def test_an_evaluation_comes_after_the_save(self):
@@ -278,7 +278,7 @@ class TestRun:
                 if step == 4:
                     os.kill(os.getpid(), number)
                     time.sleep(60)
-            except Exception:  # of no worth, say
+            except Exception:  # a hook that ignores its errors
                 pytest.fail("it goes on")
             recorder.calls.append(("evaluate", step))
 
@@ -287,7 +287,7 @@ class TestRun:
             recorder.run(0, 20, 2, save, evaluate=(2, evaluate))
         assert error.value.code == 128 + number
         saved = recorder.steps("save")
-        assert saved[-1] == 4  # though it is not due, with one of the two
+        assert saved[-1] == 4  # although only the evaluation was due
         assert saved.count(4) == 1
         assert recorder.steps("evaluate") == [2]
         assert signal.getsignal(number) is before
@@ -351,7 +351,7 @@ class TestRun:
         def interrupt(*_):
             first = signal.getsignal(signal.SIGINT)
             os.kill(os.getpid(), signal.SIGINT)
-            # Two that are pending count as one.
+            # Two pending signals count as one.
             end = time.monotonic() + 60
             while signal.getsignal(signal.SIGINT) == first:
                 assert time.monotonic() < end
@@ -368,7 +368,7 @@ class TestRun:
         with pytest.raises(SystemExit):
             recorder.run(0, 20, 5, 5, train=recorder.train_and_be_stopped)
         assert recorder.blocks == [(0, 5)]
-        assert recorder.calls == [("save", 5)]  # once, though due as well
+        assert recorder.calls == [("save", 5)]  # once, although also due
 
     @pytest.mark.parametrize("stop", [4, 20])
     def test_what_follows_is_not_begun_either(self, stop):

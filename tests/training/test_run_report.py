@@ -1,4 +1,4 @@
-"""What a run logs before its first step and after its last."""
+"""The log of a run before its first step and after its last."""
 
 from bert_tf import heads, modeling
 from bert_tf.training import run_report
@@ -19,7 +19,8 @@ _CONFIG = modeling.BertConfig(
 def test_model_and_devices(caplog):
     model = heads.BertClassifier(modeling.Bert(_CONFIG), 2)
     with caplog.at_level("INFO"):
-        run_report.log_model(tf.distribute.get_strategy(), model, 32)
+        replicas = run_report.replicas_of(tf.distribute.get_strategy())
+        run_report.log_model(replicas, model, 32)
     first, second = caplog.messages
     assert first == f"Model: {model.count_params():,} parameters."
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"

@@ -1,4 +1,4 @@
-"""Evaluations of a run: when one is due, what is the best, when it is over."""
+"""Evaluations of a run: when they are due, the best one, early stopping."""
 
 from bert_tf.checkpoints import best, tf1_files
 from bert_tf.training import progress, scoring
@@ -17,7 +17,7 @@ def _model():
 
 
 def _evaluations(folder, scores=(), counted_from=0, **options):
-    """Those of a run that has an evaluation each 20 steps, and at its end."""
+    """Returns evaluations that are due every 20 steps and at the end."""
     left = iter(scores)
     return scoring.Evaluations(
         evaluation=scoring.Evaluation(
@@ -32,7 +32,7 @@ def _evaluations(folder, scores=(), counted_from=0, **options):
 
 
 def _run(evaluations, model, steps):
-    """Evaluates at steps, where the weights are the step; returns the ends."""
+    """Evaluates at steps, with weights equal to the step; returns the ends."""
     report = progress.Progress(evaluations.folder, 0, _STOP)
     evaluate = evaluations.hook(model, report)
     ends = []
@@ -65,7 +65,7 @@ def test_too_many_no_better_ones_end_it(tmp_path, model, scores, options, ends):
     evaluations = _evaluations(tmp_path, scores, **options)
     steps = range(20, 20 * len(scores) + 1, 20)
     assert _run(evaluations, model, steps) == ends
-    # A run that goes on from the last of them knows it without another.
+    # A run that resumes after the last of them does not evaluate again.
     again = _evaluations(tmp_path, **options)
     again.take_up(steps[-1])
     assert again.is_over(steps[-1]) == ends[-1]
@@ -86,15 +86,15 @@ def test_going_on_before_the_best_goes_on_with_the_earlier_best(
 def test_killed_again_and_again_the_count_is_that_of_an_unbroken_run(
     tmp_path, model
 ):
-    """The evaluation behind the newest checkpoint is made three times."""
+    """The evaluation after the newest checkpoint is repeated three times."""
     for _ in range(3):
         run = _evaluations(tmp_path, [0.6, 0.5], most_without_better=1)
         run.take_up(15)
         report = progress.Progress(run.folder, 15, _STOP)
         assert not run.hook(model, report)(20)
-        # What it says is lost with the kill.
+        # Its line is lost when the run is killed.
         progress.Progress(run.folder, 15, _STOP)
-    # Killed when the best was kept, and of its line there is nothing yet.
+    # Killed after the best was kept and before its line was written.
     run = _evaluations(tmp_path, [0.6, 0.5], most_without_better=1)
     run.take_up(20)
     assert run.lacks(20)

@@ -1,4 +1,4 @@
-"""Checkpoints that are written while the state goes on."""
+"""Checkpoints that are written while training continues."""
 
 import contextlib
 import pathlib
@@ -25,14 +25,14 @@ def _state():
 
 
 def _change(state, step):
-    """Sets values of a step, as training does: by assignments."""
+    """Sets the values of a step, like training: by assignments."""
     state.step, state.records = step, 8 * step
     rng = np.random.default_rng(step)
     for number, variable in enumerate(state.variables.values()):
         values = rng.normal(size=variable.shape).astype(np.float32)
         if number % 2:
             variable.assign(values)
-        else:  # In place, where TensorFlow may.
+        else:  # In place, if TensorFlow can.
             variable.assign_sub(variable)
             variable.assign_add(values)
 
@@ -46,7 +46,7 @@ def test_the_same_bytes_as_in_the_foreground(state, tmp_path, monkeypatch):
     for step in (3, 5, 9):
         _change(state, step)
         state.save(str(expected))
-    # Each is written only when the state has gone on.
+    # Each is written only once the state has changed.
     write, release = tf1_files.write, threading.Semaphore(0)
 
     def held(*arguments):
@@ -81,7 +81,7 @@ def test_the_copy_is_one_more_of_weights_and_moments(state, tmp_path):
     with Noting() as writer:
         state.save(str(tmp_path), writer)
     sizes = [np.prod(x.shape, dtype=int) for x in state.variables.values()]
-    # And three numbers: the step, the place in the data, the seed.
+    # And three numbers: the step, the position in the data, the seed.
     assert copied == [sum(sizes) + 3]
 
 
@@ -90,7 +90,7 @@ def test_a_full_disk_is_told_at_the_next_and_leaves_the_last(state, tmp_path):
         small_disks.limited(tmp_path / "disk", 8) as disk,
         background.Writer() as writer,
     ):
-        # A checkpoint that has room.
+        # A checkpoint that fits.
         tf1_files.write(str(disk / "model.ckpt-3"), {"a": np.zeros(8)})
         before = _contents(disk)
         _change(state, 5)
@@ -131,7 +131,7 @@ def test_the_state_after_a_failed_save_is_saved(state, tmp_path):
         explained=contextlib.nullcontext,
     )
     with background.Writer() as writer:
-        save = run._saving(state, writer)
+        save = run._saving(state, writer, lambda: None)
         with small_disks.limited(tmp_path / "disk", 8):
             save(5, None)
             with contextlib.suppress(OSError):
@@ -164,7 +164,7 @@ def test_what_is_passed_over_is_not_the_newest(state, tmp_path):
     data.write_bytes(content)
     assert state.resume(folder)
     assert state.step == 5
-    # Nothing is lost before there is a newer one.
+    # Nothing is removed before there is a newer checkpoint.
     assert tf1_files.latest(folder) == f"{folder}/model.ckpt-9"
     state.step = 7
     state.save(folder)

@@ -1,4 +1,4 @@
-"""Runs in Weights & Biases and MLflow, read back from what they wrote."""
+"""Runs in Weights & Biases and MLflow, read back from their own files."""
 
 import json
 import pathlib
@@ -33,7 +33,7 @@ def offline(environment, monkeypatch):
 
 
 def _wandb(path):
-    """The records of a file of W&B, which is a log as LevelDB has it."""
+    """Returns the records of a W&B file, which is a log in LevelDB's format."""
     data, at, record, found = path.read_bytes(), 7, b"", []
     while at + 7 <= len(data):
         left = 32768 - at % 32768
@@ -43,7 +43,7 @@ def _wandb(path):
         _, size, kind = struct.unpack_from("<IHB", data, at)
         record += data[at + 7 : at + 7 + size]
         at += 7 + size
-        if kind in (1, 4):  # A whole record, or the end of one.
+        if kind in (1, 4):  # A complete record, or the end of one.
             found.append(wandb_records.Record.FromString(record))
             record = b""
     return found
@@ -51,7 +51,7 @@ def _wandb(path):
 
 def _in_wandb(folder):
     """Returns IDs, name, flags and {(step, name): value} of a folder's run."""
-    # A run that ends does not wait until W&B's process has written its file.
+    # At its end a run does not wait for W&B's process to write the file.
     wandb.teardown()
     ids, names, flags, scalars = set(), set(), {}, {}
     for path in sorted(folder.glob("wandb/offline-run-*/*.wandb")):

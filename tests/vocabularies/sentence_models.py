@@ -2,8 +2,10 @@
 
 import functools
 import io
+import json
 import pathlib
 import random
+import tempfile
 import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -121,3 +123,55 @@ def are_equally_good(
     pieces = vocabulary.proto.pieces
     one, other = (sum(pieces[x].score for x in ids) for ids in splits)
     return abs(one - other) < _TIE
+
+
+# ---- Fairseq -----------------------------------------------------------------
+
+# As in fairseq, whose own tokens are first: id of sentencepiece -> of fairseq.
+_FAIRSEQ: dict[str, dict[int, int]] = {
+    "xlm-roberta": {0: 3, 1: 0, 2: 2},
+    "camembert": {0: 3, 1: 5, 2: 6},
+}
+_OFFSETS = {"xlm-roberta": 1, "camembert": 4}
+
+
+@functools.cache
+def train_fairseq() -> bytes:
+    """Trains a model as that of XLM-R, with the ids of sentencepiece."""
+    return train(
+        pad_id=-1,
+        unk_id=0,
+        bos_id=1,
+        eos_id=2,
+        control_symbols=(),
+        user_defined_symbols=(),
+    )
+
+
+def write_fairseq(folder: pathlib.Path, model_type: str) -> pathlib.Path:
+    """Writes the files that tell an XLM-R or a CamemBERT."""
+    path = folder / "sentencepiece.bpe.model"
+    path.write_bytes(train_fairseq())
+    size = 1500 - 3 + max(_FAIRSEQ[model_type].values()) + 2
+    values = {"model_type": model_type, "vocab_size": size}
+    (folder / "config.json").write_text(json.dumps(values))
+    return path
+
+
+@functools.cache
+def fairseq_vocabulary(model_type: str) -> vocabularies.Vocabulary:
+    """Returns the vocabulary of an XLM-R or a CamemBERT."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_fairseq(pathlib.Path(folder), model_type)
+        return vocabularies.open(path, do_lower_case=False)
+
+
+def fairseq_ids(model_type: str) -> Callable[[str], list[int]]:
+    """Returns fairseq's formula: text -> ids."""
+    processor = sentencepiece.SentencePieceProcessor(
+        model_proto=train_fairseq()
+    )
+    own, offset = _FAIRSEQ[model_type], _OFFSETS[model_type]
+    return lambda text: [
+        own.get(x, x + offset) for x in processor.encode(text)
+    ]

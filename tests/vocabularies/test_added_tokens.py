@@ -140,6 +140,56 @@ def test_invalid_bytes_do_not_cut():
         assert found == numbers
 
 
+def _count_ops(vocabulary: vocabularies.Vocabulary) -> int:
+    tokenize = tf.function(graph.of(vocabulary).tokenize)
+    made = tokenize.get_concrete_function(tf.TensorSpec([None], tf.string))
+    return len(made.graph.get_operations())
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_the_graph_does_not_grow_with_tokens(lower):
+    contents = [f"Café{x}" for x in range(1000)]
+    size = len(_PIECES)
+    tokens = tuple(
+        added_tokens.AddedToken(x, size + i, normalized=True)
+        for i, x in enumerate(contents)
+    )
+    many = dataclasses.replace(
+        word_pieces.WordPiece((*_PIECES, *contents), lower), added=tokens
+    )
+    few = dataclasses.replace(many, added=tokens[:3])
+    assert _count_ops(many) == _count_ops(few)
+    texts = ["Café7", "CAFÉ999 cafe12x", "café"]
+    tokenizer = many.tokenizer()
+    expected = [
+        tokenizer.convert_tokens_to_ids(tokenizer.tokenize(x)) for x in texts
+    ]
+    assert graph.of(many).tokenize(tf.constant(texts)).to_list() == expected
+    assert size + 7 in expected[0]
+
+
+def test_tokens_that_normalize_alike():
+    """They can't be told apart by a look-up: the first that fits counts."""
+    contents = ["\uac00", "\u1100\u1161", " q", "q"]
+    size = len(_PIECES)
+    tokens = tuple(
+        added_tokens.AddedToken(x, size + i, lstrip=i == 3, normalized=True)
+        for i, x in enumerate(contents)
+    )
+    vocabulary = dataclasses.replace(
+        word_pieces.WordPiece((*_PIECES, *contents), True), added=tokens
+    )
+    assert not vocabulary.added_patterns.groups
+    texts = ["\uac00", "\u1100\u1161", " q", "  Q", "aq"]
+    tokenizer = vocabulary.tokenizer()
+    expected = [
+        tokenizer.convert_tokens_to_ids(tokenizer.tokenize(x)) for x in texts
+    ]
+    assert graph.of(vocabulary).tokenize(tf.constant(texts)).to_list() == (
+        expected
+    )
+
+
 def _old_files(folder: pathlib.Path, with_decoder: bool) -> None:
     """Writes what versions 4 of transformers do, before and since 4.34."""
     (folder / "vocab.txt").write_text("\n".join(_PIECES) + "\n")

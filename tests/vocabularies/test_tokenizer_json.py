@@ -5,6 +5,7 @@ import json
 import pathlib
 from typing import Any
 
+from bert_tf import vocabularies
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import (
     sentence_models,
@@ -118,6 +119,33 @@ def test_word_pieces(tmp_path):
     found["added_tokens"].append({"id": len(_PIECES), "content": "[NEW]"})
     contents = word_pieces.open_file(_write(tmp_path, found), True)
     assert contents == {"vocab.txt": text + b"[NEW]\n"}
+
+
+def test_sequences_of_one_step(tmp_path):
+    found = _word_pieces()
+    expected = word_pieces.open_file(_write(tmp_path, found), True)
+    for part, key in (
+        ("normalizer", "normalizers"),
+        ("pre_tokenizer", "pretokenizers"),
+    ):
+        found[part] = {"type": "Sequence", key: [found[part]]}
+    assert word_pieces.open_file(_write(tmp_path, found), True) == expected
+    found["normalizer"]["normalizers"] *= 2
+    with pytest.raises(InputError, match="normalizer"):
+        word_pieces.open_file(_write(tmp_path, found), True)
+    vocabulary = byte_pair_samples.vocabulary()
+    step = {"type": "ByteLevel", "add_prefix_space": True, "use_regex": True}
+    whole = {
+        "model": {
+            "type": "BPE",
+            "vocab": dict(vocabulary.ids),
+            "merges": list(vocabulary.merges),
+        },
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [step]},
+    }
+    opened = vocabularies.open(_write(tmp_path, whole), False)
+    assert opened.pieces == vocabulary.pieces
+    assert opened.own_settings == {"add_prefix_space": True}
 
 
 @pytest.mark.parametrize(

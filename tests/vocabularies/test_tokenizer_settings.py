@@ -8,7 +8,7 @@ import unicodedata
 from typing import Any
 
 from bert_tf import tokenization, vocab_files, vocabularies
-from bert_tf.checkpoints import tokenizer_files
+from bert_tf.checkpoints import huggingface_tokenizer, tokenizer_files
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import tokenizer_config, word_pieces
 from tests.text import test_tokenizers
@@ -356,27 +356,123 @@ def test_what_cannot_be_done_is_refused(tmp_path, parts, named):
     vocabularies.open(tmp_path / "mine.txt", True)
 
 
+_CLASSES = ("", "BertTokenizer", "PreTrainedTokenizerFast")
+_CONTRADICTIONS: tuple[dict[str, bool], ...] = (
+    {"strip_accents": False},
+    {"tokenize_chinese_chars": False},
+    {"do_lower_case": False},
+)
+
+
+@pytest.mark.parametrize("kind", _CLASSES)
+@pytest.mark.parametrize("said", _CONTRADICTIONS)
+def test_contradictions_are_resolved_as_in_transformers(
+    tmp_path, caplog, kind, said
+):
+    transformers = pytest.importorskip(
+        "transformers", reason="needs the extra `parity`"
+    )
+    auto: Any = transformers.AutoTokenizer
+    strips = {"strip_accents": True} if "strip_accents" in said else {}
+    path = _folder(tmp_path, normalizer=strips)
+    config = {**said, "tokenizer_class": kind} if kind else said
+    _write(tmp_path, "tokenizer_config.json", config)
+    _write(tmp_path, "config.json", {"model_type": "bert"})
+    theirs = auto.from_pretrained(tmp_path)
+    tokenizer_config.warn_once.cache_clear()
+    lower = huggingface_tokenizer.lower_cases(str(tmp_path))
+    for file in (path, tmp_path / "tokenizer.json"):
+        ours = vocabularies.open(file, bool(lower)).tokenizer()
+        for text in ("Ä x", "Éa 中国人", "ABC"):
+            assert ours.tokenize(text) == theirs.tokenize(text)
+    winner = "tokenizer.json" if kind == _CLASSES[2] else "tokenizer_config"
+    (line,) = caplog.messages
+    assert line.startswith(f"{tmp_path}/{winner}")
+
+
 @pytest.mark.parametrize(
     ("config", "named"),
     [
-        ({"strip_accents": False}, "strip_accents=true and strip_accents="),
-        (
-            {"tokenize_chinese_chars": False},
-            "handle_chinese_chars=true and tokenize_chinese_chars=false",
-        ),
         ({"strip_accents": "no"}, "must be true or false"),
         ({"keep_accents": True}, "keep_accents=True"),
+        ([1], "must hold one JSON object"),
     ],
 )
-def test_contradictions_are_refused(tmp_path, config, named):
+def test_wrong_settings_are_refused(tmp_path, config, named):
     path = _folder(tmp_path, normalizer={"strip_accents": True})
-    vocabularies.open(path, True)
     _write(tmp_path, "tokenizer_config.json", config)
     for file in (path, tmp_path / "tokenizer.json"):
         with pytest.raises(InputError, match=named) as error:
             vocabularies.open(file, True)
         assert "tokenizer_config.json" in str(error.value)
         assert "\n" not in str(error.value)
+
+
+def test_tokenizer_json_counts_in_a_folder(tmp_path, caplog):
+    """With other tokens than vocab.txt, as transformers reads the folder."""
+    transformers = pytest.importorskip(
+        "transformers", reason="needs the extra `parity`"
+    )
+    auto: Any = transformers.AutoTokenizer
+    path = _folder(tmp_path)
+    lines = path.read_text("utf-8").splitlines()
+    found = vocabularies.find(tmp_path)
+    assert not caplog.messages
+    lines[5:7] = reversed(lines[5:7])
+    path.write_text("".join(f"{x}\n" for x in lines), "utf-8")
+    _write(tmp_path, "config.json", {"model_type": "bert"})
+    assert vocabularies.find(tmp_path) == found
+    (line,) = caplog.messages
+    assert f"read instead of {path}" in line
+    assert "token 5 is 'b', and 'a' in tokenizer.json" in line
+    theirs = auto.from_pretrained(tmp_path)
+    assert theirs.convert_tokens_to_ids("a") == 5
+    # A file that the user names is never replaced in silence.
+    with pytest.raises(InputError, match="must hold the same tokens") as error:
+        vocabularies.open_files(path)
+    assert "\n" not in str(error.value)
+    assert vocabularies.open_files(tmp_path / "tokenizer.json") == found
+
+
+def test_merges_contradict_too(tmp_path, caplog):
+    tokenizer_files.write(str(tmp_path), byte_pair_samples.vocabulary(), 64)
+    path = tmp_path / "merges.txt"
+    first, *lines = path.read_text("utf-8").splitlines(keepends=True)
+    path.write_text("".join([first, *reversed(lines)]), "utf-8")
+    found = vocabularies.find(tmp_path)
+    assert found is not None
+    merges = found.contents["merges.txt"].decode().splitlines(keepends=True)
+    assert merges[1:] == lines
+    assert "its merges are other ones" in caplog.messages[-1]
+
+
+def test_another_models_tokenizer_is_ignored(tmp_path, caplog):
+    """Its added tokens and settings belong to that model."""
+    path = _folder(tmp_path)
+    (tmp_path / "tokenizer.json").unlink()
+    alone = vocabularies.open_files(path)
+    _byte_pairs(True).save(str(tmp_path / "tokenizer.json"))
+    tokenizer_config.warn_once.cache_clear()
+    assert vocabularies.open_files(path) == alone
+    (line,) = caplog.messages
+    assert "is ignored: its model is BPE, and vocab.txt is for Word" in line
+
+
+def test_a_tokenizer_is_parsed_once(tmp_path, monkeypatch):
+    _folder(tmp_path).unlink()
+    _write(tmp_path, "config.json", {})
+    parsed = []
+    loads = json.loads
+
+    def counted(data: Any, **options: Any) -> Any:
+        if len(data) > 1000:
+            parsed.append(len(data))
+        return loads(data, **options)
+
+    monkeypatch.setattr(json, "loads", counted)
+    assert huggingface_tokenizer.lower_cases(str(tmp_path)) is True
+    assert huggingface_tokenizer.read_vocab(str(tmp_path)) is not None
+    assert len(parsed) == 1
 
 
 def test_casing_of_a_vocabulary_with_accents():

@@ -19,6 +19,7 @@ class Case:
         head: "pretraining", or the task to fine-tune for.
         packed: Sequences packed in a row, or 1.
         vocab_size: Replaces the vocabulary of the model.
+        fused: Whether attention is cuDNN's kernel where the step allows it.
     """
 
     model: str = "tiny"
@@ -33,6 +34,7 @@ class Case:
     accumulate: int = 1
     packed: int = 1
     vocab_size: int | None = None
+    fused: bool = True
 
 
 # Small steps for every check. Each covers other parts of the code.

@@ -39,7 +39,7 @@ class Step:
     def __init__(self, case: Case, platform: str = "CPU"):
         from bert_tf import optimization
         from bert_tf.encoders import families
-        from bert_tf.training import distribution, schedules
+        from bert_tf.training import distribution, fused_attention, schedules
 
         import tensorflow as tf
 
@@ -51,8 +51,15 @@ class Step:
         values["vocab_size"] = case.vocab_size or values["vocab_size"]
         self.config = families.from_values(values)
         self.model, self.objective, trained = _model(case, self.config)
+        self.batch = _batch(case)
         for bert in filter(None, (self.model.bert, self.model.generator)):
             bert.encoder.remat = case.remat
+            bert.fuses_attention = (
+                (case.fused and platform == "GPU")
+                # Batches of fine-tuning differ in length.
+                and case.head == "pretraining"
+                and not fused_attention.against_batch(bert, self.batch)
+            )
         self.optimizer = optimization.AdamWeightDecay(
             schedules.linear_warmup_decay(1e-4, 100, 10000)
         )
@@ -61,7 +68,6 @@ class Step:
         slots = self.optimizer.slots.values()
         self.variables = [*(x.value for x in self.weights), *slots]
         self.state = [tf.TensorSpec(x.shape, x.dtype) for x in self.variables]
-        self.batch = _batch(case)
 
     @property
     def specs(self) -> tuple[Any, ...]:
@@ -71,16 +77,15 @@ class Step:
         return self.state, tf.TensorSpec([], tf.int64), self.batch
 
     def function(self, state, step, batch):
-        from bert_tf.training import loop
-        from tools.accelerators import arguments
+        from bert_tf.training import arguments, replica_step
 
-        replica_step = loop._replica_step(
+        step_of_replica = replica_step.ReplicaStep(
             *(self.model, self.optimizer, self.objective),
             *(passes(self._platform), 1, self.case.accumulate),
         )
         slots = self.optimizer.slots
         with arguments.replaced(self.weights, slots, state) as made:
-            sums, report = replica_step(step, batch)
+            sums, report = step_of_replica(step, batch)
             return [x.handle for x in made], sums, report
 
     @property

@@ -93,13 +93,13 @@ def run(root: str, stop: str, script: str, flags: list[str]) -> dict[str, int]:
             raise
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
     if stop and not trace.has_stopped:
         raise SystemExit(f"{script} did not reach {stop}.")
     return trace.counts()
 
 
 if __name__ == "__main__":
-    _out, *_arguments = sys.argv[1:]
-    _counts = run(*_arguments[:3], _arguments[3:])
+    _out, _root, _stop, _script, *_flags = sys.argv[1:]
+    _counts = run(_root, _stop, _script, _flags)
     pathlib.Path(_out).write_text(json.dumps(_counts))

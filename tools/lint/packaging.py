@@ -9,8 +9,8 @@ from tools.lint.problems import File, Problem, Repository
 
 # Not installed by the tests; setup.cfg has the reason.
 _NOT_PINNED = {"beam"}
-# For one file format only, or for a service that few have.
-_NOT_IN_ALL = {"mlflow", "parquet", "wandb"}
+# For one file format only, or for a service or devices that few have.
+_NOT_IN_ALL = {"jax", "mlflow", "parquet", "wandb"}
 
 
 class _Setup:

@@ -39,7 +39,12 @@ TARGETS = (
     Target(
         "training/loop",
         ("training/test_loop.py", "training/test_loop_dropout.py"),
-        8,
+        4,
+    ),
+    Target(
+        "training/replica_step",
+        ("training/test_loop.py", "training/test_loop_dropout.py"),
+        4,
     ),
     Target(
         "training/schedules",

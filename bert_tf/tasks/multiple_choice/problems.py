@@ -6,11 +6,14 @@ Files are SWAG's CSV, RACE's objects as JSON lines, or custom JSON lines with
 
 import contextlib
 import dataclasses
+import itertools
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bert_tf.errors import InputError
+from bert_tf.storage import file_systems, input_files
 from bert_tf.tasks import labels, table_formats, tables
 
 _ENDINGS = ("ending0", "ending1", "ending2", "ending3")
@@ -34,6 +37,9 @@ class Problem:
 def read(path: str, with_labels: bool | None) -> list[Problem]:
     """Reads the problems of a file: SWAG's CSV by its extension, or JSON lines.
 
+    Of a folder, such as those of RACE, the `.txt` files in it and in its
+    subfolders are read, in the order of their numbers.
+
     If `with_labels` is None, a label is read only if it is one of the choices,
     as a test file may hide it, for example as -1.
 
@@ -42,15 +48,10 @@ def read(path: str, with_labels: bool | None) -> list[Problem]:
         InputError: The extension is unknown, the file has no problems, or a row
             lacks a field or has an unknown label.
     """
-    file_format = table_formats.find(path)
-    if file_format not in _READERS:
-        raise InputError(
-            "The name of a file of problems must end in .csv (SWAG's), or in "
-            ".jsonl (RACE's objects or your own, one a line): rename it. "
-            f"Received: {path}"
-        )
     problems: list[Problem] = []
-    for where, problem in _READERS[file_format](path, with_labels):
+    for where, problem in itertools.chain.from_iterable(
+        _rows(file, with_labels) for file in _files(path)
+    ):
         hidden = problem.label not in range(len(problem.choices))
         if with_labels is None and hidden:
             problem = dataclasses.replace(problem, label=None)
@@ -61,6 +62,39 @@ def read(path: str, with_labels: bool | None) -> list[Problem]:
             f"{path} holds no problem. Expected one JSON object a line."
         )
     return problems
+
+
+def _files(path: str) -> list[str]:
+    """Returns the files at a path, as RACE numbers them: 2.txt, 10.txt."""
+    system = file_systems.of(path)
+    if not system.isdir(path):
+        return [path]
+    found = [
+        file
+        for pattern in ("*.txt", "*/*.txt")
+        for file in system.glob(os.path.join(path, pattern))
+    ]
+
+    def order(file: str) -> tuple[str, int, str]:
+        folder, name = os.path.split(file)
+        return folder, len(name), name
+
+    return sorted(found, key=order)
+
+
+def _rows(
+    path: str, with_labels: bool | None
+) -> Iterator[tuple[str, Problem]]:
+    """Yields the problems of a file and where each is."""
+    input_files.check_can_be_read_again(path)
+    file_format = table_formats.find(path)
+    if file_format not in _READERS:
+        raise InputError(
+            "The name of a file of problems must end in .csv (SWAG's), or in "
+            ".jsonl (RACE's objects or your own, one a line): rename it. "
+            f"Received: {path}"
+        )
+    return _READERS[file_format](path, with_labels)
 
 
 def _check(where: str, problem: Problem) -> None:

@@ -40,7 +40,8 @@ class Answer:
 
     `score` is the logit of its start plus that of its end, `null_score` the
     least of [CLS] in any window. `n_best` has answers, each with `text`,
-    `probability` among them, `start_logit` and `end_logit`.
+    `probability` among them, `start_logit` and `end_logit`. `odds` are given
+    where a head scores by itself that there is no answer.
     """
 
     text: str
@@ -49,10 +50,13 @@ class Answer:
     score: float
     null_score: float
     n_best: list[dict]
+    odds: float | None = None
 
     @property
     def null_odds(self) -> float:
         """How much better no answer is than the best one."""
+        if self.odds is not None:
+            return self.odds
         return self.null_score - self.score
 
 
@@ -74,22 +78,37 @@ def find(
     order = np.argsort(-span_logits.sum(-1), kind="stable")
     best = next(i for i in order if spans[i, 0] >= 0)
     first, last = spans[best]
-    n_best: dict[str, np.ndarray] = {}
-    for i in order:
-        if len(n_best) == search.n_best_size:
-            break
-        text = windows.text(*spans[i]) if spans[i, 0] >= 0 else ""
-        n_best.setdefault(text, span_logits[i])
+    found = n_best(windows, spans, span_logits, order, search)
     if search.version_2_with_negative:
-        n_best.setdefault("", null)
+        found.setdefault("", null)
     return Answer(
         windows.text(first, last),
         int(windows.pieces.starts[first]),
         int(windows.pieces.ends[last]),
         float(span_logits[best].sum()),
         float(null.sum()),
-        _listed(n_best),
+        listed(found),
     )
+
+
+def n_best(
+    windows: squad_windows.Windows,
+    spans: np.ndarray,
+    span_logits: np.ndarray,
+    order: np.ndarray,
+    search: Search,
+) -> dict[str, np.ndarray]:
+    """Returns text -> logits of the first spans in this order, each text once.
+
+    A span from -1 is no answer.
+    """
+    found: dict[str, np.ndarray] = {}
+    for i in order:
+        if len(found) == search.n_best_size:
+            break
+        text = windows.text(*spans[i]) if spans[i, 0] >= 0 else ""
+        found.setdefault(text, span_logits[i])
+    return found
 
 
 def _spans(
@@ -128,7 +147,7 @@ def _spans(
     return np.full([1, 2], places[best]), values[[best]]
 
 
-def _listed(n_best: Mapping[str, np.ndarray]) -> list[dict]:
+def listed(n_best: Mapping[str, np.ndarray]) -> list[dict]:
     """Adds probabilities, of the listed answers among each other."""
     scores = [float(logits.sum()) for logits in n_best.values()]
     weights = [math.exp(score - max(scores)) for score in scores]

@@ -1,11 +1,11 @@
 """Exact match and F1 by the rules of SQuAD's official scripts.
 
-The numbers are those of evaluate-v1.1.py and evaluate-v2.0.py. If neither side
-has a word version 1.1 gives an F1 of 0, version 2.0 of 1.
+The results equal those of evaluate-v1.1.py and evaluate-v2.0.py. If neither
+text has a word, F1 is 0 in version 1.1 and 1 in version 2.0.
 
-Chinese, Japanese and Thai are written without spaces. In a text that has their
+Chinese, Japanese and Thai are written without spaces. In a text with their
 characters, each of these characters is a word and punctuation of all scripts is
-dropped, as MLQA's script does for Chinese.
+removed, as in MLQA's script for Chinese.
 """
 
 import collections
@@ -27,7 +27,7 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 @functools.cache
 def _all_punctuation() -> dict[int, None]:
-    """Returns a table that drops punctuation of all scripts."""
+    """Returns a table that removes punctuation of all scripts."""
     return dict.fromkeys(
         code
         for code in range(sys.maxunicode)
@@ -37,11 +37,11 @@ def _all_punctuation() -> dict[int, None]:
 
 
 def normalize(text: str) -> str:
-    """Lower-cases; drops punctuation, articles and extra white space.
+    """Lower-cases; removes punctuation, articles and extra white space.
 
     Returns:
-        The words, with a space between. Punctuation is ASCII's, unless the text
-        has characters of scripts without spaces.
+        The words, joined by spaces. Only ASCII punctuation is removed, unless
+        the text has characters of scripts without spaces.
     """
     text = text.lower()
     if characters.UNSPACED.search(text):
@@ -52,12 +52,12 @@ def normalize(text: str) -> str:
 
 
 def exact_match(prediction: str, gold: str) -> float:
-    """1 if both are the same once normalized, else 0."""
+    """Returns 1 if both texts are equal once normalized, else 0."""
     return float(normalize(prediction) == normalize(gold))
 
 
 def f1(prediction: str, gold: str) -> float:
-    """F1 of the words, as version 1.1 has it."""
+    """Returns the F1 of the words, as in version 1.1."""
     predicted, expected = normalize(prediction).split(), normalize(gold).split()
     common = collections.Counter(predicted) & collections.Counter(expected)
     same = sum(common.values())
@@ -68,7 +68,7 @@ def f1(prediction: str, gold: str) -> float:
 
 
 def f1_or_no_answer(prediction: str, gold: str) -> float:
-    """F1 of the words, as version 2.0 has it: 1 if neither side has any."""
+    """Returns the F1 of the words, as in version 2.0: 1 if both have none."""
     if normalize(prediction) and normalize(gold):
         return f1(prediction, gold)
     return exact_match(prediction, gold)
@@ -81,9 +81,9 @@ def evaluate(
     questions: Sequence[squad_questions.Question],
     predictions: Mapping[str, str],
 ) -> Scores:
-    """Scores predictions as evaluate-v1.1.py: exact_match and f1, in per cent.
+    """Scores predictions like evaluate-v1.1.py: exact_match and f1, in percent.
 
-    Each question has an answer; one that is not predicted scores 0.
+    Each question must have an answer; a missing prediction scores 0.
     """
     totals = {"exact_match": 0.0, "f1": 0.0}
     for question in questions:
@@ -107,14 +107,14 @@ def evaluate_2(
     null_odds: Mapping[str, float] | None = None,
     threshold: float = 1.0,
 ) -> Scores:
-    """Scores predictions as evaluate-v2.0.py; a missing one is not counted.
+    """Scores predictions like evaluate-v2.0.py; ignores missing predictions.
 
-    `null_odds` say how likely a question has no answer (the script's
+    `null_odds` are the odds that a question has no answer (the script's
     --na-prob-file); above `threshold` (--na-prob-thresh) the answer is "".
 
     Returns:
         "exact", "f1" and "total"; the same after "HasAns_" and "NoAns_"; with
-        null odds also the best that another threshold could give. In per cent.
+        null odds also the best possible over all thresholds. In percent.
     """
     exact = _raw_scores(questions, predictions, exact_match)
     words = _raw_scores(questions, predictions, f1_or_no_answer)
@@ -177,10 +177,10 @@ def best_null_threshold(
 ) -> tuple[float, float]:
     """Finds the threshold of null odds that gives the best mean score.
 
-    All arguments are by a question's id. The score is in per cent.
+    All arguments are keyed by question id. The score is in percent.
     """
-    # All questions are taken to have no answer, then one after the other, the
-    # surest first, is taken at its word.
+    # At first no question is answered; then questions are answered one by one,
+    # from the lowest null odds to the highest.
     current = best = float(sum(not has for has in has_answer.values()))
     threshold = 0.0
     for key in sorted(null_odds, key=null_odds.__getitem__):

@@ -1,4 +1,4 @@
-"""SQuAD 1.1 and 2.0: questions about contexts, from their JSON files.
+"""SQuAD 1.1 and 2.0: questions about contexts, read from their JSON files.
 
 Every error names the file and the question.
 """
@@ -21,9 +21,9 @@ from etils import epath
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """A slice of the context, and its first character.
+    """An answer text and the position of its first character in the context.
 
-    That is None if the file does not tell; only training needs it.
+    `start` is None if the file lacks it; only training needs it.
     """
 
     text: str
@@ -34,8 +34,8 @@ class Answer:
 class Question:
     """One question about one context; `key` is its id in the file.
 
-    There are answers of one or more people; none if they are not known, or if
-    the context has none, which `is_impossible` says.
+    It may have answers by several annotators. It has no answers if they are
+    unknown, or if the context has no answer (`is_impossible`).
     """
 
     key: str
@@ -64,9 +64,9 @@ def read(
     Bad questions are added to `left_out`; without it, they are errors.
 
     Raises:
-        FileNotFoundError: There is no such file.
-        InputError: It is not of SQuAD's format, an id comes twice, a context is
-            empty, or there is no question.
+        FileNotFoundError: The file does not exist.
+        InputError: The file is not in SQuAD's format, an id is repeated, a
+            context is empty, or there are no questions.
     """
     left_out = left_out or left_out_rows.LeftOut(path, strict=True)
     questions: dict[str, Question] = {}
@@ -95,10 +95,11 @@ def read(
 def _load(path: str) -> Any:
     """Returns the content of a JSON file."""
     input_files.check(path)
+    input_files.check_can_be_read_again(path)
     data = epath.Path(path).read_bytes()
     try:
         return json.loads(data)
-    # Not JSON, not UTF-8, or lists in lists without end.
+    # Not JSON, not UTF-8, or nested too deeply.
     except (ValueError, RecursionError) as error:
         problem = input_files.explain_text(data[:64]) or error
         raise InputError(
@@ -116,7 +117,7 @@ def _question(path: str, place: str, context: str, qa: Any) -> Question:
             f"{where}: the context is empty. Remove its questions."
         )
     answers = []
-    # Questions to be predicted may come without.
+    # Questions to predict may lack answers.
     for answer in _field(where, qa, "answers", list, []):
         text = _field(where, answer, "text", str)
         start = _field(where, answer, "answer_start", int, None)
@@ -160,7 +161,7 @@ def _field(
 
 
 def _converted(value: Any, kind: type) -> Any:
-    """Converts 7 to "7", "4" to 4 and "false" to False where they are meant."""
+    """Converts 7 to "7", "4" to 4 and "false" to False if `kind` needs it."""
     if kind is str and type(value) is int:
         return str(value)
     if kind is int and isinstance(value, str):
@@ -170,7 +171,7 @@ def _converted(value: Any, kind: type) -> Any:
     return value
 
 
-# ---- What training needs ----------------------------------------------------
+# ---- Answers for training ---------------------------------------------------
 
 
 def with_one_answer(
@@ -180,12 +181,12 @@ def with_one_answer(
     verbose: bool = False,
     left_out: left_out_rows.LeftOut | None = None,
 ) -> list[Question]:
-    """Returns the questions with the one answer that training learns.
+    """Returns the questions with the one answer to train on.
 
-    It is the file's first. Where it does not stand at its `answer_start`, as a
-    few times in the published files, the nearest place where it does is taken,
-    whatever its white space there, or else its case. If `verbose` warnings name
-    all questions. Those that can't be learned are added to `left_out`.
+    It is the first one in the file. If it is not at its `answer_start`, as for
+    a few in the published files, the nearest occurrence in the context is used,
+    ignoring white space, or else case. With `verbose`, warnings name all
+    questions. Questions unusable for training are added to `left_out`.
 
     Raises:
         InputError: Without `left_out`: a question lacks an answer (unless
@@ -196,7 +197,7 @@ def with_one_answer(
     several: list[str] = []
     moved: list[str] = []
     recased: list[str] = []
-    farthest = 0  # of the moved answers, in characters
+    farthest = 0  # distance of the moved answers, in characters
     for question in questions:
         is_of_version_2 = question.is_impossible and not question.answers
         if is_of_version_2 and not version_2_with_negative:
@@ -234,7 +235,7 @@ def with_one_answer(
 
 
 def _learned(question: Question, version_2_with_negative: bool) -> Question:
-    """Returns a question with its one answer, or none if it is impossible."""
+    """Returns a question with the answer to train on, or none if impossible."""
     if not question.text.strip():
         raise InputError(f"{question.where}: the question is empty. Remove it.")
     if version_2_with_negative and question.is_impossible:
@@ -250,7 +251,7 @@ def _learned(question: Question, version_2_with_negative: bool) -> Question:
 
 
 def _warn_of(path: str, keys: list[str], what: str, verbose: bool) -> None:
-    """Warns of questions, by the first one's id or by those of all."""
+    """Warns of questions, by the first id, or by all ids if `verbose`."""
     if keys:
         logging.warning(
             "%s: %d questions %s: %s%s.",
@@ -266,7 +267,7 @@ _WAY_OUT = "Correct the answer, or remove the question."
 
 
 def _located(where: str, context: str, answer: Answer) -> Answer:
-    """Returns the answer as the slice of the context that it is."""
+    """Returns the answer as the exact slice of the context."""
     words = answer.text.split()
     if not words:
         raise InputError(f"{where}: the answer is empty. {_WAY_OUT}")
@@ -305,11 +306,11 @@ def _located(where: str, context: str, answer: Answer) -> Answer:
 def check_scorable(
     path: str, questions: Sequence[Question], version_2_with_negative: bool
 ) -> bool:
-    """Says whether predictions can be scored: whether there are answers.
+    """Returns whether predictions can be scored, i.e. the file has answers.
 
-    That a question has none is an answer too, where the file says so. Where no
-    question has one and some do not say so, answers were taken out. If only
-    some have one, SQuAD 1.1's rules can't score: an InputError.
+    Questions that are impossible count as answered. If no question has an
+    answer and some are not impossible, the answers were removed. If only some
+    have an answer, SQuAD 1.1's rules cannot score: raises InputError.
     """
     missing = [q.key for q in questions if not q.answers]
     are_hidden = not all(q.is_impossible for q in questions)
@@ -324,7 +325,7 @@ def check_scorable(
     return True
 
 
-# ---- What a run reads -------------------------------------------------------
+# ---- Questions of a run -----------------------------------------------------
 
 
 def read_to_train(
@@ -334,10 +335,10 @@ def read_to_train(
     seed: int,
     strict: bool = False,
 ) -> list[Question]:
-    """Reads what to train on, in an order drawn by the seed as in the original.
+    """Reads the training questions, shuffled by the seed as in the original.
 
-    A missing path is an error. If `verbose` warnings name all questions. Those
-    that can't be learned are left out, or errors if `strict`.
+    A missing path is an error. With `verbose`, warnings name all questions.
+    Questions unusable for training are left out, or are errors if `strict`.
     """
     if not path:
         raise InputError(
@@ -359,9 +360,9 @@ def read_to_answer(
     do_eval: bool,
     verbose: bool = False,
 ) -> tuple[list[Question], bool]:
-    """Reads the questions to answer, and says if answers can be scored.
+    """Reads the questions to answer; also returns whether they can be scored.
 
-    A missing path is an error; so is `do_eval` if they can't be scored.
+    A missing path is an error; so is `do_eval` if they cannot be scored.
     """
     if not path:
         raise InputError(
@@ -385,9 +386,9 @@ def read_to_answer(
 def _warn_of_lost_answers(
     path: str, questions: Sequence[Question], verbose: bool
 ) -> None:
-    """Warns of answers that stand nowhere in the context.
+    """Warns of answers that do not occur in the context.
 
-    The official rules score by their text alone, and so they count.
+    The official rules score by the text alone, so these answers still count.
     """
     lost = [
         question.key

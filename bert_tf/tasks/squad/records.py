@@ -1,4 +1,4 @@
-"""Questions -> TFRecords of windows, in the original's features."""
+"""Writes questions as TFRecords of windows, with the original's features."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,9 +14,9 @@ from bert_tf.tasks.squad import windows as squad_windows
 import numpy as np
 from absl import logging
 
-# The original counts from here.
+# First unique id, as in the original.
 _FIRST_UNIQUE_ID = 1_000_000_000
-# Windows that are serialized together.
+# Windows that are serialized at once.
 _BATCH_SIZE = 1024
 
 Columns = Mapping[str, np.ndarray]
@@ -28,10 +28,10 @@ def write_to_train(
     questions: Sequence[squad_questions.Question],
     strict: bool = True,
 ) -> record_file.RecordFile:
-    """Writes one file to train on; each question has one answer or none.
+    """Writes a training file; each question has one answer or is impossible.
 
-    Questions whose context or answer has no word are errors, or left out if not
-    `strict`.
+    A context or answer without words is an error; if not `strict`, its question
+    is left out.
     """
     left_out = left_out_rows.LeftOut(questions[0].file, strict)
 
@@ -57,7 +57,7 @@ def write_to_predict(
     cutter: squad_windows.Cutter,
     questions: Sequence[squad_questions.Question],
 ) -> tuple[record_file.RecordFile, list[squad_windows.Windows]]:
-    """Writes one file to predict; returns the windows of each question too."""
+    """Writes a prediction file; also returns the windows of each question."""
     asked = phases.tracked(
         questions, "Cutting contexts", "questions", len(questions)
     )

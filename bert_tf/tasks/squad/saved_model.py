@@ -14,7 +14,8 @@ and ends, that are tried in a window.
 
 import dataclasses
 import functools
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from bert_tf import heads, modeling, vocabularies
 from bert_tf.exporting import inference, saved_model, serving_inputs
@@ -27,7 +28,7 @@ import tensorflow as tf
 _TEXTS = tf.TensorSpec([None], tf.string)  # [B]
 _IDS = tf.TensorSpec([None, None], tf.int32)  # [B, S]
 # Below all scores, in float32 as well.
-_NONE = -1e38
+NONE = -1e38
 
 
 class _Windows(NamedTuple):
@@ -91,7 +92,14 @@ def _has_most_context(
     )
 
 
-class _Best(NamedTuple):
+class Rows(NamedTuple):
+    """Windows and what a model reads of them."""
+
+    windows: _Windows
+    inputs: tuple[tf.Tensor, ...]  # ids, mask and segments, int32 [W, S] each
+
+
+class Best(NamedTuple):
     """The first of the highest scores of each question, each [B]."""
 
     score: tf.Tensor
@@ -99,7 +107,16 @@ class _Best(NamedTuple):
     column: tf.Tensor
 
 
-def _first_best(scores: tf.Tensor, rows: tf.Tensor, size: tf.Tensor) -> _Best:
+class Found(NamedTuple):
+    """The best answers of all questions, in float64 and places in windows."""
+
+    best: Best
+    first: tf.Tensor  # [B] int64
+    last: tf.Tensor  # [B] int64
+    null: tf.Tensor  # [B], the score that there is no answer
+
+
+def first_best(scores: tf.Tensor, rows: tf.Tensor, size: tf.Tensor) -> Best:
     """Finds the best of [W, x] scores for each of `size` questions."""
     highest = tf.reduce_max(scores, axis=-1)  # [W]
     best = tf.math.unsorted_segment_max(highest, rows, size)  # [B]
@@ -109,13 +126,15 @@ def _first_best(scores: tf.Tensor, rows: tf.Tensor, size: tf.Tensor) -> _Best:
         tf.where(is_best, tf.range(count), count), rows, size
     )
     column = tf.gather(tf.argmax(scores, axis=-1), window)
-    return _Best(best, window, column)
+    return Best(best, window, column)
 
 
-class _SpanModule(tf.Module):
+class SpanModule(tf.Module):
+    """Questions and contexts -> answers, by the logits of starts and ends."""
+
     def __init__(
         self,
-        model: heads.BertSpanFinder,
+        model: Any,
         config: modeling.BertConfig,
         vocabulary: vocabularies.Vocabulary,
         layout: squad_windows.Layout,
@@ -132,7 +151,7 @@ class _SpanModule(tf.Module):
 
         def read(inputs):  # ids, mask, segments, each [rows, S]
             names = ("input_ids", "input_mask", "segment_ids")
-            return tf.stack(served(dict(zip(names, inputs, strict=True))), -1)
+            return served(dict(zip(names, inputs, strict=True)))
 
         def serve(question, context):
             question, context = serving_inputs.shaped(question, context)
@@ -146,11 +165,11 @@ class _SpanModule(tf.Module):
                 context, "UTF-8", "UTF-8", errors="ignore"
             )
             start, end, score, null = self._answer(question, context, read)
-            is_null = score == _NONE
+            is_null = score == NONE
             # No piece has a score: that of no answer is the only one.
             score = tf.where(is_null, null, score)
             if threshold is not None:
-                is_null |= null - score > threshold
+                is_null |= self.odds(null, score) > threshold
             start, end = (tf.where(is_null, 0, x) for x in (start, end))
             return {
                 "answer": tf.strings.substr(
@@ -166,17 +185,40 @@ class _SpanModule(tf.Module):
             inputs = serving_inputs.as_batch(
                 input_ids, input_mask, segment_ids, config
             )
-            logits = read(inputs.values())
-            return {
-                "start_logits": logits[..., 0],
-                "end_logits": logits[..., 1],
-            }
+            return self.named(read(inputs.values()))
 
         function = functools.partial(tf.function, autograph=False)
         self.serve = function(serve, [_TEXTS, _TEXTS])
         self.serve_ids = function(serve_ids, [_IDS, _IDS, _IDS])
         # What the loaded model does when it is called.
         self.__call__ = self.serve
+
+    def odds(self, null: tf.Tensor, score: tf.Tensor) -> tf.Tensor:
+        """Returns how much better no answer is than the best one."""
+        return null - score
+
+    def named(self, found: Any) -> dict[str, tf.Tensor]:
+        """Returns the model's outputs by name."""
+        return {"start_logits": found[0], "end_logits": found[1]}
+
+    def search(
+        self, rows: Rows, may_start: tf.Tensor, read: Callable, size: tf.Tensor
+    ) -> Found:
+        """Reads windows and finds the best of each of `size` questions."""
+
+        def stacked(inputs: Sequence[tf.Tensor]) -> tf.Tensor:
+            return tf.stack(read(inputs), -1)
+
+        logits = graph_windows.in_parts(
+            stacked, rows.inputs, tf.TensorSpec([None, None, 2], tf.float32)
+        )
+        is_used = rows.inputs[1][..., tf.newaxis] > 0
+        logits = tf.where(is_used, logits, NONE)  # [W, S, 2]
+        null = tf.cast(logits[:, self._vocabulary.template.pooled], tf.float64)
+        null = tf.reduce_sum(null, -1)  # [W]
+        null = tf.math.unsorted_segment_min(null, rows.windows.rows, size)
+        best, first, last = self._best(rows.windows, logits, may_start, size)
+        return Found(best, first, last, null)
 
     def _answer(self, questions, contexts, read):
         """Returns first and last character, score and null score, all [B]."""
@@ -186,29 +228,27 @@ class _SpanModule(tf.Module):
         pieces = self.tokenizer.tokenize_with_offsets(contexts)
         template = self._vocabulary.template
         windows = _windows(queries, pieces.ids, self._layout, template)
-        logits = self._logits(windows, queries, pieces.ids, read)
-        column = tf.range(tf.shape(logits, tf.int64)[1])[tf.newaxis]  # [1, S]
+        rows = Rows(windows, self._inputs(windows, queries, pieces.ids))
+        length = tf.shape(rows.inputs[0], tf.int64)[1]
+        column = tf.range(length)[tf.newaxis]  # [1, S]
         may_start = _has_most_context(
             windows, column, tf.size(pieces.starts, tf.int64)
         )
-        best, first, last = self._best(windows, logits, may_start, size)
+        best, first, last, null = self.search(rows, may_start, read, size)
         shift = tf.gather(windows.offsets - windows.heads, best.window)  # [B]
         # Where there is no piece at all, any character will do.
         start = tf.gather(
             tf.concat([pieces.starts, [0]], 0),
-            tf.where(best.score > _NONE, first + shift, 0),
+            tf.where(best.score > NONE, first + shift, 0),
         )
         end = tf.gather(
             tf.concat([pieces.ends, [0]], 0),
-            tf.where(best.score > _NONE, last + shift, 0),
+            tf.where(best.score > NONE, last + shift, 0),
         )
-        null = tf.cast(logits[:, template.pooled], tf.float64)  # [W, 2]
-        null = tf.reduce_sum(null, -1)  # [W]
-        null = tf.math.unsorted_segment_min(null, windows.rows, size)
         return start, end, best.score, null
 
-    def _logits(self, windows, queries, pieces, read):
-        """Lays out windows and reads them: float32 [W, S, 2]."""
+    def _inputs(self, windows, queries, pieces):
+        """Lays out windows: ids, mask and segments, int32 [W, S] each."""
         template = self._vocabulary.template
         front, between = len(template.before), len(template.between)
         start = windows.heads[:, tf.newaxis]
@@ -236,15 +276,11 @@ class _SpanModule(tf.Module):
         ids = graph_rows.put(ids, template.after, column - behind)
         is_used = column < used
         number_1, number_2 = template.segments
-        inputs = (
+        return (
             tf.where(is_used, ids, self._vocabulary.special.pad.id),
             tf.cast(is_used, tf.int32),
             tf.where(is_used & (column >= start), number_2, number_1),
         )
-        found = graph_windows.in_parts(
-            read, inputs, tf.TensorSpec([None, None, 2], tf.float32)
-        )
-        return tf.where(is_used[..., tf.newaxis], found, _NONE)
 
     def _best(self, windows, logits, may_start, size):
         """Finds the best of each question, its start and end: each [B]."""
@@ -258,18 +294,18 @@ class _SpanModule(tf.Module):
         fits &= (end >= start) & (end < behind[:, tf.newaxis, tf.newaxis])
         fits &= end - start < self._search.max_answer_length  # [W, K, K]
         pairs = values[0][:, :, tf.newaxis] + values[1][:, tf.newaxis]
-        pairs = tf.where(fits, pairs, _NONE)
+        pairs = tf.where(fits, pairs, NONE)
         shape = [tf.shape(pairs)[0], k * k]
-        pair = _first_best(tf.reshape(pairs, shape), windows.rows, size)
+        pair = first_best(tf.reshape(pairs, shape), windows.rows, size)
         # Where no pair fits: the best single piece.
-        singles = tf.where(may_start, logits[0] + logits[1], _NONE)
-        single = _first_best(singles, windows.rows, size)
-        has_pair = pair.score > _NONE
+        singles = tf.where(may_start, logits[0] + logits[1], NONE)
+        single = first_best(singles, windows.rows, size)
+        has_pair = pair.score > NONE
         own = tf.gather(places, pair.window, axis=1)  # [2, B, K]
         k = tf.cast(k, tf.int64)
         first = tf.gather(own[0], pair.column // k, batch_dims=1)
         last = tf.gather(own[1], pair.column % k, batch_dims=1)
-        best = _Best(
+        best = Best(
             *(
                 tf.where(has_pair, x, y)
                 for x, y in zip(pair, single, strict=True)
@@ -304,17 +340,35 @@ def span_finder(
     exceeds the score by more than `threshold`, never if that is None. Arguments
     that do not fit raise InputError.
     """
+    return export(
+        SpanModule, "span", model, config, vocabulary, layout, search, threshold
+    )
+
+
+def export(
+    module_class: type[SpanModule],
+    head: str,
+    model: Any,
+    config: modeling.BertConfig,
+    vocabulary: vocabularies.Vocabulary,
+    layout: squad_windows.Layout,
+    search: squad_answers.Search,
+    threshold: float | None,
+) -> saved_model.Export:
+    """As `span_finder`, of a head that answers by its own module."""
     saved_model.check_fits(config, vocabulary, layout.max_seq_length)
     config.check_reads_pairs(vocabulary.template.segments)
     layout.check_room(vocabulary.template)
     description = {
-        "head": "span",
+        "head": head,
         **vocabulary.settings,
         **dataclasses.asdict(layout),
         **dataclasses.asdict(search),
         "null_score_diff_threshold": threshold,
     }
-    module = _SpanModule(model, config, vocabulary, layout, search, threshold)
+    module = module_class(
+        model, config, vocabulary, layout, search, threshold
+    )
     return saved_model.Export(
         module,
         {"serving_default": module.serve, "serve_ids": module.serve_ids},

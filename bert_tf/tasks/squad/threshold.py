@@ -1,4 +1,4 @@
-"""How much likelier no answer must be than the best one: SQuAD 2.0."""
+"""The threshold of SQuAD 2.0 above which a question has no answer."""
 
 import contextlib
 import dataclasses
@@ -14,10 +14,10 @@ from etils import epath
 
 @dataclasses.dataclass(frozen=True)
 class Threshold:
-    """The threshold of a run, given or tuned on questions with answers.
+    """The threshold of a run, passed or tuned on questions with answers.
 
-    `given` is None if it is to be tuned; SQuAD 1.1 uses none. `folder`, "" for
-    none, keeps what was tuned.
+    `given` is None if it is tuned, and for SQuAD 1.1, which uses none. `folder`
+    stores the tuned threshold, unless it is "".
     """
 
     given: float | None
@@ -29,7 +29,7 @@ class Threshold:
         return os.path.join(self.folder, "null_score_diff_threshold.txt")
 
     def known(self) -> float | None:
-        """Returns what is given or was tuned; None for SQuAD 1.1."""
+        """Returns the passed or tuned threshold; None for SQuAD 1.1."""
         if not self.is_used or self.given is not None:
             return self.given
         if not self.folder or not epath.Path(self._path).exists():
@@ -53,17 +53,17 @@ class Threshold:
         return value
 
     def note(self, tuned: float | None) -> None:
-        """Keeps what was tuned, if that is not what is given."""
+        """Stores a tuned threshold, unless it is the one passed."""
         if tuned != self.given:
             files.write_lines(self._path, [repr(tuned)])
 
 
 def of_run(texts: Mapping[str, str], folder: str) -> str | None:
-    """Returns the threshold of a run, as text; what it tuned, if it did.
+    """Returns the threshold of a run, as text; the tuned one if there is one.
 
     Args:
         texts: The run's flags.
-        folder: Where it keeps what was tuned.
+        folder: Folder that stores the tuned threshold.
     """
     text = texts.get("null_score_diff_threshold")
     if text == "auto":

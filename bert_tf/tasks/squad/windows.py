@@ -1,12 +1,12 @@
-"""Cuts contexts into windows that a model can read, beside the question.
+"""Cuts contexts into windows that fit into the model next to the question.
 
-A window is `[CLS] question [SEP] pieces of the context [SEP]`. The windows, and
-the answer's place in them, are those of the original's
-convert_examples_to_features. Each context is split once, for all its questions,
-into pieces that know their characters, so that an answer is always a slice of
-the context.
+A window is `[CLS] question [SEP] tokens of the context [SEP]`. The windows and
+the answer's position in them equal those of the original's
+convert_examples_to_features. Each context is tokenized once for all its
+questions, with character offsets, so that an answer is always a slice of the
+context.
 
-Shapes: N pieces of a context, Q pieces of a question, W windows of a question,
+Shapes: N tokens of a context, Q tokens of a question, W windows of a question,
 S sequence length.
 """
 
@@ -20,19 +20,19 @@ from bert_tf.tasks.squad import questions as squad_questions
 
 import numpy as np
 
-# Characters that are split at a time: their offsets take 120 bytes each.
+# Characters tokenized at a time: their offsets take 120 bytes each.
 _PART = 1 << 16
 _SPACE = re.compile("[ \t\n\r]")
-# What ends a word to the original's reader of SQuAD.
+# Characters that end a word in the original's SQuAD reader.
 _WORD_END = re.compile("[ \t\n\r\u202f]")
 
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """How windows are cut; the flags of the same names.
+    """How windows are cut, by the flags of the same names.
 
-    `doc_stride` counts pieces from one window to the next; `max_query_length`
-    is the most pieces of a question.
+    `doc_stride` is the number of tokens from one window to the next;
+    `max_query_length` is the max number of tokens of a question.
     """
 
     max_seq_length: int
@@ -61,9 +61,9 @@ class Layout:
 
 @dataclasses.dataclass(frozen=True)
 class Pieces:
-    """A text's pieces, and where in the text they come from: each [N] int32.
+    """The tokens of a text and their character offsets: each [N] int32.
 
-    `ends` are the characters after each piece's last.
+    `ends` are the offsets after each token's last character.
     """
 
     ids: np.ndarray
@@ -72,7 +72,7 @@ class Pieces:
 
 
 def split(tokenizer: vocabularies.Tokenizer, text: str) -> Pieces:
-    """Splits a text of any length into pieces."""
+    """Tokenizes a text of any length."""
     columns: list[np.ndarray] = [np.zeros([0, 3], np.int32)]
     for offset, part in _parts(text):
         tokens = tokenizer.tokenize_with_offsets(part)
@@ -86,7 +86,7 @@ def split(tokenizer: vocabularies.Tokenizer, text: str) -> Pieces:
 
 
 def _parts(text: str) -> Iterator[tuple[int, str]]:
-    """Cuts a long text at white space, where no rule of splitting reaches."""
+    """Cuts a long text at white space, which tokenization never crosses."""
     start = 0
     while start < len(text):
         match = _SPACE.search(text, start + _PART)
@@ -97,9 +97,9 @@ def _parts(text: str) -> Iterator[tuple[int, str]]:
 
 @dataclasses.dataclass(frozen=True)
 class Windows:
-    """All windows of one question, whose pieces are `query` [Q] int32.
+    """All windows of one question, whose tokens are `query` [Q] int32.
 
-    `starts` and `lengths` [W] tell each window's pieces of the context.
+    `starts` and `lengths` [W] are each window's range of context tokens.
     """
 
     question: squad_questions.Question
@@ -111,31 +111,32 @@ class Windows:
 
     @property
     def head(self) -> int:
-        """Where the context starts in a window."""
+        """Position at which the context starts in a window."""
         return self.template.second(len(self.query))
 
     @property
     def used(self) -> np.ndarray:
-        """How much of each row is used, [W]."""
+        """Number of tokens in each window, without padding: [W]."""
         return self.head + self.lengths + len(self.template.after)
 
     @property
     def spans(self) -> list[tuple[int, int]]:
-        """First piece and length of each window."""
+        """First context token and number of context tokens of each window."""
         return list(
             zip(self.starts.tolist(), self.lengths.tolist(), strict=True)
         )
 
     def text(self, first: int, last: int) -> str:
-        """Returns the slice of the context from one piece to another."""
+        """Returns the slice of the context from one token to another."""
         start, end = self.pieces.starts[first], self.pieces.ends[last]
         return self.question.context[start:end]
 
     def has_most_context(self) -> list[np.ndarray]:
-        """Says of each window's pieces whether no other shows more around.
+        """Returns whether each token has its max context in this window.
 
-        A piece in several windows counts in the one where the shorter of its
-        two sides is the longest, as in the original. Each window has [length].
+        For a token in several windows, that is the window in which the shorter
+        of its two sides is longest, as in the original. One [length] array for
+        each window.
         """
         best = np.full(len(self.pieces.ids), -1.0)  # [N]
         owner = np.zeros(len(best), np.int64)  # [N]
@@ -166,7 +167,7 @@ class Cutter:
         self._contexts: dict[str, Pieces] = {}
 
     def cut(self, question: squad_questions.Question) -> Windows:
-        """Returns a question's windows; InputError if there are no pieces."""
+        """Returns a question's windows; InputError if there are no tokens."""
         pieces = self._contexts.get(question.context)
         if pieces is None:
             pieces = split(self._tokenizer, question.context)
@@ -217,7 +218,7 @@ class Cutter:
         }
 
     def labels(self, windows: Windows) -> dict[str, np.ndarray]:
-        """Returns where the answer is, or the pooled piece in other windows.
+        """Returns the answer's position; the pooled token's in other windows.
 
         These are `start_positions`, `end_positions` and `is_impossible`, [W].
         """
@@ -241,12 +242,12 @@ class Cutter:
     def answer_pieces(
         self, question: squad_questions.Question, pieces: Pieces
     ) -> tuple[int, int]:
-        """Returns the first and the last piece of the question's answer.
+        """Returns the first and the last token of the question's answer.
 
-        They are those whose characters are the answer's. If there are none, as
-        for "Japan" in "Japanese", they are the original's: those of the words
-        around, or among them those of the answer's text. Raises InputError if
-        these words have no pieces.
+        They are the tokens that cover exactly the answer. If tokens do not
+        align, as for "Japan" in "Japanese", they are the original's: tokens of
+        the surrounding words, or among them the tokens of the answer's text.
+        Raises InputError if these words have no tokens.
         """
         (answer,) = question.answers
         margin = len(answer.text) - len(answer.text.lstrip())

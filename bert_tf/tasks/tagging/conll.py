@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from bert_tf.errors import InputError
+from bert_tf.storage import input_files
 from bert_tf.tasks import labels as label_column
 from bert_tf.tasks import tables
 from bert_tf.tasks.tagging import schemes
@@ -68,6 +69,7 @@ def read(path: str, columns: Columns) -> list[Sentence]:
         InputError: It has no words, is not UTF-8, has lines with different
             numbers of columns, an empty word or label, or no empty lines.
     """
+    input_files.check_can_be_read_again(path)
     sentences: list[Sentence] = []
     rows: list[tuple[int, str, str]] = []
     document = 0

@@ -1,4 +1,4 @@
-"""Candidates beside those that transformers finds on the same weights."""
+"""Candidates, compared with transformers' on the same weights."""
 
 import json
 
@@ -20,7 +20,7 @@ torch = huggingface_models.torch
 transformers = huggingface_models.transformers
 
 _NUMBER, _LENGTH = 6, 40
-# More words than one group of pieces, and such as are no candidates.
+# More words than one group of tokens holds, and words that are no candidates.
 _MORE = [f"{a}{b}{c}" for a in "bdfgk" for b in "aeiou" for c in "lmnpt"]
 _VOCAB = [*tiny_files.VOCAB, *_MORE, *("##ed", "4th", "%", "[unused1]", "中")]
 _TEXTS = [
@@ -35,7 +35,7 @@ _TEXTS = [
 
 @pytest.fixture(scope="module")
 def theirs(tmp_path_factory):
-    """A folder of transformers, its model and its tokenizer."""
+    """Returns a transformers folder, its model and its tokenizer."""
     folder = tmp_path_factory.mktemp("theirs")
     model = huggingface_models.make(
         "BertForMaskedLM", vocab_size=len(_VOCAB), max_position_embeddings=64
@@ -48,7 +48,7 @@ def theirs(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def ours(theirs):
-    """Our model of the same weights, and its vocabulary."""
+    """Returns our model with the same weights, and its vocabulary."""
     source = formats.open_checkpoint(theirs[0])
     files = trained_models.ModelFiles.load(
         None, f"{theirs[0]}/vocab.txt", True, source
@@ -74,7 +74,7 @@ def _find(ours, texts, share=0.25, batch_size=3, length=_LENGTH):
 
 
 def _expected(theirs, text, masked):
-    """For each masked word the likeliest words, by transformers."""
+    """Returns the likeliest words for each masked word, by transformers."""
     _, model, tokenizer = theirs
     parts, done = [], 0
     for word in masked:
@@ -101,7 +101,7 @@ def _expected(theirs, text, masked):
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.25])
 @tiny_model.untraced()
 def test_candidates_are_transformers_likeliest(share, theirs, ours):
-    # Of the last no second text has room: see test_fill_mask.
+    # The last text has no room for a second one: see test_fill_mask.
     texts = _TEXTS[:-1]
     read, found = _find(ours, texts, share)
     for text, of_text in zip(read, found, strict=True):
@@ -114,7 +114,7 @@ def test_candidates_are_transformers_likeliest(share, theirs, ours):
 
 @tiny_model.untraced()
 def test_fill_mask(theirs, ours):
-    """A text without room for a second one, by the pipeline itself."""
+    """A text without room for a second one, compared with the pipeline."""
     _, model, tokenizer = theirs
     text = "she said no dog sat on old red fish ."
     length = 12
@@ -135,7 +135,7 @@ def test_batches_of_any_size_find_the_same(ours):
     (*_, read), found = _find(ours, _TEXTS, batch_size=1)
     for batch_size in (5, 64):
         assert _find(ours, _TEXTS, batch_size=batch_size)[1] == found
-    # Long texts have candidates up to the length.
+    # Long texts have candidates up to the maximum length.
     assert len(found[-1]) == len(read.words) == _LENGTH - 2
     assert all(len(x) == _NUMBER for x in found[-1])
 
@@ -144,7 +144,7 @@ def test_texts_that_are_done_are_told(ours):
     reader, finder = _finder(ours[1], ours[0], _LENGTH, _NUMBER, 2, 0.05)
     told: list[int] = []
     finder.find([reader.read(text) for text in _TEXTS], told.append)
-    # Two have no words at all.
+    # Two texts have no words at all.
     assert (told[0], sum(told)) == (2, len(_TEXTS))
     assert len(told) > 4
 
@@ -168,7 +168,7 @@ def test_case_of_the_word(word, wanted):
 
 
 class _Fixed:
-    """A model that likes pieces in the order of their ids."""
+    """A model that prefers tokens in the order of their ids."""
 
     def __init__(self, size):
         self._scores = -np.arange(size, dtype=np.float32)
@@ -186,13 +186,13 @@ def _of_pieces(pieces, text, number, lower):
 
 
 def test_case_of_candidates():
-    # The word itself is left out in any case.
+    # The word itself is left out in every casing.
     pieces = "Film FILM film ##s movie Show , 9 set"
     assert _of_pieces(pieces, "FILM films", 3, False) == [
         ["movie", "Show", "set"],
         ["Film", "FILM", "film"],
     ]
-    # The vocabulary has none.
+    # The vocabulary does not have the words.
     assert _of_pieces("film movie show set", "Film Café", 2, True) == [
         ["Movie", "Show"],
         ["Film", "Movie"],
@@ -220,7 +220,7 @@ def test_a_vocabulary_that_masks_nothing():
 )
 @tiny_model.untraced()
 def test_other_families_and_vocabularies(vocabulary, shape):
-    """Of random weights: what is found are words, and not those of the text."""
+    """With random weights: candidates are words, other than the text's."""
     keras.utils.set_random_seed(1)
     sizes = {
         "vocab_size": len(vocabulary.pieces),

@@ -30,7 +30,7 @@ def test_a_function_of_seed_row_and_copy():
     assert found == _draw()
     assert found != _draw(seed=8)
     assert found != _draw(row=4)
-    # More copies leave the first as they are.
+    # More copies do not change the first copies.
     fewer = _draw(number=10)
     assert found[: len(fewer)] == fewer
 
@@ -53,7 +53,7 @@ def test_no_copy_twice_nor_the_row_itself():
 
 
 def test_shares_of_words_and_of_candidates():
-    """Whether by a binomial test, which by a chi-square test, at 0.1 %."""
+    """The replaced words by a binomial test, their candidates by chi-square."""
     probability, number = 0.4, 4000
     counts: collections.Counter[str] = collections.Counter()
     for row in range(number):

@@ -14,7 +14,7 @@ def _read(text, length):
 
 
 def _rows(text, length, share):
-    """Each row, and which words it masks."""
+    """Returns each row with the words that it masks."""
     how = (_VOCABULARY, length)
     return [
         (passes.lay_out(text, masked, *how), masked)
@@ -27,7 +27,7 @@ def _pieces_of(ids):
 
 
 def _original(pieces, first, last, length):
-    """The row of TinyBERT's _masked_language_model, cut as ours is."""
+    """Returns the row of TinyBERT's _masked_language_model, cut like ours."""
     masked = [*pieces[:first], "[MASK]", *pieces[last:]]
     room = length - len(masked) - 3
     second = [*pieces[:room], "[SEP]"] if room > 0 else []
@@ -38,7 +38,7 @@ def _original(pieces, first, last, length):
 
 @pytest.mark.parametrize("length", [64, 24, 17])
 def test_one_mask_as_the_original(length):
-    """Whether both texts have room, one and a part, or one alone."""
+    """Lengths with room for two texts, for one and a part, and for one."""
     text = _read(_TEXT, length)
     pieces = _VOCABULARY.tokenizer().tokenize(_TEXT)[: len(text.ids)]
     rows = _rows(text, length, 0)

@@ -44,7 +44,7 @@ def test_json_keeps_values_and_keys(tmp_path):
     table = _table(path, f"{json.dumps(cells)}\n\n", {"t": "text", "u": "b"})
     (row,) = table.rows()
     assert not list(table.header())
-    # What is a number stays one where it does not change.
+    # A number stays a number if it does not change.
     same = table_lines.changed(row, {"t": "5", "u": "y"})
     assert same == cells | {"b": "y"}
     assert json.loads(table_lines.line(same, "jsonl")) == same
@@ -65,7 +65,7 @@ def test_windows_have_bounded_rows_and_characters(tmp_path, monkeypatch):
     assert sizes(4) == [4, 2]
     assert sizes(6) == [6]
     monkeypatch.setattr(table_lines, "_MOST_IN_WINDOW", 5)
-    # One of nine characters goes by itself.
+    # A line of nine characters gets a separate window.
     assert sizes(4) == [2, 1, 1, 2]
 
 

@@ -32,16 +32,16 @@ def _texts(text, **how):
     ],
 )
 def test_words_are_those_of_the_original_that_are_letters(text):
-    """The original takes only a to z, in its tokenizer's words."""
+    """The original accepts only a to z, in its tokenizer's words."""
     split = tokenization.BasicTokenizer(do_lower_case=False).tokenize(text)
-    # Without marks, that are no letters to Python, and what is left out.
+    # Without words with marks, which are no letters to Python.
     wanted = [x for x in split if x.isalpha()]
     found = [text[start:end] for start, end in words.of_letters(text)]
     whole = [x for x in found if x.isalpha()]
     hidden = {"ab", "zerowidth"}
     assert whole == [x for x in wanted if x not in hidden]
 
-    # Those with marks are whole.
+    # Words with marks are complete.
     if text.startswith("e\u0301"):
         assert found[:2] == text.split()[:2]
 
@@ -76,12 +76,12 @@ def test_pieces_and_characters_of_a_word():
 
 def test_words_beyond_the_length_are_left():
     text = "cat dog cats bird"
-    # [CLS] and [SEP], and three pieces: of "cats" half is cut.
+    # [CLS] and [SEP], and three tokens: half of "cats" is cut off.
     found = _read(text, length=5)
     assert len(found.ids) == 3
     assert [x.text for x in found.words] == ["cat", "dog"]
     assert [x.text for x in _read(text, length=6).words][-1] == "cats"
-    # Nor are words of very many pieces read.
+    # Words of very many tokens are not read either.
     assert _texts(f"sing{8 * 's'} cat{7 * 's'} cat{8 * 's'}") == [
         f"sing{8 * 's'}",
         f"cat{7 * 's'}",
@@ -109,7 +109,7 @@ def test_spaces_that_belong_to_pieces(vocabulary):
 
 
 def test_a_piece_that_reaches_across_an_end_is_no_words():
-    """Such as 't of isn't: neither the mark nor the letter by itself."""
+    """As in 't of isn't: neither the apostrophe nor the letter is a word."""
 
     class Tokenizer:
         def tokenize_with_offsets(self, text):

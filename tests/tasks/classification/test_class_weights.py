@@ -24,7 +24,7 @@ def test_balanced_is_scikit_learns():
 def test_balanced_labels_for_themselves():
     given = [("a",), ("a", "b"), (), ("a",), ("a", "c")]
     found = class_weights.balanced(_examples(given), ("a", "b", "c"))
-    # Each label's two classes: what they are weighted with, over each other.
+    # For each label, the ratio of the weights of its two classes.
     weights = [
         class_weight.compute_class_weight(
             "balanced", classes=np.array([0, 1]), y=[x in own for own in given]

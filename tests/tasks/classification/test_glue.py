@@ -10,7 +10,7 @@ import tensorflow_datasets as tfds
 
 _MNLI = "index\tpromptID\tpairID\tgenre\tp1\tp2\tp3\tp4\tsentence1\tsentence2"
 
-# Task, split, the file as the task's download has it, and what is read.
+# Task, split, the file in the layout of the task's download, and the result.
 _FILES = [
     ("cola", "train", "train.tsv", "gj04\t0\t*\tBad it.\n", "Bad it.", "", "0"),
     ("cola", "dev", "dev.tsv", "gj04\t1\t\tIt ran.\n", "It ran.", "", "1"),
@@ -130,7 +130,7 @@ def test_xnli_takes_the_rows_of_one_language(tmp_path):
         list(classification.read(task, str(tmp_path), "dev"))
 
 
-# The original's label order and columns, by number, and the real row counts.
+# The original's label order and column numbers, and the real row counts.
 _ORIGINAL = {
     "CoLA/train": ("cola", 3, None, 1, ["0", "1"], 8551),
     "CoLA/dev": ("cola", 3, None, 1, ["0", "1"], 1043),
@@ -227,7 +227,7 @@ def test_tfds_features_and_label_names(name, tmp_path):
     if task.labels is None:
         assert not hasattr(info.features["label"], "names")
         return
-    # 0/1 tasks name their classes in words there: not_x, x.
+    # There 0/1 tasks name their classes in words: not_x, x.
     theirs = info.features["label"].names
     if task.labels == ("0", "1"):
         assert ours.labels == task.labels
@@ -267,7 +267,7 @@ def test_tasks_and_splits_that_are_not_there(tmp_path):
 
 
 def store(folder, config, splits):
-    """Prepares a tiny GLUE data set by TFDS' own writer."""
+    """Prepares a tiny GLUE data set with TFDS' own writer."""
     builder = tfds.builder(f"glue/{config}", data_dir=folder)
     tfds.dataset_builders.store_as_tfds_dataset(
         name="glue",

@@ -44,7 +44,7 @@ def test_metrics_of_several_labels_against_their_definitions():
 
 def test_correlations_against_their_definitions():
     rng = np.random.default_rng(1)
-    labels = rng.permutation(200) / 40  # No ties: ranks are plain.
+    labels = rng.permutation(200) / 40  # Without ties.
     scores = labels**3 + rng.normal(size=200)
     ranks = [np.argsort(np.argsort(x)) / 1.0 for x in (labels, scores)]
     expected = {

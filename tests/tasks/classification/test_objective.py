@@ -1,4 +1,4 @@
-"""The loss of a classifier, against NumPy in float64."""
+"""The loss of a classifier, compared with NumPy in float64."""
 
 from bert_tf.tasks.classification import objective, own_files
 
@@ -20,7 +20,7 @@ def _loss(task, class_weights, logits, **batch):
 
 
 def test_each_row_of_a_loss_is_weighted():
-    """Cross entropy, sigmoid cross entropy or squares."""
+    """For cross entropy, sigmoid cross entropy and squared error."""
     rng = np.random.default_rng(0)
     rows = np.array([1, 0.5, 1, 0], np.float32)
     windows = np.array([1, 1, 0.25, 1], np.float32)
@@ -54,7 +54,7 @@ def test_each_row_of_a_loss_is_weighted():
 
 
 def test_weights_of_classes_in_the_loss():
-    """The weighted mean, as PyTorch's CrossEntropyLoss(weight=...)."""
+    """The weighted mean equals PyTorch's CrossEntropyLoss(weight=...)."""
     rng = np.random.default_rng(0)
     logits = rng.normal(size=(5, 2)).astype(np.float32)
     labels = np.array([0, 1, 1, 0, 1], np.int32)

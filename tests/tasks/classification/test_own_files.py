@@ -106,7 +106,7 @@ def test_bad_rows_are_left_out_of_training(name, tmp_path, caplog):
         assert rows == [(text, "", label) for text, label in good]
         said = f"{path}: left out 1 of 59 rows: {reason}"
         assert said in caplog.text, caplog.text
-    # The rows that are held out are counted without it.
+    # The held-out rows are counted without the bad row.
     held = own_files.hold_out(task, 0.5, seed=1)
     both = _read(held, "train") + _read(held, "dev")
     assert sorted(both) == sorted(rows)
@@ -180,11 +180,11 @@ def test_a_header_that_is_read_as_a_row(tmp_path):
     assert _custom({"train": headed}, columns, labels).labels == labels
     named = own_files.Columns(1, None, 0)
     assert _custom({"train": headed}, named).labels == ("ham", "spam")
-    # Of several labels, one comes again: it is no header.
+    # With several labels, one occurs again: the line is not a header.
     mixed = _write(tmp_path / "c.tsv", "ham;odd\tx\nspam\ty\nham\tz\n")
     found = _custom({"train": mixed}, columns, by=";")
     assert found.labels == ("ham", "odd", "spam")
-    # The last row has a label that no other has: it is no header.
+    # The last row also has a unique label: the first line is not a header.
     plain = _write(tmp_path / "b.tsv", f"{rows}rare\tw\n")
     assert _custom({"train": plain}, columns).labels == ("ham", "rare", "spam")
 
@@ -280,7 +280,7 @@ def test_gold_labels_are_read_where_they_are(tmp_path):
     rows = 'text,label\nx,ham\ny,new one\nz,""\n'
     test = _write(tmp_path / "test.csv", rows)
     task = _custom({"train": train, "test": test})
-    # Others than those that were learned, too.
+    # Labels that were not in training, too.
     assert _gold(task) == [("x", "ham"), ("y", "new one"), ("z", None)]
     assert [label for _, _, label in _read(task, "test")] == [None] * 3
     bare = _write(tmp_path / "bare.tsv", "text\nso\n")
@@ -308,7 +308,7 @@ def test_gold_labels_of_json_lines(tmp_path):
     [
         (1, "x\t2.5\ny\tn/a\n", [("x", 2.5), ("y", "n/a")]),
         (1, "x\ny\n", [("x", None), ("y", None)]),
-        # The name of the training file's column.
+        # The name of the column in the training file.
         ("score", "x\t2.5\ny\t1\n", [("x", None), ("y", None)]),
     ],
 )

@@ -29,7 +29,7 @@ def test_results_of_classes_and_scores():
     assert found == pytest.approx(
         {
             "eval_accuracy": 0.5,
-            # Class a: 1. Class b: never right. Class c: never predicted.
+            # Class a: F1 of 1. Class b: never right. Class c: never predicted.
             "eval_macro_f1": 1 / 3,
             "eval_loss": -np.log(_SHARES[[0, 1], [0, 2]]).mean(),
         }
@@ -75,11 +75,11 @@ def test_results_of_several_labels():
     labels = np.array([[1, 0, 0], [1, 1, 0]])
     found = predictions.results(_SETS, _LOGITS, labels)
     probabilities = 1 / (1 + np.exp(-np.float64(_LOGITS)))
-    is_given = probabilities > 0.5  # a; a and b
+    is_given = probabilities > 0.5  # a; then a and b
     assert found == pytest.approx(
         {
             "eval_micro_f1": 1.0,
-            # Class c: never there and never predicted.
+            # Class c: absent and never predicted.
             "eval_macro_f1": 2 / 3,
             "eval_subset_accuracy": 1.0,
             "eval_loss": metrics.log_loss(
@@ -146,7 +146,7 @@ def test_texts_and_gold_beside_predictions(tmp_path):
 
 
 def test_texts_are_written_as_they_are_read(tmp_path):
-    # One at a time, so that memory does not grow with the file.
+    # One batch at a time, so that memory does not grow with the file.
     alive = []
 
     def read():

@@ -71,7 +71,7 @@ def test_a_sorted_table_is_shuffled(encoder, tmp_path):
         rows = written.record_type.parse(serialized, written.lengths)
         labels = rows["label_ids"].numpy()
         assert (rows["input_ids"].numpy()[:, 1] - 5 == labels).all()
-        # Hypergeometric, of 500 in 1,000: a deviation of 4.7.
+        # Hypergeometric, 500 of 1,000: a standard deviation of 4.7.
         assert abs(labels.sum() - 50) < 20
 
 
@@ -101,7 +101,7 @@ def test_an_error_leaves_no_file(encoder, tmp_path):
 
 
 def test_documents_in_windows(tmp_path, caplog, monkeypatch):
-    # Documents are numbered over all batches.
+    # Documents are numbered across batches.
     monkeypatch.setattr(batches, "_BATCH_CHARACTERS", 8)
     encoder = _encoder(long_documents.LongDocuments("windows", 3))
     examples = [

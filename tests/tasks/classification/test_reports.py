@@ -11,7 +11,7 @@ _SETS = own_files.custom(_COLUMNS, {}, _NAMES, False, ",")
 
 
 def _rows(report, title):
-    """Name -> numbers of the lines of the table under a title."""
+    """Returns name -> numbers for the lines of the table under a title."""
     lines = report.split(title)[-1].splitlines()
     rows = [line.rsplit(maxsplit=3) for line in lines]
     return {row[0].strip(): row[1:] for row in rows if len(row) == 4}
@@ -57,7 +57,7 @@ def test_many_classes_have_a_list_of_mistakes():
 @pytest.mark.parametrize(
     ("labels", "predicted", "macro_f1", "absent"),
     [
-        # F1 is 1 of both that occur, and does not exist of the third.
+        # F1 is 1 for the two classes that occur, undefined for the third.
         ([0, 1], [0, 1], 1.0, "$x^2$ & ü"),
         ([2, 2], [2, 2], 1.0, "ham, spam"),
         # A class that is only predicted: (2/3 + 0 + 1) / 3.

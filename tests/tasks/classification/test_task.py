@@ -35,7 +35,7 @@ def test_pairs_in_both_orders():
 
 
 def test_the_order_means_nothing_in_paraphrases():
-    """As ELECTRA's classification_tasks.py doubles: not QQP."""
+    """Pairs that ELECTRA's classification_tasks.py doubles: not QQP."""
     names = [x for x in glue.NAMES if glue.find(x).is_symmetric]
     assert names == ["MRPC", "STS-B"]
 

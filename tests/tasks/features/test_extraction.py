@@ -1,4 +1,4 @@
-"""Tests of features against the model itself, one line at a time."""
+"""Tests of features, compared with the model itself, line by line."""
 
 import dataclasses
 
@@ -45,7 +45,7 @@ def model():
 
 
 def original_rows(by_word=False):
-    """Pieces and segments as the original makes them, word by word."""
+    """Returns tokens and segments as the original makes them, word by word."""
     tokenizer = VOCABULARY.tokenizer()
     rows = []
     for text in TEXTS:
@@ -179,7 +179,7 @@ def test_unit_length(unit, name, model):
     _, found = extract(model, choice, unit, normalize=True)
     for ours, vectors in zip(found, plain, strict=True):
         assert ours.dtype == np.float32
-        # Each of several layers' by itself.
+        # Each of several layers' vectors separately.
         lengths = np.sqrt((vectors.astype(np.float64) ** 2).sum(-1))
         np.testing.assert_allclose(
             ours, vectors / lengths[..., np.newaxis], atol=1e-6

@@ -1,4 +1,4 @@
-"""Tests of the files of vectors, each read back by its own library."""
+"""Tests of the vector files, each read back by its own library."""
 
 import json
 
@@ -12,7 +12,7 @@ import tensorflow as tf
 
 _VOCAB = ["[CLS]", "[SEP]", "é", "b"]
 _CHOICE = feature_layers.Choice("layers", (-1, 0))
-# Two windows of lines; the last has no words.
+# Two windows of lines; the last line has no words.
 _LINES = [
     [
         feature_lines.Line(0, [0, 2, 3, 1], [0] * 4, ["éb"], [1], [3]),
@@ -27,7 +27,7 @@ def _all_lines():
 
 
 def vectors_of(unit):
-    """Lines' vectors, [n, 2, 3], in their windows."""
+    """Returns the lines' vectors, [n, 2, 3], in their windows."""
     rng = np.random.default_rng(0)
 
     def count(line):
@@ -104,7 +104,7 @@ def test_numpy(tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "lines.npy"), one_each)
     names = {"tokens.npy", "tokens.npy.offsets.npy", "lines.npy"}
     assert {path.name for path in tmp_path.iterdir()} == names
-    # Offsets of other vectors do not stay.
+    # Offsets of earlier vectors are removed.
     (tmp_path / "tokens.npy").unlink()
     write(tmp_path / "tokens.npy", "mean")
     names -= {"tokens.npy.offsets.npy"}

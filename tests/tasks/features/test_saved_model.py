@@ -1,4 +1,4 @@
-"""Tests of exported feature extractors, against Python's own features."""
+"""Tests of exported feature extractors, compared with Python's features."""
 
 import dataclasses
 import json
@@ -48,7 +48,7 @@ _TOP = feature_layers.Choice("layers", (-1,))
     [
         ("token", _CHOICE, True),
         ("mean", _LAST, False),
-        # Where no other position of the layer is computed.
+        # Other positions of the last layer are not computed.
         ("cls", _LAST, True),
         *(
             pytest.param(*combination, marks=pytest.mark.exhaustive)
@@ -61,7 +61,7 @@ _TOP = feature_layers.Choice("layers", (-1,))
     ],
 )
 def test_vectors(unit, choice, normalize, model):
-    """Of texts, and of ids of any batch and length."""
+    """For texts, and for ids of any batch size and length."""
     made = export(model, unit, choice, normalize)
     assert json.loads(made.files["export.json"]) == {
         "head": "encoder",
@@ -112,7 +112,7 @@ def test_words_are_refused(model):
 
 
 def _multiplications(unit, model, rows, length):
-    """Returns how many all matrix products of a batch's graph take."""
+    """Returns the multiplications in all matrix products of a batch's graph."""
     made = export(model, unit, _LAST)
     ids = [tf.TensorSpec([rows, length], tf.int32)] * 3
     with inference.computing_padding():
@@ -126,11 +126,11 @@ def _multiplications(unit, model, rows, length):
 
 
 def test_cls_of_the_last_layer_takes_fewer_products(model):
-    """By what the layer's queries and all after them take elsewhere."""
+    """The products saved are the last layer's at all other positions."""
     rows, length = 4, 10
     size = model.config.hidden_size
     inner = model.config.intermediate_size
-    # Query, output, feed-forward twice, scores and what they gather.
+    # Query, output, feed-forward twice, scores and their weighted sums.
     per_place = 2 * size * size + 2 * size * inner + 2 * length * size
     everywhere, at_cls = (
         _multiplications(unit, model, rows, length) for unit in ("mean", "cls")

@@ -1,4 +1,4 @@
-"""The order of the runs, and what is kept, with a stand-in for the script.
+"""The order of the runs and the files kept, with a stand-in for the script.
 
 tests/commands/test_run_glue.py runs run_classifier.py itself.
 """
@@ -35,7 +35,7 @@ _VOCAB = samples.vocab_files(_PIECES)
 
 
 def _call(script, values, log, lock):
-    """Leaves what run_classifier.py leaves, as far as it is looked at.
+    """Writes the files of run_classifier.py that the experiment reads.
 
     The score is a function of seed and rate; runs whose seed is in the file
     "fails" fail.
@@ -65,7 +65,7 @@ def _call(script, values, log, lock):
 
 @pytest.fixture(scope="module")
 def script(tmp_path_factory):
-    """The path of the stand-in, next to the best weights that it leaves."""
+    """Returns the path of the stand-in, next to the weights that it writes."""
     folder = tmp_path_factory.mktemp("script")
     model = heads.BertClassifier(modeling.Bert(_CONFIG), 3)
     kept = best.Best(str(folder), "accuracy", {})
@@ -85,7 +85,7 @@ def _data(folder, *names):
 
 @pytest.fixture
 def make(script, tmp_path, monkeypatch):
-    """Makes an experiment in the same folder; its calls are counted anew."""
+    """Makes an experiment in the same folder, with no calls counted yet."""
     monkeypatch.setattr(trials, "call", _call)
     locks: list[run_lock.Lock] = []
 
@@ -134,7 +134,7 @@ def test_word_vectors_are_for_runs_without_a_start(make, calls, tmp_path):
     experiment.train("RTE", _START)
     given = [x.get("word_vectors") for x in calls()]
     assert given == [str(words), None]
-    # Other vectors at the same place are other runs.
+    # Another checkpoint at the same path makes other runs.
     (before,) = experiment.runs("RTE", nothing)
     words.write_text("a 1 2 3 5\n")
     experiment = make("RTE", seeds=(1,), word_vectors=str(words))
@@ -185,7 +185,7 @@ def test_runs_are_made_once(make, calls, tmp_path):
         "num_train_epochs": "3.0",
         "train_batch_size": "32",
     }
-    # The same again; another seed; other weights.
+    # The same experiment again; another seed; other weights.
     assert make("RTE").train("RTE", _START) == done
     assert calls() == []
     make("RTE", seeds=(1, 2, 3)).train("RTE", _START)

@@ -118,14 +118,14 @@ def test_the_setting_with_the_best_mean_is_chosen():
     runs = [_done(0.9), _done(0.5, seed=2), _done(0.8, _B), _done(0.7, _B, 2)]
     assert glue_runs.choose(runs) == runs[2:]
     assert glue_runs.best(runs) == runs[0]
-    # Ties go to the earlier.
+    # Ties go to the earlier run.
     tied = [_done(0.5, _B), _done(0.5, _A)]
     assert glue_runs.choose(tied) == tied[:1]
     assert glue_runs.best(tied) == tied[0]
 
 
 def test_weights_that_may_be_needed_are_kept():
-    """At no time is the run that is best at the end thrown away."""
+    """The run that is best in the end is never removed on the way."""
     scores = [(0.6, 0.7), (0.9, 0.1), (0.8, 0.75), (0.2, 0.9)]
     settings = glue_runs.grid([1e-5, 2e-5, 3e-5, 4e-5], [3.0], [32])
     done: list[glue_runs.Done] = []
@@ -133,7 +133,7 @@ def test_weights_that_may_be_needed_are_kept():
     for setting, pair in zip(settings, scores, strict=True):
         for seed, score in enumerate(pair):
             done.append(_done(score, setting, seed))
-            # What is removed once stays removed.
+            # A removed run stays removed.
             kept = [*kept, done[-1]]
             kept = [x for x in glue_runs.to_keep(done, seeds=2) if x in kept]
             assert len(kept) <= 2
@@ -143,7 +143,7 @@ def test_weights_that_may_be_needed_are_kept():
 def test_time_left():
     assert glue_runs.seconds_left([], []) == 0
     assert math.isnan(glue_runs.seconds_left([], [("RTE", 300)]))
-    # 100 rows, 3 epochs: 0.1 and 0.3 seconds a row of RTE and MRPC.
+    # 100 rows, 3 epochs: 0.1 and 0.3 seconds per row of RTE and MRPC.
     done = [_done(0, seconds=30), _done(0, task="MRPC", seconds=90)]
     to_do = [("RTE", 600.0), ("MRPC", 600.0), ("QQP", 1000.0)]
     assert glue_runs.seconds_left(done, to_do) == pytest.approx(

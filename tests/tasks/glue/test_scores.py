@@ -33,10 +33,10 @@ _BASE: dict[str, dict[str, float]] = {
 def test_average_is_the_leaderboards():
     scores = {x: glue_scores.task_score(x, _LARGE[x]) for x in _LARGE}
     assert round(glue_scores.average(scores), 1) == 80.5
-    # Table 1 of the paper, of the same submission.
+    # Table 1 of the paper, for the same submission.
     assert glue_scores.papers_average(_LARGE) == pytest.approx(82.1, abs=0.05)
     assert glue_scores.papers_average(_BASE) == pytest.approx(79.6, abs=0.05)
-    # It leaves WNLI out.
+    # The average excludes WNLI.
     assert glue_scores.papers_average({"WNLI": {"accuracy": 0.6}}) is None
 
 
@@ -50,7 +50,7 @@ def test_every_task_has_its_metrics():
 def test_a_task_without_its_metrics_is_refused():
     with pytest.raises(ValueError, match=r"RTE have none.*Received: f1"):
         glue_scores.task_score("RTE", {"f1": 0.5})
-    # Where the mismatched set was left out.
+    # Without a score of the mismatched set.
     assert glue_scores.task_score("MNLI", {"accuracy": 0.8}) == 0.8
 
 

@@ -17,7 +17,7 @@ def _write(folder, file, *labels):
 
 @pytest.fixture
 def files(tmp_path):
-    """All files, of two predictions."""
+    """Returns all files, with two predictions each."""
     return {
         name: _write(tmp_path, name, *[_LABELS.get(name, "1")] * 2)
         for name in glue_submission.FILES
@@ -32,7 +32,7 @@ def test_zip_holds_the_files_at_its_root(files, tmp_path):
     glue_submission.write_zip(str(path), files, _TWO)
     with zipfile.ZipFile(path) as archive:
         assert archive.testzip() is None
-        # What the server's FAQ and its sample_submission.zip name.
+        # The names in the server's FAQ and its sample_submission.zip.
         assert sorted(archive.namelist()) == [
             *("AX.tsv", "CoLA.tsv", "MNLI-m.tsv", "MNLI-mm.tsv", "MRPC.tsv"),
             *("QNLI.tsv", "QQP.tsv", "RTE.tsv", "SST-2.tsv", "STS-B.tsv"),

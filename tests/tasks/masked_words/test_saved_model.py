@@ -1,4 +1,4 @@
-"""Tests of exported masked language models, against the Python path."""
+"""Tests of exported masked language models, compared with the Python code."""
 
 import dataclasses
 import functools
@@ -54,7 +54,7 @@ def exported(model, top_k=TOP_K, length=LENGTH, vocab=VOCAB):
 def saved(model, tmp_path_factory):
     path = tmp_path_factory.mktemp("export") / "words"
     with pytest.MonkeyPatch.context() as patch:
-        # So that the longest text takes several parts.
+        # Makes the longest text take several parts.
         patch.setattr(graph_windows, "MOST_WINDOWS", 3)
         saved_model.save(str(path), exported(model))
     return path
@@ -67,7 +67,7 @@ def loaded(saved):
 
 @functools.cache
 def python_masks(model, text):
-    """Windows in Python, each read alone: for each mask [(piece, score)]."""
+    """Reads each window separately in Python: [(token, score)] per mask."""
     tokenizer = VOCABULARY.tokenizer()
     pieces: list[str] = []
     for i, part in enumerate(text.split("[MASK]")):
@@ -96,7 +96,7 @@ def python_masks(model, text):
 
 
 def check(rows, model):
-    """Compares served rows with what Python finds in TEXTS."""
+    """Compares served rows with Python's results for TEXTS."""
     spellings = dict(zip(VOCAB, VOCABULARY.spellings, strict=True))
     for i, text in enumerate(TEXTS):
         expected = python_masks(model, text)
@@ -175,5 +175,5 @@ def test_padding_of_the_table_is_no_word():
     found = made.module.serve(tf.constant(["a [MASK]"]))
     pieces = [x.decode() for x in found["piece"][0, 0].numpy()]
     assert len(pieces) == TOP_K and set(pieces) <= set(VOCAB)
-    # Padding has a share of the probability, as in transformers.
+    # Padding tokens have some probability, as in transformers.
     assert tf.reduce_sum(found["score"]) < 0.01

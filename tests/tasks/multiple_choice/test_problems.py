@@ -1,4 +1,4 @@
-"""Tests of files of multiple choice, in the formats they are published in."""
+"""Tests of multiple-choice files, in the formats they are published in."""
 
 import json
 
@@ -58,6 +58,25 @@ def test_race_s_own_objects(tmp_path):
     ]
 
 
+def test_a_folder_of_race(tmp_path):
+    """As RACE.tar.gz has them: RACE/train/high/1.txt and so on."""
+    names = ("high/2.txt", "high/10.txt", "middle/1.txt")
+    for name in names:
+        path = tmp_path / "train" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        row = _RACE | {"id": name.replace("/", "")}
+        path.write_text(json.dumps(row) + "\n")
+    (tmp_path / "train" / "README").write_text("no problem")
+    found = choice_problems.read(str(tmp_path / "train"), with_labels=True)
+    assert [problem.key for problem in found] == [
+        f"{name.replace('/', '')}-{i}" for name in names for i in (0, 1)
+    ]
+    assert [problem.label for problem in found] == [1, 0] * 3
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="holds no problem"):
+        choice_problems.read(str(tmp_path / "empty"), with_labels=True)
+
+
 def test_one_question_of_race_a_line_and_lines_of_ones_own(tmp_path):
     one = _ASKED | {"example_id": "m1", "answer": "B"}
     path = jsonl(tmp_path / "one.jsonl", one)
@@ -112,7 +131,7 @@ def test_labels_where_a_test_file_has_them(tmp_path):
     table = [row.rpartition(",")[0] for row in _SWAG.splitlines()]
     path.write_text("\n".join(table) + "\n")
     assert _labels(path, None) == [None, None]
-    # The rest is checked as ever.
+    # The other checks are unchanged.
     path = jsonl(tmp_path / "bad.jsonl", _OWN | {"choices": ["b"]})
     with pytest.raises(ValueError, match="line 1: expected two choices"):
         choice_problems.read(path, with_labels=None)

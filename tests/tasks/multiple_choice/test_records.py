@@ -1,4 +1,4 @@
-"""Tests of records of choices, against Python's tokenizer."""
+"""Tests of records of choices, compared with Python's tokenizer."""
 
 from bert_tf.records import reading
 from bert_tf.records import types as record_types

@@ -1,4 +1,4 @@
-"""Tests of exported choosers, against Python's tokenizer."""
+"""Exported multiple-choice models, compared with Python's tokenizer."""
 
 import json
 
@@ -45,7 +45,7 @@ def saved(model, tmp_path_factory):
 
 
 def python_row(prompt, choice, length=LENGTH):
-    """Ids and segments: the prompt gives way; where no choice is, none."""
+    """Returns ids and segments; the prompt is cut, not the choice."""
     if not choice:
         return [], []
     tokenizer = _VOCABULARY.tokenizer()
@@ -68,7 +68,7 @@ def loaded(saved):
 
 
 def python_logits(model, prompt, choices):
-    """Each choice by itself, [K]; what is empty is none."""
+    """Returns the logits of each choice read separately, [K]."""
     logits = []
     for choice in choices:
         if not choice:

@@ -1,4 +1,4 @@
-"""Answers from logits, against the original's algorithm in plain loops."""
+"""Answers from logits, compared with the original's algorithm as loops."""
 
 import json
 import math
@@ -27,7 +27,7 @@ def search(n_best_size=20, max_answer_length=30, version_2=False):
 
 
 def logits(windows, rng):
-    """Random starts and ends; those of padding are the least."""
+    """Returns random start and end logits; those of padding are the lowest."""
     values = rng.normal(size=(2, len(windows.starts), 12))
     used = windows.head + windows.lengths + 1
     values[:, np.arange(12) >= used[:, np.newaxis]] = -99
@@ -35,7 +35,7 @@ def logits(windows, rng):
 
 
 def original(windows, starts, ends, how):
-    """Candidates of the original: (start logit, end logit, text)."""
+    """Returns the original's candidates: (start logit, end logit, text)."""
     found = []
     most_context = windows.has_most_context()
     for window, (offset, length) in enumerate(windows.spans):
@@ -59,7 +59,7 @@ def original(windows, starts, ends, how):
 
 
 def expected(windows, starts, ends, how):
-    """The n-best list of the original, and the null score."""
+    """Returns the original's n-best list and its null score."""
     nulls = zip(starts[:, 0].tolist(), ends[:, 0].tolist(), strict=True)
     null = min(nulls, key=sum)
     pairs = original(windows, starts, ends, how)
@@ -117,7 +117,7 @@ def test_answers_are_the_originals(n_best_size, max_answer_length, version_2):
 def test_where_no_pair_fits_the_best_piece_is_taken():
     windows = cut("a b c")
     starts, ends = np.zeros([2, 1, 12])
-    starts[0, 0] = ends[0, 1] = 5  # One start and one end, of no answer.
+    starts[0, 0] = ends[0, 1] = 5  # A start and an end that form no answer.
     ends[0, 5] = 2
     for version_2 in (False, True):
         how = search(1, 30, version_2)
@@ -131,7 +131,7 @@ def test_equal_answers_stay_in_order():
     windows = cut("a b c d e a b c d e")
     starts, ends = np.zeros([2, len(windows.starts), 12])
     answer = squad_answers.find(windows, starts, ends, search())
-    # All logits are the same: the first piece is the first start and end.
+    # All logits are equal: the first token is the first start and end.
     assert [row["text"] for row in answer.n_best][:3] == ["a", "a b", "a b c"]
 
 
@@ -143,7 +143,7 @@ def _answer(text, null_odds):
 
 
 def _questions(*golds):
-    """Those of ids 0, 1 ..., each with its gold answers."""
+    """Returns questions with ids 0, 1 ..., each with its gold answers."""
     answers = [[squad_questions.Answer(x, None) for x in own] for own in golds]
     return [
         squad_questions.Question(str(i), "?", "x", tuple(own))
@@ -179,11 +179,11 @@ def test_scores():
 @pytest.mark.parametrize(
     ("golds", "null_odds", "f1", "official", "used"),
     [
-        # Nothing is to be answered; the official script says 0.0 for it.
+        # No question has an answer; the official script returns 0.0 here.
         ([[], []], [-0.5, 0.5], 100.0, 0.0, -1.5),
-        # 0.0 would answer both, wrongly.
+        # 0.0 would wrongly answer both.
         ([[], ["x"]], [-5.0, -4.0], 50.0, 0.0, -6.0),
-        # All null odds are above 0.0: nothing is answered.
+        # All null odds are above 0.0: no question is answered.
         ([[], []], [0.25, 0.5], 100.0, 0.0, 0.0),
         ([["cat"], []], [-0.5, 0.5], 100.0, -0.5, -0.5),
     ],

@@ -1,4 +1,4 @@
-"""SQuAD's metrics, against what the official scripts print."""
+"""SQuAD's metrics, compared with the output of the official scripts."""
 
 from bert_tf.tasks.squad import metrics as squad_metrics
 from bert_tf.tasks.squad import questions as squad_questions
@@ -15,7 +15,7 @@ def question(key, *golds):
     ("text", "normalized"),
     [
         ("The Cat, the cat.", "cat cat"),
-        ("a.an.the", "aanthe"),  # Punctuation goes first.
+        ("a.an.the", "aanthe"),  # Punctuation is removed first.
         ("U.S.", "us"),
         ("theatre an\tAnt\n", "theatre ant"),
         ("the\u00a0dog", "dog"),
@@ -41,7 +41,7 @@ def test_normalization(text, normalized):
         ("dog", "cat", 0, 0, 0),
         ("", "cat", 0, 0, 0),
         ("cat", "", 0, 0, 0),
-        # The scripts differ where no word is left.
+        # The scripts differ if no word is left.
         ("", "", 1, 0, 1),
         ("the", "", 1, 0, 1),
         ("The", "a!", 1, 0, 1),
@@ -62,8 +62,8 @@ def test_version_1_1():
         question("4", "the"),
     ]
     predictions = {"1": "Black Cat", "2": "big dog", "4": "", "9": "x"}
-    # 1: exactly the first. 2: half of its words. 3 is missing, and counts.
-    # 4: nothing is left on both sides, which is a match without common words.
+    # 1: exact. 2: half of the words. 3: missing, which counts as wrong.
+    # 4: both sides are empty, which matches exactly without common words.
     assert squad_metrics.evaluate(questions, predictions) == {
         "exact_match": 50.0,
         "f1": pytest.approx(100 * (1 + 2 / 3) / 4),
@@ -81,8 +81,8 @@ _PREDICTIONS = {"1": "cat", "2": "big dog", "3": "", "4": "bird", "5": "a"}
 
 
 def test_version_2_0():
-    # 5: a gold answer of articles only counts as none, but the question as
-    # one that has an answer; predicting an article is right.
+    # 5: a gold answer of articles only counts as no answer, but its question
+    # as one with an answer; predicting an article is right.
     assert squad_metrics.evaluate_2(_QUESTIONS, _PREDICTIONS) == {
         "exact": 60.0,
         "f1": pytest.approx(100 * (1 + 2 / 3 + 1 + 1) / 5),
@@ -103,8 +103,8 @@ def test_version_2_0_with_null_odds():
     assert results["exact"] == results["f1"] == 80.0
     assert results["HasAns_f1"] == pytest.approx(200 / 3)
     assert results["NoAns_exact"] == 100.0
-    # Of 2 that have no answer: 3 after "1", 4 after "5", 4 after "3" (which is
-    # ""), 3 after "4", and 3 2/3 after "2".
+    # The 2 without an answer, then: 3 after "1", 4 after "5", 4 after "3"
+    # (which is ""), 3 after "4", and 3 2/3 after "2".
     assert results["best_exact"] == results["best_f1"] == 80.0
     assert results["best_exact_thresh"] == results["best_f1_thresh"] == -1.0
     odds_3 = squad_metrics.evaluate_2(_QUESTIONS, _PREDICTIONS, odds, -3)
@@ -119,7 +119,7 @@ def test_no_threshold_is_better_than_none():
         {"1": "a", "2": "b"}, scores, odds, {"1": False, "2": True}
     )
     assert found == (50.0, 0.0)
-    # All questions have an answer, or none has.
+    # All questions have an answer, or no question has.
     results = squad_metrics.evaluate_2(questions[:1], {"1": ""})
     assert results.keys() == {
         *("exact", "f1", "total"),

@@ -6,7 +6,7 @@ import pytest
 
 
 def question(key="q1", answers=((("Paris"), 0),), **changes):
-    """One question as the files have it."""
+    """Returns one question in the format of the files."""
     return {
         "id": key,
         "question": "Where?",
@@ -123,7 +123,7 @@ def test_bad_questions_are_left_out_of_training(tmp_path, caplog):
     assert f"{first}; {fourth}{stop}" in caplog.text
     with pytest.raises(ValueError, match="question a: the id comes twice"):
         read(strict=True)
-    # Nothing to train on, or a flag that is forgotten, is no bad question.
+    # Without questions, or with a missing flag, no single question is bad.
     path = store(tmp_path / "x.json", *bad[:2])
     with pytest.raises(ValueError, match="question e: the question is empty"):
         read(strict=False)
@@ -183,7 +183,7 @@ def test_whether_predictions_can_be_scored(tmp_path):
 def test_answers_that_no_prediction_can_be(tmp_path, caplog):
     path = store(
         tmp_path / "x.json",
-        question("a", [("Paris", 999)]),  # Scores do not hang on the place.
+        question("a", [("Paris", 999)]),  # Scores ignore the position.
         question("b", [("Paris", 0), ("Rome", 0)]),
         question("c", [("Berlin", 0)]),
     )

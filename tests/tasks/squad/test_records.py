@@ -26,7 +26,7 @@ _QUESTIONS = [
 
 
 def read(written):
-    """The file's records as tf.train.Example holds them."""
+    """Returns the file's records as tf.train.Example."""
     serialized = tf.data.TFRecordDataset(written.path).as_numpy_iterator()
     examples = map(tf.train.Example.FromString, serialized)
     return [

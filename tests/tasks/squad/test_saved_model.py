@@ -1,4 +1,4 @@
-"""Tests of exported question answerers, against the Python path."""
+"""Tests of exported question answerers, compared with the Python code."""
 
 import json
 
@@ -65,7 +65,7 @@ def loaded(saved):
 
 
 def python_answer(model, question, context, search=SEARCH):
-    """Windows and search in Python, every window read alone."""
+    """Cuts windows and searches in Python, with each window read separately."""
     cutter = squad_windows.Cutter(VOCABULARY, LAYOUT)
     windows = cutter.cut(squad_questions.Question("q", question, context))
     features = cutter.features(windows)
@@ -74,7 +74,7 @@ def python_answer(model, question, context, search=SEARCH):
 
 
 def check(outputs, answers):
-    """Compares what a signature returned with Python's answers."""
+    """Compares the outputs of a signature with Python's answers."""
     assert {name: x.dtype for name, x in outputs.items()} == {
         "answer": tf.string,
         **dict.fromkeys(("start", "end"), tf.int32),
@@ -131,7 +131,7 @@ def test_contexts_without_words(model, loaded):
     assert outputs["answer"].numpy()[[0, 2]].tolist() == [b"", b""]
     for name in ("start", "end"):
         assert outputs[name].numpy()[[0, 2]].tolist() == [0, 0]
-    # No answer is the only one.
+    # "No answer" is the only candidate.
     score, null = outputs["score"].numpy(), outputs["null_score"].numpy()
     assert (score == null).tolist() == [True, False, True]
     assert np.abs(score).max() < 100
@@ -144,7 +144,7 @@ def test_contexts_without_words(model, loaded):
     assert nothing.keys() == outputs.keys()
 
 
-# More windows than are read at a time.
+# Text of more windows than are read at a time.
 _WORDS = ["ab", "ca,", "d", "e\u0301"]
 _MANY = " ".join(_WORDS[i % 7 % 4] for i in range(700)).encode()
 

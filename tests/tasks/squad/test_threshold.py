@@ -16,7 +16,7 @@ def test_given_tuned_and_not_used(tmp_path):
     (file,) = tmp_path.iterdir()
     assert file.read_text() == "-2.1875\n"
     file.unlink()
-    # What is given needs no file.
+    # A threshold that is passed needs no file.
     squad_threshold.find("1.5", True, folder).note(1.5)
     squad_threshold.find("auto", False, folder).note(None)
     assert not list(tmp_path.iterdir())

@@ -11,7 +11,7 @@ import pytest
 
 
 def _mlqa(text):
-    """The words of a Chinese text, by the rules of MLQA's script."""
+    """Returns the words of a Chinese text by the rules of MLQA's script."""
     kept = [
         char
         for char in text.lower()
@@ -49,12 +49,12 @@ def test_chinese_as_mlqas_script(prediction, gold):
 @pytest.mark.parametrize(
     ("prediction", "gold", "exact", "f1"),
     [
-        # Three of four characters; a full stop more.
+        # Three of four characters; an extra full stop.
         ("北京大", "北京大学", 0, 6 / 7),
         ("北京大学。", "北京大学", 1, 1),
         ("東京タワー", "東京タワーは", 0, 10 / 11),
         ("กรุงเทพ", "กรุงเทพฯ", 0, 14 / 15),
-        # As before where words have spaces between: punctuation is ASCII's.
+        # Unchanged for words with spaces: only ASCII punctuation is removed.
         ("the “Rome”", "“Rome”", 1, 1),
         ("“Rome”", "Rome", 0, 0),
     ],

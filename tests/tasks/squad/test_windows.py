@@ -1,4 +1,4 @@
-"""Windows, against the original's algorithm in plain loops."""
+"""Windows, compared with the original's algorithm as plain loops."""
 
 import dataclasses
 import random
@@ -33,7 +33,7 @@ def question(context, answer=None, start=None, text="a b"):
 
 
 def features(maker, asked):
-    """All that there is about each window, in plain Python."""
+    """Returns all features of each window, in plain Python."""
     windows = maker.cut(asked)
     columns = maker.features(windows) | maker.labels(windows)
     return [
@@ -44,7 +44,7 @@ def features(maker, asked):
 
 
 def wanted(maker, asked):
-    """What the original makes of it, and where it finds the answer."""
+    """Returns the original's features and the answer's position in them."""
     answer = None
     if not asked.is_impossible:
         answer = asked.answers[0].text, asked.answers[0].start
@@ -59,7 +59,7 @@ def expected(maker, asked):
 
 
 def recovered(maker, asked):
-    """What the labels of each window say, as slices of the context."""
+    """Returns the slices of the context that each window's labels select."""
     windows = maker.cut(asked)
     labels = maker.labels(windows)
     texts = set()
@@ -87,7 +87,7 @@ def test_one_window():
 @pytest.mark.parametrize("pieces", [6, 7, 8, 9, 10, 13, 29])
 @pytest.mark.parametrize("stride", [1, 2, 3, 7, 100])
 def test_windows_of_long_contexts(pieces, stride):
-    # Of 12 places 7 are for the context.
+    # 7 of 12 positions are for the context.
     rng = random.Random(pieces)
     words = rng.choices("abcde", k=pieces)
     context = " ".join(words)
@@ -116,16 +116,16 @@ def test_an_answer_longer_than_a_window_is_in_none():
     ("context", "answer", "found"),
     [
         ("d (a-b), c", "a-b", "a-b"),
-        ("d ab c", "b", "b"),  # The piece ##b.
+        ("d ab c", "b", "b"),  # The token ##b.
         ("d\u202fa\xa0b c", "a\xa0b", "a\xa0b"),
         ("CA\u0301, b", "CA\u0301", "CA\u0301"),
         ("d  a\n\t b", "a\n\t b", "a\n\t b"),
         ("博博a", "博a", "博a"),
         ("d 𝄞 \U0001f600 a", "\U0001f600", "\U0001f600"),
-        ("d a b", " a ", "a"),  # No piece holds white space.
+        ("d a b", " a ", "a"),  # No token contains white space.
         ("d a\u200b b", "a\u200b", "a"),
         ("d $ab, b", "ab", "ab"),
-        # Not at the borders of pieces: whole words, as the original.
+        # Not at the borders of tokens: whole words, as in the original.
         ("d cab, e", "c", "cab,"),
         ("d ab,cab e", "a,c", "ab,cab"),
     ],
@@ -222,7 +222,7 @@ def _check_real(questions, maker):
             is_mended = is_lost and texts == {answer.text}
             lost["we"] += texts != {answer.text}
             lost["the original"] += is_lost
-            # What is lost does not start and end with a piece.
+            # Lost answers do not start and end at borders of tokens.
             start, end = answer.start, answer.start + len(answer.text)
             assert texts == {answer.text} or not (
                 start in windows.pieces.starts and end in windows.pieces.ends
@@ -231,7 +231,7 @@ def _check_real(questions, maker):
         for row, reference in enumerate(rows):
             assert reference.pop("most_context") == most_context[row].tolist()
             for name, value in reference.items():
-                # Both fail alike; but where the original alone fails.
+                # Equal, except where only the original loses the answer.
                 if not (name.endswith("_positions") and is_mended):
                     assert columns[name][row].tolist() == value, name
     return lost

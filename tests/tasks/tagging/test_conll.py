@@ -1,4 +1,4 @@
-"""CoNLL files and their schemes, what is written, words and windows."""
+"""CoNLL files and their schemes, written files, words and windows."""
 
 import itertools
 import json
@@ -88,7 +88,7 @@ def test_universal_dependencies(tmp_path, caplog):
 
 
 def test_comments_that_look_like_words(tmp_path):
-    # As of MultiCoNER: as many columns as words have.
+    # As in MultiCoNER: the comment has as many columns as words have.
     text = "# id 5239-aa3b domain=en\n# _ _ O\nway _ _ B-art\n"
     (found,) = conll.read(write(tmp_path, text), conll.Columns())
     assert found.words == ("#", "way")
@@ -228,7 +228,7 @@ def test_scheme_that_labels_are_not_spelt_in():
     ],
 )
 def test_entities(scheme, labels, expected):
-    """Their types, begins and ends."""
+    """Entity types, starts and ends."""
     found = schemes.entities(labels.split(), scheme)
     assert " ".join(f"{x}{y}{z}" for x, y, z in map(tuple, found)) == expected
 

@@ -1,4 +1,4 @@
-"""Tests of exported taggers, against the model and Python's own words."""
+"""Tests of exported taggers, compared with the model and Python's words."""
 
 import functools
 
@@ -54,7 +54,7 @@ def save(path, model, labels=LABELS, scheme="BIO", length=MAX_SEQ_LENGTH):
 def saved(model, tmp_path_factory):
     path = tmp_path_factory.mktemp("export") / "tagger"
     with pytest.MonkeyPatch.context() as patch:
-        # So that the longest text takes several parts.
+        # Makes the longest text take several parts.
         patch.setattr(graph_windows, "MOST_WINDOWS", 8)
         save(path, model)
     return path
@@ -66,7 +66,7 @@ def loaded(saved):
 
 
 def label(model, sentence):
-    """The records' windows, one at a time: a label for each word."""
+    """Reads the records' windows one at a time; returns each word's label."""
     encoder = tagging_records.Encoder(
         tagging_words.WordPieces(VOCABULARY), MAX_SEQ_LENGTH
     )
@@ -84,7 +84,7 @@ def label(model, sentence):
 
 @functools.cache
 def entities(model, text):
-    """What Python finds in raw text: type, start, end, text."""
+    """Returns Python's entities in raw text: type, start, end, text."""
     spans = tagging_words.split_text(text)
     words = tuple(text[start:end] for start, end in spans)
     found = label(model, conll.Sentence(words, (), (1,) * len(words), 0))
@@ -96,7 +96,7 @@ def entities(model, text):
 
 
 def rows(outputs):
-    """The entities of each text, from padded outputs."""
+    """Returns the entities of each text, from padded outputs."""
     columns = [outputs[x].numpy() for x in ("type", "start", "end", "text")]
     return [
         [

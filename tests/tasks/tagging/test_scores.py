@@ -1,4 +1,4 @@
-"""Scores of taggers, against seqeval and scikit-learn."""
+"""Scores of taggers, compared with seqeval and scikit-learn."""
 
 import itertools
 import random
@@ -16,9 +16,9 @@ def sentence(labels):
 
 
 def random_sentences(scheme, seed):
-    """Gold labels, predictions that are right where not drawn, and both.
+    """Returns gold labels, partly wrong predictions, and `results` arguments.
 
-    Both as `results` takes them: sentences and the predicted labels in a row.
+    The arguments are the sentences, the flat predicted labels and the scheme.
     """
     rng = random.Random(seed)
     prefixes = schemes.SCHEMES[scheme].prefixes
@@ -32,7 +32,7 @@ def random_sentences(scheme, seed):
     return gold, predicted, (list(map(sentence, gold)), flat, scheme)
 
 
-# Of `random_sentences(scheme, 1)`: correct, predicted and labelled entities
+# For `random_sentences(scheme, 1)`: correct, predicted and labelled entities
 # by seqeval 1.2.2 in strict mode.
 _SEQEVAL_COUNTS = {
     "BIO": (380, 570, 557),
@@ -50,15 +50,15 @@ def test_counts_are_seqevals(scheme):
     assert counts == _SEQEVAL_COUNTS[scheme]
 
 
-# No extra installs it: with what pip takes for building today, its source
-# package can't be built. CI installs it.
+# No extra installs seqeval: its source package can't be built with the current
+# build tools of pip. CI installs it.
 _NO_SEQEVAL = (
     "needs seqeval (pip install setuptools_scm; "
     "pip install --no-build-isolation seqeval)"
 )
 
 
-# Its default mode knows no BILOU, and of IOB1 that a chain is an entity.
+# seqeval's default mode lacks BILOU, and takes a chain in IOB1 as one entity.
 @pytest.mark.parametrize("scheme", ["BIO", "IO", "IOB1", "BIOES"])
 def test_scores_equal_seqevals_default_mode(scheme):
     seqeval = pytest.importorskip("seqeval.metrics", reason=_NO_SEQEVAL)
@@ -115,7 +115,7 @@ def test_results_and_report():
         "eval_precision": 1.0,
         "eval_recall": 0.5,
         "eval_f1": pytest.approx(2 / 3),
-        # In the place of B-b that is an entity too.
+        # An entity at the position of B-b, too.
         "eval_conlleval_precision": 0.5,
         "eval_conlleval_recall": 0.5,
         "eval_conlleval_f1": 0.5,

@@ -1,4 +1,4 @@
-"""Tests of the labels that a tagger is trained with."""
+"""Tests of a tagger's training labels."""
 
 from bert_tf.tasks.tagging import conll
 from bert_tf.tasks.tagging import splits as tagging_splits
@@ -34,12 +34,12 @@ def test_labels_of_iob1_without_neighbours_in_training():
         tagging_splits.find_labels(None, None, splits, None)
     labels = (("B-x", "I-x", "O"), "IOB1")
     assert tagging_splits.find_labels(None, "IOB1", splits, None) == labels
-    # A run that was begun with fewer goes on with them.
+    # A run that started with fewer labels resumes with them.
     known = ("O", "I-x")
     del splits["dev"]
     found = tagging_splits.find_labels(None, "IOB1", splits, known)
     assert found == (known, "IOB1")
-    # Of labels with B, IO is no way out.
+    # For labels with B, the error does not suggest IO.
     splits = _splits(train=("O", "I-x"), dev=("I-x", "B-x"))
     with pytest.raises(
         ValueError, match=r"such as IOB1\. Received: scheme=BIO"

@@ -1,14 +1,14 @@
 """Variables as arguments: the training step as a function without state.
 
-A variable is on a device, so steps for devices that are not there can't have
-variables. Here, the step is traced with arguments in their place. Assignments
-replace an argument, and its last value is a result.
+A variable is on a device of TensorFlow, so steps for devices that it does not
+have can't have variables. Here, the step is traced with arguments in their
+place. Assignments replace an argument, and its last value is a result. The
+step must be traced as compiled: kernels that update variables take no
+arguments.
 """
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import Any
-from unittest import mock
 
 import keras
 import tensorflow as tf
@@ -69,45 +69,8 @@ def replaced(
         for weight, argument in zip(weights, made, strict=False):
             weight._value = argument
         slots.update(zip(slots, made[len(variables) :], strict=True))
-        with mock.patch.object(
-            tf.raw_ops, "ResourceApplyAdam", _Adam(made).apply
-        ):
-            yield made
+        yield made
     finally:
         slots.update(before)
         for weight, variable in zip(weights, variables, strict=True):
             weight._value = variable
-
-
-class _Adam:
-    """The formula of XLA's kernel for Adam, without bias correction."""
-
-    def __init__(self, arguments: Sequence[Argument]):
-        self._arguments = arguments
-
-    def apply(
-        self,
-        *,
-        var: tf.Tensor,
-        m: tf.Tensor,
-        v: tf.Tensor,
-        lr: tf.Tensor,
-        beta1: float,
-        beta2: float,
-        epsilon: Any,
-        grad: tf.Tensor,
-        **others: Any,
-    ) -> None:
-        """Takes the arguments of tf.raw_ops.ResourceApplyAdam."""
-        if any(others.pop(f"beta{i}_power") for i in (1, 2)) or others:
-            raise NotImplementedError(f"Adam with {others} is not exported.")
-        weight, first, second = map(self._find, (var, m, v))
-        # As XLA's kernel rounds: 1 - beta is taken in float32.
-        rest = [1 - tf.constant(beta, grad.dtype) for beta in (beta1, beta2)]
-        first.assign_add((grad - m) * rest[0])
-        second.assign_add((tf.square(grad) - v) * rest[1])
-        step = first.handle * lr / (tf.sqrt(second.handle) + epsilon)
-        weight.assign_sub(step)
-
-    def _find(self, handle: tf.Tensor) -> Argument:
-        return next(x for x in self._arguments if x.handle is handle)

@@ -1,0 +1,315 @@
+"""Texts as inputs of the Keras models.
+
+Texts are tokenized before the compiled step, so XLA and strategies see integers
+only: texts in memory all at once, those of a data set when they are read.
+Shapes are written in the letters of bert_tf/modeling.py.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from bert_tf.api import text_reading
+from bert_tf.api import tokenizer as api_tokenizer
+from bert_tf.errors import InputError
+from bert_tf.serving import heads as served
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+# The keys of a dictionary of texts.
+_FIRST = ("text_a", "text", "question", "prompt")
+_SECOND = ("text_b", "context", "choices")
+_TOKENIZED = ("input_ids", "inputs_embeds")
+# Texts that are tokenized together.
+_CHUNK = 1024
+
+
+def is_texts(value: Any) -> bool:
+    """Whether inputs are texts: arrays, tensors or lists of them, or pairs."""
+    if isinstance(value, Mapping):
+        is_tokenized = any(name in value for name in _TOKENIZED)
+        return not is_tokenized and any(name in value for name in _FIRST)
+    if isinstance(value, list | tuple):
+        return any(map(is_texts, value))
+    if isinstance(value, str | bytes):
+        return True
+    dtype = getattr(value, "dtype", None)
+    if dtype is None:
+        return False
+    if isinstance(dtype, tf.DType):
+        return dtype == tf.string
+    # Of NumPy, Keras and pandas.
+    return str(dtype) in ("object", "string", "str") or (
+        getattr(dtype, "kind", "") in ("U", "S")
+    )
+
+
+class WithTexts(keras.Model):
+    """The methods of a Keras model that also take texts."""
+
+    head: str = "encoder"
+    takes_texts = True
+
+    @property
+    def tokenizer(self) -> api_tokenizer.Tokenizer | None:
+        """What tokenizes the model's texts; None if no vocabulary is known.
+
+        By default it is that of the checkpoint, with the sequence length of
+        its run; otherwise of 128 tokens, and of 384 for answers. Set it to use
+        another vocabulary or length: `.keras` files and exports keep both.
+        """
+        bert = self._encoder()
+        found = getattr(bert, "_tokenizer", None)
+        reading = getattr(bert, "reading", None)
+        if found is None and reading is not None and reading.vocab is not None:
+            found = api_tokenizer.Tokenizer(
+                reading.vocab.to_config(),
+                reading.lower_cases(),
+                self._sequence_length(reading),
+            )
+            object.__setattr__(bert, "_tokenizer", found)
+        return found
+
+    @tokenizer.setter
+    def tokenizer(self, tokenizer: api_tokenizer.Tokenizer) -> None:
+        bert: Any = self._encoder()
+        if not isinstance(tokenizer, api_tokenizer.Tokenizer):
+            raise InputError(
+                "tokenizer must be a bert_tf.Tokenizer. "
+                f"Received: tokenizer={tokenizer!r}"[:400]
+            )
+        known = bert.reading or text_reading.NOTHING_KNOWN
+        flags = {
+            "do_lower_case": str(tokenizer.do_lower_case).lower(),
+            "max_seq_length": str(tokenizer.max_seq_length),
+        }
+        bert.reading = dataclasses.replace(
+            known,
+            vocab=tokenizer.files,
+            do_lower_case=tokenizer.do_lower_case,
+            flags={**known.flags, **flags},
+        )
+        object.__setattr__(bert, "_tokenizer", tokenizer)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Hides the tokenizer from Keras, which would take it for a layer."""
+        if name == "tokenizer":
+            object.__setattr__(self, name, value)
+        else:
+            super().__setattr__(name, value)
+
+    def _encoder(self) -> Any:
+        return getattr(self, "bert", self)
+
+    def _sequence_length(self, reading: text_reading.Reading) -> int:
+        length = reading.flags.get("max_seq_length")
+        if length is not None:
+            return int(length)
+        head = served.HEADS.get(self.head, served.HEADS["encoder"])
+        config = self._encoder().config
+        return min(head.usual_length, config.max_position_embeddings)
+
+    # ---- Keras' methods ------------------------------------------------------
+
+    def __call__(self, inputs, *args, **kwargs):
+        """Computes the outputs of a batch, which may be of texts."""
+        return super().__call__(self._tokenize(inputs), *args, **kwargs)
+
+    def fit(
+        self,
+        x=None,
+        y=None,
+        batch_size=None,
+        epochs=1,
+        verbose="auto",
+        callbacks=None,
+        validation_split=0.0,
+        validation_data=None,
+        *args,
+        **kwargs,
+    ):
+        """Trains as Keras' `fit`; `x` and validation data may be of texts."""
+        x, y = self._tokenize_data(x, y)
+        if isinstance(validation_data, list | tuple):
+            x_and_y, rest = validation_data[:2], validation_data[2:]
+            validation_data = (*self._tokenize_data(*x_and_y), *rest)
+        else:
+            validation_data, _ = self._tokenize_data(validation_data)
+        return super().fit(
+            x,
+            y,
+            batch_size,
+            epochs,
+            verbose,
+            callbacks,
+            validation_split,
+            validation_data,
+            *args,
+            **kwargs,
+        )
+
+    def evaluate(self, x=None, y=None, *args, **kwargs):
+        """Evaluates as Keras' `evaluate`; `x` may be of texts."""
+        return super().evaluate(*self._tokenize_data(x, y), *args, **kwargs)
+
+    def predict(self, x, *args, **kwargs):
+        """Predicts as Keras' `predict`; `x` may be of texts."""
+        return super().predict(self._tokenize_data(x)[0], *args, **kwargs)
+
+    def train_on_batch(self, x, y=None, *args, **kwargs):
+        """Trains as Keras' `train_on_batch`; `x` may be of texts."""
+        x, y = self._tokenize_data(x, y)
+        return super().train_on_batch(x, y, *args, **kwargs)
+
+    def test_on_batch(self, x, y=None, *args, **kwargs):
+        """Evaluates as Keras' `test_on_batch`; `x` may be of texts."""
+        x, y = self._tokenize_data(x, y)
+        return super().test_on_batch(x, y, *args, **kwargs)
+
+    def predict_on_batch(self, x):
+        """Predicts as Keras' `predict_on_batch`; `x` may be of texts."""
+        return super().predict_on_batch(self._tokenize_data(x)[0])
+
+    # ---- Tokenizing ----------------------------------------------------------
+
+    def _tokenize_data(self, x: Any, y: Any = None) -> tuple[Any, Any]:
+        """Returns Keras' `x` and `y` with the texts of `x` tokenized."""
+        if isinstance(x, tf.data.Dataset):
+            return self._tokenize_dataset(x), y
+        if not is_texts(x):
+            return x, y
+        first, second = _pair(x)
+        chunks = [
+            self._tokenize(
+                first[i : i + _CHUNK]
+                if second is None
+                else (first[i : i + _CHUNK], second[i : i + _CHUNK])
+            )
+            for i in range(0, len(first), _CHUNK)
+        ]
+        return _joined(chunks), _as_arrays(y)
+
+    def _tokenize_dataset(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
+        spec = dataset.element_spec
+        is_row = isinstance(spec, tuple)
+        if not is_texts(spec[0] if is_row else spec):
+            return dataset
+        self._known_tokenizer()
+
+        def tokenize(x, *rest):
+            inputs = self._tokenize(x)
+            return (inputs, *rest) if is_row else inputs
+
+        return dataset.map(tokenize, tf.data.AUTOTUNE).prefetch(
+            tf.data.AUTOTUNE
+        )
+
+    def _tokenize(self, inputs: Any) -> Any:
+        """Returns a batch of texts as integers, [B, S]; others as they are."""
+        if not is_texts(inputs):
+            return inputs
+        tokenizer = self._known_tokenizer()
+        first, second = _pair(inputs)
+        if self.head == "multiple_choice":
+            return _tokenize_choices(tokenizer, first, second)
+        return tokenizer(first) if second is None else tokenizer(first, second)
+
+    def _known_tokenizer(self) -> api_tokenizer.Tokenizer:
+        name = type(self).__name__
+        if not self.takes_texts:
+            raise InputError(
+                f"{name} needs masked_lm_positions besides the tokens: use "
+                "bert_tf.Tokenizer, and pass a dictionary. Received: texts"
+            )
+        tokenizer = self.tokenizer
+        if tokenizer is None:
+            raise InputError(
+                f"This {name} knows no vocabulary to tokenize texts with, as "
+                "it is of no checkpoint: set model.tokenizer = "
+                "bert_tf.Tokenizer(path), or pass what such a tokenizer "
+                "returns. Received: texts"
+            )
+        return tokenizer
+
+
+def _pair(inputs: Any) -> tuple[Any, Any]:
+    """Returns the first texts and the second ones, None of single texts.
+
+    One text is a list of one.
+    """
+    if isinstance(inputs, Mapping):
+        first, second = (
+            next((inputs[x] for x in names if x in inputs), None)
+            for names in (_FIRST, _SECOND)
+        )
+    elif isinstance(inputs, tuple):
+        if len(inputs) != 2:
+            raise InputError(
+                "A tuple of texts must be a pair: first texts and second "
+                f"texts. Received: {len(inputs)} elements"
+            )
+        first, second = inputs
+    elif isinstance(inputs, list) and isinstance(inputs[0], tuple):
+        for i, value in enumerate(inputs):
+            if not isinstance(value, tuple) or len(value) != 2:
+                raise InputError(
+                    f"texts[{i}]: expected a pair of texts, as in texts[0]. "
+                    f"Received: {value!r}"[:400]
+                )
+        first, second = (list(x) for x in zip(*inputs, strict=True))
+    else:
+        first, second = inputs, None
+    return _as_batch(first), second if second is None else _as_batch(second)
+
+
+def _as_batch(texts: Any) -> Any:
+    if isinstance(texts, str | bytes):
+        return [texts]
+    if isinstance(texts, tf.Tensor) and texts.shape.rank == 0:
+        return texts[tf.newaxis]
+    # A pandas Series is indexed by its labels.
+    is_frame = hasattr(texts, "dtype") and hasattr(texts, "to_numpy")
+    return texts.to_numpy(object) if is_frame else texts
+
+
+def _tokenize_choices(
+    tokenizer: api_tokenizer.Tokenizer, prompts: Any, choices: Any
+) -> dict[str, tf.Tensor]:
+    """Tokenizes prompts [B] with their choices [B, K]: [B, K, S]."""
+    try:
+        choices = tf.convert_to_tensor(choices)
+        shape = tf.shape(choices)
+        prompts = tf.convert_to_tensor(prompts)[:, tf.newaxis]
+        prompts = tf.broadcast_to(prompts, shape)
+    except (TypeError, ValueError, tf.errors.InvalidArgumentError) as error:
+        raise InputError(
+            "Multiple choice takes a pair: prompts [batch], and lists of "
+            "choices [batch, choices], as many for each prompt. "
+            f"Received: {type(choices).__name__}"
+        ) from error
+    rows = tokenizer(tf.reshape(prompts, [-1]), tf.reshape(choices, [-1]))
+    whole = tf.concat([shape, [-1]], axis=0)
+    return {name: tf.reshape(ids, whole) for name, ids in rows.items()}
+
+
+def _joined(chunks: list[dict[str, tf.Tensor]]) -> dict[str, np.ndarray]:
+    """Joins batches [B, ..., S], padding them to the longest S."""
+    longest = max(x["input_ids"].shape[-1] for x in chunks)
+
+    def padded(ids: tf.Tensor) -> np.ndarray:
+        widths = [(0, 0)] * (len(ids.shape) - 1)
+        return np.pad(ids.numpy(), [*widths, (0, longest - ids.shape[-1])])
+
+    return {
+        name: np.concatenate([padded(x[name]) for x in chunks])
+        for name in chunks[0]
+    }
+
+
+def _as_arrays(targets: Any) -> Any:
+    """Returns lists as arrays, as Keras takes no lists of numbers."""
+    if isinstance(targets, tuple):
+        return tuple(map(_as_arrays, targets))
+    return np.asarray(targets) if isinstance(targets, list) else targets

@@ -1,0 +1,285 @@
+"""Sentence pieces of XLM-R and CamemBERT: a unigram model with fairseq's ids.
+
+The file of sentencepiece has other ids than the model of the encoder: fairseq
+puts its own tokens first and `<mask>` last. Here the file is rearranged when it
+is read, so that the ids in it are those of the encoder:
+
+    XLM-R: <s> <pad> </s> <unk> ... <mask>
+    CamemBERT: <s>NOTUSED <pad> </s>NOTUSED <unk> <unk>NOTUSED <s> </s> ...
+        <mask>
+
+Text is normalized by the model's own rules alone, and its case is kept.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import json
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+from bert_tf.errors import InputError
+from bert_tf.vocabularies import (
+    sentence_models,
+    sentence_pieces,
+    sentence_tokenizers,
+    tokenizer_json,
+    unigram_json,
+    vocabulary,
+)
+
+import numpy as np
+from etils import epath
+
+FILE = "sentencepiece.bpe.model"
+CLS, SEP, MASK = "<s>", "</s>", "<mask>"
+PAD, UNKNOWN = sentence_pieces.PAD, sentence_pieces.UNKNOWN
+# The first tokens of sentencepiece's own file.
+_OWN = (UNKNOWN, CLS, SEP)
+# The first tokens of XLM-R, and of CamemBERT.
+_FOUR = (CLS, PAD, SEP, UNKNOWN)
+_SEVEN = (
+    *(f"{CLS}NOTUSED", PAD, f"{SEP}NOTUSED", UNKNOWN, f"{UNKNOWN}NOTUSED"),
+    *(CLS, SEP),
+)
+_LAYOUTS = (_FOUR, _SEVEN)
+# White space as the library `tokenizers` sees it.
+_SPACES = (
+    "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007"
+    "\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+)
+
+
+# ---- Files -------------------------------------------------------------------
+
+
+def owns(found: Mapping[str, Any]) -> bool:
+    """Whether the model of a tokenizer.json begins with fairseq's tokens."""
+    vocab = found["model"].get("vocab")
+    return isinstance(vocab, list) and _layout_of(_names(vocab)) is not None
+
+
+def _names(vocab: Sequence[Any]) -> list[Any]:
+    first = vocab[: len(_SEVEN)]
+    return [x[0] if isinstance(x, list) and x else None for x in first]
+
+
+def _layout_of(pieces: Sequence[Any]) -> tuple[str, ...] | None:
+    """Returns the tokens of fairseq that a model begins with, if any."""
+    return next(
+        (x for x in _LAYOUTS if tuple(pieces[: len(x)]) == x),
+        None,
+    )
+
+
+def check(found: Mapping[str, Any], name: str) -> None:
+    """Raises InputError where a tokenizer.json splits text otherwise."""
+    unigram_json.check(found, name, unigram_json.FAIRSEQ)
+
+
+def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
+    """Reads and rearranges a model, or builds one from a tokenizer.json."""
+    del say
+    found = tokenizer_json.read(path)
+    if found is not None:
+        return {FILE: unigram_json.read(found, str(path), unigram_json.FAIRSEQ)}
+    model = sentence_models.read(path)
+    proto = sentence_models.parse(model, str(path))
+    first = [entry.piece for entry in proto.pieces[: len(_SEVEN)]]
+    if _layout_of(first) is None:
+        if tuple(first[: len(_OWN)]) != _OWN:
+            raise InputError(
+                f"{path}: the model must begin with {', '.join(_OWN)}, as that "
+                "of XLM-R or CamemBERT. Give the file of such a model. "
+                f"Received: pieces {first}"
+            )
+        model = _arranged(proto, _layout_at(path, len(proto.pieces)))
+    return {FILE: model}
+
+
+def _layout_at(path: epath.PathLike, count: int) -> tuple[str, ...]:
+    """Returns the layout of the model that `count` pieces at a path belong to.
+
+    A tokenizer.json next to them has it, or config.json tells it by the number
+    of tokens or the id of `<s>`.
+    """
+    folder = epath.Path(path).parent
+    found = tokenizer_json.find(folder / "tokenizer.json")
+    vocab = found["model"].get("vocab") if found else None
+    layout = _layout_of(_names(vocab)) if isinstance(vocab, list) else None
+    if layout is not None:
+        return layout
+    config = folder / "config.json"
+    values: Any = None
+    if config.exists() and not config.is_dir():
+        with contextlib.suppress(ValueError, RecursionError):
+            values = json.loads(config.read_bytes())
+    if not isinstance(values, dict):
+        return _FOUR
+    size = count - len(_OWN) + len(_SEVEN) + 1
+    first = values.get("bos_token_id")
+    is_longer = values.get("vocab_size") == size or first == _SEVEN.index(CLS)
+    return _SEVEN if is_longer else _FOUR
+
+
+def _arranged(proto: Any, layout: Sequence[str]) -> bytes:
+    """Returns a model that gives the pieces of another the ids of fairseq.
+
+    It is the one that is made of a tokenizer.json with the same pieces.
+    """
+    made = type(proto)()
+    special = [(piece, 0.0, made.SentencePiece.CONTROL) for piece in layout]
+    special[layout.index(UNKNOWN)] = (UNKNOWN, 0.0, made.SentencePiece.UNKNOWN)
+    for piece, score, kind in (
+        *special,
+        *((x.piece, x.score, x.type) for x in proto.pieces[len(_OWN) :]),
+        (MASK, 0.0, made.SentencePiece.CONTROL),
+    ):
+        made.pieces.add(piece=piece, score=score, type=kind)
+    charsmap = proto.normalizer_spec.precompiled_charsmap
+    unigram_json.write_specs(made, layout.index(UNKNOWN), charsmap)
+    return made.SerializeToString()
+
+
+def append(
+    contents: Mapping[str, bytes], tokens: Sequence[str]
+) -> dict[str, bytes]:
+    """Adds pieces that the model by itself finds in no text."""
+    (model,) = sentence_pieces.append(contents, tokens).values()
+    return {FILE: model}
+
+
+# ---- The vocabulary ----------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class _Replaced:
+    """Changes characters by a table. Two of the same table are equal."""
+
+    table: tuple[tuple[str, str], ...]
+
+    @functools.cached_property
+    def _outputs(self) -> dict[str, str]:
+        return dict(self.table)
+
+    def __call__(self, char: str) -> str:
+        return self._outputs.get(char, char)
+
+
+@dataclasses.dataclass(frozen=True)
+class FairseqSentencePieces(sentence_pieces.SentencePieces):
+    """The pieces of a unigram model by fairseq's ids, in RoBERTa's layout."""
+
+    kind: ClassVar[str] = "fairseq_sentence_pieces"
+    cuts_numbers: ClassVar[bool] = False
+
+    @classmethod
+    def parse(
+        cls, contents: Mapping[str, bytes], do_lower_case: bool, name: str
+    ) -> Self:
+        """Reads the one file of `contents`; InputError, by `name`, if bad."""
+        del do_lower_case
+        (model,) = contents.values()
+        proto = sentence_models.parse(model, name)
+        pieces = tuple(entry.piece for entry in proto.pieces)
+        if _layout_of(pieces) is None:
+            raise InputError(
+                f"{name}: the sentence pieces must begin with "
+                f"{' '.join(_FOUR)} or {' '.join(_SEVEN)}. Give the "
+                "tokenizer of an XLM-R or a CamemBERT. "
+                f"Received: {len(pieces)} pieces, the first {list(pieces[:5])}"
+            )
+        sentence_models.processor(model, name)
+        return cls(pieces, model, do_lower_case=False)
+
+    @functools.cached_property
+    def rules(self) -> sentence_tokenizers.Rules:
+        """White space becomes a space, unless the model leaves it out."""
+        found = self._of_characters
+        spaces = [x for x in _SPACES if found.get(x) != ""]
+        removed = [x for x in _SPACES if found.get(x) == ""]
+        table = (*((x, " ") for x in spaces), *((x, "") for x in removed))
+        changes = str.maketrans(dict(table))
+        return sentence_tokenizers.Rules(
+            word=re.compile(f"[^{''.join(spaces)}]+"),
+            char=_Replaced(table),
+            text=operator.methodcaller("translate", changes),
+        )
+
+    @functools.cached_property
+    def _of_characters(self) -> dict[str, str]:
+        """What the model's rules make of single characters."""
+        rules = sentence_models.rules(self.model)
+        return {x: output for x, output in rules if len(x) == 1}
+
+    @property
+    def own_files(self) -> dict[str, bytes]:
+        """The model, with the ids of the encoder."""
+        return {FILE: self.model}
+
+    @property
+    def settings(self) -> dict[str, bool]:
+        """There are none: the model says all."""
+        return {}
+
+    def check(self, name: str) -> None:
+        """The model says all, and is checked when it is read."""
+        del name
+
+    @functools.cached_property
+    def special(self) -> vocabulary.Special:
+        """The pieces that stand for no text."""
+        pad, unknown, cls, sep, mask = (
+            vocabulary.Piece(piece, self.ids.get(piece, -1))
+            for piece in (PAD, UNKNOWN, CLS, SEP, MASK)
+        )
+        return vocabulary.Special(pad, unknown, cls, sep, mask)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """`<mask>`, if it lacks that."""
+        return () if MASK in self.ids else (MASK,)
+
+    @functools.cached_property
+    def template(self) -> vocabulary.Template:
+        """`<s> first </s>`, or `<s> first </s></s> second </s>`."""
+        return vocabulary.Template.with_double_separator(self.special)
+
+    @functools.cached_property
+    def continues(self) -> np.ndarray:
+        """[V] bool, whether a piece goes on with the word before it."""
+        texts = self._texts
+        return np.array(
+            [
+                piece in texts and not piece.startswith(sentence_models.SPACE)
+                for piece in self.pieces
+            ]
+        )
+
+    @functools.cached_property
+    def _texts(self) -> frozenset[str]:
+        """The pieces that a text may have."""
+        return frozenset(
+            entry.piece
+            for entry in self.proto.pieces
+            if entry.type in (entry.NORMAL, entry.USER_DEFINED)
+        )
+
+    @property
+    def spellings(self) -> list[vocabulary.Spelling]:
+        """Without the mark of a space, which begins a word."""
+        space, texts = sentence_models.SPACE, self._texts
+        return [
+            vocabulary.Spelling(
+                piece.removeprefix(space), piece.startswith(space)
+            )
+            if piece in texts
+            else vocabulary.Spelling(piece, None)
+            for piece in self.pieces
+        ]
+
+    def normalizer(self) -> Callable[[str], str]:
+        """Changes a character as the model does."""
+        return _Replaced(tuple(self._of_characters.items()))

@@ -1,0 +1,245 @@
+"""Keras models that are trained and asked on texts."""
+
+import dataclasses
+
+import bert_tf
+from bert_tf.errors import InputError
+from tests import exports, reference
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+_TEXTS = ["a film", "bad", "what film", "good, good", "", "cafe " * 20]
+_OTHERS = ["good", "", "a bad film", "whatever", "bad", "film"]
+_LABELS = [1, 0, 2, 1, 0, 2]
+_ENTROPY = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return bert_tf.Tokenizer(exports.VOCAB, max_seq_length=exports.LENGTH)
+
+
+@pytest.fixture
+def model():
+    """A classifier of a run that read 12 tokens."""
+    path = str(exports.run("one text"))
+    return bert_tf.BertClassifier.from_checkpoint(path)
+
+
+def _close(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+
+
+def _compiled(model):
+    model.compile(keras.optimizers.SGD(0.1), _ENTROPY)
+    return model
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        lambda texts: texts,
+        np.array,
+        lambda texts: np.array(texts, object),
+        tf.constant,
+        lambda texts: {"text": texts},
+    ],
+)
+def test_call_of_texts(model, tokenizer, given):
+    _close(model(given(_TEXTS)), model(tokenizer(_TEXTS)))
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        (_TEXTS, _OTHERS),
+        {"text_a": np.array(_TEXTS), "text_b": tf.constant(_OTHERS)},
+        list(zip(_TEXTS, _OTHERS, strict=True)),
+    ],
+)
+def test_call_of_pairs(model, tokenizer, pairs):
+    expected = model(tokenizer(_TEXTS, _OTHERS))
+    _close(model(pairs), expected)
+    _close(_compiled(model).predict(pairs, verbose=0), expected)
+
+
+def test_one_text_is_a_batch_of_one(model):
+    _close(model("a film"), model(["a film"]))
+    _close(model(tf.constant("a film")), model(["a film"]))
+    _close(model(("a film", "bad")), model((["a film"], ["bad"])))
+
+
+def test_texts_with_other_columns_and_ids(model, tokenizer):
+    """A row of a data set keeps its text next to its ids."""
+    rows = tokenizer(_TEXTS) | {"text": tf.constant(_OTHERS)}
+    _close(model(rows), model(tokenizer(_TEXTS)))
+
+
+def test_pandas(model):
+    pandas = pytest.importorskip("pandas", reason="needs pandas")
+    texts = pandas.Series(_TEXTS, index=range(10, 16))
+    _close(model(texts), model(_TEXTS))
+    texts[12] = None
+    with pytest.raises(InputError, match=r"text_a\[2\]: expected a text"):
+        model(texts)
+    texts[12] = float("nan")
+    with pytest.raises(InputError, match=r"Received: text_a\[2\]=nan"):
+        model.predict(texts)
+
+
+def test_a_functional_model_of_texts(model, tmp_path):
+    texts = keras.Input([], dtype="string")
+    whole = keras.Model(texts, model(texts))
+    expected = model(_TEXTS)
+    _close(whole(tf.constant(_TEXTS)), expected)
+    whole.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    _close(again(tf.constant(_TEXTS)), expected)
+
+
+# ---- Keras' loops -----------------------------------------------------------
+
+
+def _plain(tokenizer):
+    """A compiled model without dropout; only its head is trained."""
+    config = dataclasses.replace(
+        exports.CONFIG, hidden_dropout_prob=0, attention_probs_dropout_prob=0
+    )
+    model = bert_tf.BertClassifier(bert_tf.Bert(config), 3)
+    reference.random_weights(model.variables)
+    model.tokenizer = tokenizer
+    model.bert.trainable = False
+    return _compiled(model)
+
+
+def _losses(tokenizer, x, y, **kwargs):
+    model = _plain(tokenizer)
+    history = model.fit(
+        x, y, epochs=2, shuffle=False, verbose=0, **kwargs
+    ).history
+    return [*history["loss"], *history.get("val_loss", ())]
+
+
+def _dataset(*columns):
+    return tf.data.Dataset.from_tensor_slices(columns).batch(2)
+
+
+@pytest.mark.slow
+def test_fit_of_texts_is_that_of_their_ids(tokenizer):
+    ids = {name: x.numpy() for name, x in tokenizer(_TEXTS).items()}
+    labels = np.array(_LABELS)
+    expected = _losses(
+        tokenizer,
+        {name: x[:4] for name, x in ids.items()},
+        labels[:4],
+        batch_size=2,
+        validation_data=({n: x[4:] for n, x in ids.items()}, labels[4:]),
+    )
+    assert len(expected) == 4
+    split = _losses(
+        tokenizer, _TEXTS, _LABELS, batch_size=2, validation_split=1 / 3
+    )
+    _close(split, expected)
+    given = _losses(
+        tokenizer,
+        _TEXTS[:4],
+        _LABELS[:4],
+        batch_size=2,
+        validation_data=(_TEXTS[4:], _LABELS[4:]),
+    )
+    _close(given, expected)
+    read = _losses(
+        tokenizer,
+        _dataset(_TEXTS[:4], _LABELS[:4]),
+        None,
+        validation_data=_dataset(_TEXTS[4:], _LABELS[4:]),
+    )
+    _close(read, expected)
+
+
+@pytest.mark.slow
+def test_evaluate_and_predict(tokenizer):
+    model = _plain(tokenizer)
+    logits = model(tokenizer(_TEXTS))
+    loss = float(_ENTROPY(np.array(_LABELS), logits))
+    _close(model.evaluate(_TEXTS, _LABELS, verbose=0), loss)
+    _close(model.evaluate(_dataset(_TEXTS, _LABELS), verbose=0), loss)
+    _close(model.test_on_batch(_TEXTS, _LABELS), loss)
+    _close(model.predict_on_batch(_TEXTS), logits)
+    texts = tf.data.Dataset.from_tensor_slices(_TEXTS).batch(4)
+    _close(model.predict(texts, verbose=0), logits)
+    pairs = tf.data.Dataset.from_tensor_slices(((_TEXTS, _OTHERS),)).batch(4)
+    _close(model.predict(pairs, verbose=0), model((_TEXTS, _OTHERS)))
+    _close(model.train_on_batch(_TEXTS, _LABELS), loss)
+
+
+@pytest.mark.slow
+def test_texts_under_a_strategy(tokenizer, two_replicas):
+    texts, labels = _TEXTS[:4], _LABELS[:4]
+    expected = _losses(tokenizer, tokenizer(texts), np.array(labels))
+    for x, y in (
+        (texts, labels),
+        (_dataset(texts, labels).unbatch().batch(4), None),
+    ):
+        with two_replicas.scope():
+            found = _losses(tokenizer, x, y)
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_multiple_choice(tokenizer):
+    path = str(exports.run("multiple_choice"))
+    model = bert_tf.BertMultipleChoice.from_checkpoint(path)
+    model.tokenizer = tokenizer
+    choices = [["bad", "good film"], ["a", "what"]]
+    rows = tokenizer(
+        ["a film", "a film", "cafe", "cafe"], [*choices[0], *choices[1]]
+    )
+    rows = {name: tf.reshape(x, [2, 2, -1]) for name, x in rows.items()}
+    _close(model((["a film", "cafe"], choices)), model(rows))
+    given = {"prompt": ["a film", "cafe"], "choices": choices}
+    _close(model(given), model(rows))
+    with pytest.raises(InputError, match=r"as many for each prompt"):
+        model((["a", "b"], [["a"], ["b", "c"]]))
+
+
+# ---- The tokenizer ----------------------------------------------------------
+
+
+def test_the_tokenizer_of_a_run(model):
+    assert model.tokenizer.max_seq_length == exports.LENGTH
+    assert model.tokenizer is model.bert.tokenizer
+    # It is no layer of the model.
+    assert [x.name for x in model.layers] == [model.bert.name]
+
+
+def test_another_tokenizer_is_kept(model, tmp_path):
+    model.tokenizer = bert_tf.Tokenizer(exports.VOCAB, max_seq_length=6)
+    expected = model(_TEXTS)
+    _close(model(model.tokenizer(_TEXTS)), expected)
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    assert again.tokenizer.max_seq_length == 6
+    _close(again(_TEXTS), expected)
+    with pytest.raises(InputError, match=r"a bert_tf\.Tokenizer\. Received"):
+        model.tokenizer = exports.VOCAB
+
+
+@pytest.mark.parametrize("x", [["a film"], _dataset(["a film"])])
+def test_without_a_vocabulary(x):
+    model = _compiled(bert_tf.BertClassifier(bert_tf.Bert(exports.CONFIG), 2))
+    for method in (model.fit, model.evaluate, model.predict):
+        with pytest.raises(InputError, match=r"set model\.tokenizer = bert_tf"):
+            method(x)
+
+
+def test_what_is_wrong(model):
+    with pytest.raises(InputError, match=r"texts\[1\]: expected a pair"):
+        model([("a", "b"), "c"])
+    with pytest.raises(InputError, match=r"must be a pair.*3 elements"):
+        model(("a", "b", "c"))
+    words = bert_tf.BertMaskedLM(bert_tf.Bert(exports.CONFIG))
+    with pytest.raises(InputError, match="needs masked_lm_positions"):
+        words(["a film"])

@@ -1,0 +1,245 @@
+"""The joint head for answers, against the original's formulas in NumPy.
+
+These are those of create_v2_model in google-research/albert, squad_utils.py.
+"""
+
+from bert_tf import joint_answers, modeling
+from bert_tf.checkpoints import names
+from bert_tf.tasks.squad import joint, joint_export
+from bert_tf.tasks.squad import questions as squad_questions
+from bert_tf.tasks.squad import windows as squad_windows
+from tests import interop_samples as samples
+from tests.tasks.squad import test_saved_model as independent
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+CONFIG, VOCABULARY = independent.CONFIG, independent.VOCABULARY
+LAYOUT = independent.LAYOUT
+SEARCH = joint.Search(5, 3, True, start_n_top=3, end_n_top=2)
+
+
+@pytest.fixture(scope="module", name="model")
+def _model():
+    made = joint_answers.BertJointSpanFinder(modeling.Bert(CONFIG), 3, 2)
+    samples.randomize(made.variables)
+    return made
+
+
+def _batch():
+    """Two rows: [CLS] question [SEP] context [SEP], and padding."""
+    mask = np.array([[1] * 9, [1] * 7 + [0] * 2], np.int32)
+    segments = np.array([[0] * 4 + [1] * 5, [0] * 3 + [1] * 4 + [0] * 2])
+    ids = np.random.default_rng(0).integers(5, len(independent.VOCAB), [2, 9])
+    return {
+        "input_ids": (ids * mask).astype(np.int32),
+        "input_mask": mask,
+        "segment_ids": segments.astype(np.int32),
+    }
+
+
+def _log_softmax(x):
+    x = x - x.max(-1, keepdims=True)
+    return x - np.log(np.exp(x).sum(-1, keepdims=True))
+
+
+class _Original:
+    """Scores of one row, from the encoder's vectors [S, D]."""
+
+    def __init__(self, model, batch, row):
+        encoded = model.bert(batch).sequence
+        self.x = encoded.numpy()[row].astype(np.float64)
+        self.w = {v.path: np.float64(v.numpy()) for v in model.variables}
+        allowed = batch["segment_ids"][row] * batch["input_mask"][row]
+        allowed[0] = 1
+        self.masked = 1.0 - allowed
+        logits = self._dense(self.x, "start_logits/dense")[:, 0]
+        self.starts = self._mask(logits)
+
+    def _dense(self, x, name):
+        bias = self.w.get(f"{name}/bias", 0.0)
+        return x @ self.w[f"{name}/kernel"] + bias
+
+    def _mask(self, logits):
+        return logits * (1 - self.masked) - 1e30 * self.masked
+
+    def ends(self, start):
+        """Logits [S] of ends, given the start."""
+        state = np.tile(self.x[start], [len(self.x), 1])
+        hidden = np.concatenate([self.x, state], -1)
+        hidden = np.tanh(self._dense(hidden, "end_logits/dense_0"))
+        mean = hidden.mean(-1, keepdims=True)
+        normal = (hidden - mean) / np.sqrt(
+            hidden.var(-1, keepdims=True) + 1e-12
+        )
+        normal = normal * self.w["end_logits/LayerNorm/gamma"]
+        normal += self.w["end_logits/LayerNorm/beta"]
+        return self._mask(self._dense(normal, "end_logits/dense_1")[:, 0])
+
+    def no_answer(self):
+        start = np.exp(_log_softmax(self.starts)) @ self.x
+        hidden = np.concatenate([start, self.x[0]])
+        hidden = np.tanh(self._dense(hidden, "answer_class/dense_0"))
+        return self._dense(hidden, "answer_class/dense_1")[0]
+
+
+def test_names_are_alberts(model):
+    expected = names.shapes(CONFIG, "joint_span")
+    assert {v.path: tuple(v.shape) for v in model.variables} == expected
+    assert names.find_head(expected, "x") == "joint_span"
+    assert "answer_class/dense_1/bias" not in expected
+
+
+def test_scores_given_the_start(model):
+    batch = _batch()
+    starts = [5, 4]
+    found = model(batch | {"start_positions": np.array(starts)})
+    for row, start in enumerate(starts):
+        original = _Original(model, batch, row)
+        inside = original.masked == 0
+        for ours, theirs in (
+            (found.starts, original.starts),
+            (found.ends, original.ends(start)),
+        ):
+            ours = ours[row].numpy()
+            np.testing.assert_allclose(ours[inside], theirs[inside], atol=1e-5)
+            assert (ours[~inside] < -1e29).all()
+        assert float(found.no_answer[row]) == pytest.approx(
+            original.no_answer(), abs=1e-5
+        )
+
+
+def test_beams(model):
+    batch = _batch()
+    found = model(batch)
+    for row in range(2):
+        original = _Original(model, batch, row)
+        starts = _log_softmax(original.starts)
+        order = np.argsort(-starts)[:3]
+        assert found.starts[row].numpy().tolist() == order.tolist()
+        np.testing.assert_allclose(
+            found.start_scores[row], starts[order], atol=1e-5
+        )
+        for number, start in enumerate(order):
+            ends = _log_softmax(original.ends(start))
+            best = np.argsort(-ends)[:2]
+            assert found.ends[row, number].numpy().tolist() == best.tolist()
+            np.testing.assert_allclose(
+                found.end_scores[row, number], ends[best], atol=1e-5
+            )
+        assert float(found.no_answer[row]) == pytest.approx(
+            original.no_answer(), abs=1e-5
+        )
+
+
+def test_all_tokens_may_be_answers_without_token_types(model):
+    batch = _batch()
+    batch["segment_ids"] = np.zeros_like(batch["segment_ids"])
+    found = model(batch | {"start_positions": np.array([1, 1])})
+    inside = batch["input_mask"] > 0
+    assert (found.starts.numpy()[inside] > -1e29).all()
+    assert (found.starts.numpy()[~inside] < -1e29).all()
+
+
+def test_the_loss(model):
+    """Half of the two cross entropies, and half of that of the answer."""
+    starts, ends = np.array([5, 0]), np.array([7, 0])
+    rows = np.array([1.0, 1.0], np.float32)
+    batch = _batch() | {
+        "start_positions": starts,
+        "end_positions": ends,
+        "row_weights": rows,
+    }
+    tensors = {name: tf.constant(value) for name, value in batch.items()}
+    sums = joint.OBJECTIVE.sums(model, tensors, None)["span"]
+    total = 0.0
+    for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        original = _Original(model, _batch(), row)
+        total -= _log_softmax(original.starts)[start] / 2
+        total -= _log_softmax(original.ends(start))[end] / 2
+        logit, label = original.no_answer(), float(start == 0)
+        entropy = np.log1p(np.exp(-abs(logit))) + max(logit, 0) - logit * label
+        total += entropy / 2
+    assert float(sums["loss"]) == pytest.approx(total, abs=1e-4)
+    weight = joint.OBJECTIVE.weights(tensors)["span"]
+    assert weight == 2
+    assert set(sums) == {
+        *("loss", "start_accuracy", "end_accuracy", "no_answer_accuracy")
+    }
+
+
+# ---- Answers ----------------------------------------------------------------
+
+
+def _windows(question, context):
+    cutter = squad_windows.Cutter(VOCABULARY, LAYOUT)
+    windows = cutter.cut(squad_questions.Question("q", question, context))
+    return windows, cutter.features(windows)
+
+
+def _answer(model, question, context):
+    windows, features = _windows(question, context)
+    found = joint.padded(
+        model({k: tf.constant(v) for k, v in features.items()}), SEARCH
+    )
+    return joint.find(windows, {k: x.numpy() for k, x in found.items()}, SEARCH)
+
+
+def test_answers_are_the_best_of_all_windows(model):
+    """By every start and end of every window, as the original's search."""
+    for question, context in independent.PAIRS[:3]:
+        windows, features = _windows(question, context)
+        outputs = model(features)
+        candidates = []
+        most = windows.has_most_context()
+        for row, (offset, length) in enumerate(windows.spans):
+            for i in range(3):
+                start = int(outputs.starts[row, i]) - windows.head
+                for j in range(2):
+                    end = int(outputs.ends[row, i, j]) - windows.head
+                    if not 0 <= start <= end < length or end - start >= 3:
+                        continue
+                    if most[row][start]:
+                        score = outputs.start_scores[row, i]
+                        score += outputs.end_scores[row, i, j]
+                        span = (start + offset, end + offset)
+                        candidates.append((float(score), span))
+        answer = _answer(model, question, context)
+        null = float(outputs.no_answer.numpy().min())
+        assert answer.null_odds == answer.null_score == pytest.approx(null)
+        if candidates:
+            score, span = max(candidates)
+            assert answer.text == windows.text(*span)
+            assert answer.score == pytest.approx(score, abs=1e-5)
+            assert answer.n_best[0]["text"] == answer.text
+        else:
+            assert (answer.text, answer.score) == ("", answer.null_score)
+
+
+@pytest.mark.parametrize("has_threshold", [False, True])
+def test_exported(model, has_threshold):
+    pairs = independent.PAIRS[:10]
+    answers = [_answer(model, *pair) for pair in pairs]
+    odds = sorted(answer.null_odds for answer in answers)
+    threshold = (odds[4] + odds[-1]) / 2 if has_threshold else None
+    made = joint_export.joint_span_finder(
+        model, CONFIG, VOCABULARY, LAYOUT, SEARCH, threshold
+    )
+    serve = made.signatures["serving_default"]
+    found = serve(*map(tf.constant, zip(*pairs, strict=True)))
+    nothing = 0
+    for row, answer in enumerate(answers):
+        text, start, end = answer.text, answer.start, answer.end
+        if threshold is not None and answer.null_odds > threshold:
+            text, start, end = "", 0, 0
+            nothing += 1
+        assert found["answer"][row].numpy().decode() == text
+        assert (found["start"][row], found["end"][row]) == (start, end)
+        for name in ("score", "null_score"):
+            expected = getattr(answer, name)
+            assert float(found[name][row]) == pytest.approx(expected, abs=1e-4)
+    assert (0 < nothing < len(pairs)) == has_threshold
+    ids = {k: tf.constant(v) for k, v in _batch().items()}
+    beams = made.signatures["serve_ids"](**ids)
+    np.testing.assert_array_equal(beams["starts"], model(ids).starts)
