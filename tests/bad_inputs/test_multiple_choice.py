@@ -184,7 +184,7 @@ def test_a_folder_that_another_process_holds(name, data, tmp_path):
 def test_a_disk_too_small_for_checkpoints(data, tmp_path):
     with small_disks.mounted(tmp_path / "disk", 48) as disk:
         line = f"The disk of {disk}/out has "
-        # The free space in the message varies: the run has written its records.
+        # The number of free bytes varies: the run has written its records.
         case = matrix.Case({"output_dir": f"{disk}/out"}, line, checked=False)
         matrix.check(SCRIPT, case, data, tmp_path)
         case = dataclasses.replace(case, arguments=("--check_only",))

@@ -79,7 +79,7 @@ def test_the_records_are_alberts(files):
     positions = np.concatenate([x["masked_lm_positions"] for x in steps])
     is_real = np.concatenate([x["masked_lm_weights"] for x in steps]) > 0
     follows = (np.diff(positions) == 1) & is_real[:, 1:]
-    # With single tokens (15% of all) about as many would be adjacent.
+    # Of independently drawn tokens, 15% of all, only 15% would follow one.
     assert follows.sum() / is_real[:, 1:].sum() > 0.3
 
 
