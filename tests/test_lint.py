@@ -74,7 +74,7 @@ _RULES = (
 
 
 def _printed(text, count=1, kind="stream"):
-    """Returns a notebook of a heading and a cell that printed a text."""
+    """Returns a notebook with a heading and a cell that printed a text."""
     output = {"output_type": kind, "name": "stdout", "text": [text]}
     cells = [
         {"cell_type": "markdown", "source": ["# A head"]},
@@ -170,7 +170,7 @@ _BROKEN = {
 
 @pytest.mark.parametrize("rule", _RULES, ids=lambda rule: rule.__name__)
 def test_each_rule_finds_its_problem(rule, problems):
-    # Folders that are there in the real repository only.
+    # Folders that only the real repository has.
     before = problems(rule)
     path, text, line, message = _BROKEN[rule]
     (found,) = set(problems(rule, path, text)) - set(before)
