@@ -449,7 +449,7 @@ def beside(path: epath.Path) -> tokenizer_config.Config:
     """Returns what the files next to a vocabulary say of its tokenizer."""
     is_named = path.name == vocabularies.USUAL_FILE
     row = vocabularies.KINDS[_WORDS]
-    return tokenizer_config.beside(path, is_named, row.settings)
+    return tokenizer_config.read(path, is_named, row.settings, row.tokenizer)
 
 
 def check_settings(path: epath.Path, settings: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Clipping of gradients, against NumPy and TensorFlow."""
+"""Gradient clipping, compared with NumPy and TensorFlow."""
 
 from bert_tf import optimization
 from tests import test_optimization
@@ -19,7 +19,7 @@ class TestClipping:
 
     def test_per_replica_is_the_sum_of_clipped_gradients(self):
         optimizer = self._optimizer(clipping="per_replica", clip_norm=1.0)
-        # What two replicas found, each over its own rows: norms 5 and 0.5.
+        # Gradients of two replicas, each over its own rows: norms 5 and 0.5.
         own = [([3.0], [4.0, 0.0]), ([0.3], [0.0, 0.4])]
         shares = [
             optimizer.clip_own([tf.constant(g) / 2 for g in gradients], 2)
@@ -68,7 +68,7 @@ class TestClipByGlobalNorm:
         for i, left in enumerate(got):
             np.testing.assert_allclose(left, formula[i], rtol=1e-6)
             np.testing.assert_allclose(left, theirs[i], rtol=1e-6)
-            if norm < limit:  # Bits are kept.
+            if norm < limit:  # Unchanged, bit for bit.
                 np.testing.assert_array_equal(left, gradients[i])
 
     @pytest.mark.parametrize("bad", [np.nan, np.inf])

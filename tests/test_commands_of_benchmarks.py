@@ -26,7 +26,7 @@ _SCRIPT = """
         (folder / "began").touch()
         time.sleep(300)
 """
-# What runs in the background of a shell script has no Ctrl-C of its own.
+# Background jobs of a shell script ignore Ctrl-C by default.
 _RUN = """
     import pathlib, signal, sys
     from benchmarks import commands
@@ -79,12 +79,12 @@ def test_a_stopped_script_saves_and_goes_on(start, tmp_path):
     lines = (tmp_path / "made.log").read_text().splitlines()
     assert lines == ["--flag", "saved, and ended", "--flag"]
 
-    # What is complete is not made again.
+    # Complete results are not made again.
     run = start()
     assert run.communicate(timeout=60) == ("", "")
     assert run.returncode == 0
 
-    # And what was asked for with other options is something else.
+    # The same command with other options is a different result.
     run = start("--flag=2")
     _, errors = run.communicate(timeout=60)
     assert run.returncode == 1

@@ -1,4 +1,4 @@
-"""bert_config.json: the released shapes, defaults, what is refused."""
+"""bert_config.json: the released shapes, defaults, and errors."""
 
 import dataclasses
 import json
@@ -37,7 +37,7 @@ _MINIATURES = {
 
 
 def written(folder, values):
-    """The path of a file that holds a config."""
+    """Returns the path of a file that contains a config."""
     path = folder / "config.json"
     path.write_text(json.dumps(values))
     return str(path)
@@ -67,12 +67,12 @@ class TestConfig:
             "max_position_embeddings": 512,
             "type_vocab_size": 16,
             "initializer_range": 0.02,
-            # Constants of the original, that other libraries set.
+            # Constants in the original, which other libraries configure.
             "layer_norm_eps": 1e-12,
             "transform_act": None,
             "transform_layer_norm_eps": None,
             "pooler_act": "tanh",
-            # As transformers has it.
+            # As in transformers.
             "problem_type": None,
             "score_act": "linear",
         }

@@ -1,4 +1,4 @@
-"""config.json of transformers: what is taken, and what is refused."""
+"""config.json of transformers: supported values and errors."""
 
 import dataclasses
 import json
@@ -10,7 +10,7 @@ from tests.test_configuration import written
 
 import pytest
 
-# bert-base-uncased of the Hub; what older files have; those of a classifier.
+# Keys of bert-base-uncased on the Hub; of older files; of a classifier.
 _THEIRS = {
     "architectures": ["BertForMaskedLM"],
     "gradient_checkpointing": False,
@@ -73,7 +73,7 @@ class TestConfigOfTransformers:
         path = written(tmp_path, _THEIRS | more)
         for _ in range(2):
             assert configuration.BertConfig.from_json_file(path) == _BASE
-        # What is not used is named, once, and so are the two forms of GELU.
+        # Unused keys are named once; so are the two forms of GELU.
         unused, gelu = caplog.messages
         ours = dataclasses.asdict(_BASE).keys() - {"problem_type"}
         names = ", ".join(sorted((_THEIRS | more).keys() - ours))
@@ -101,7 +101,7 @@ class TestConfigOfTransformers:
         ("changes", "is_said"),
         [
             ({}, True),
-            # What transformers takes, and what the original says.
+            # The value that transformers uses, and the original's name.
             ({"hidden_act": "gelu_new"}, False),
             ({"architectures": None, "transformers_version": None}, False),
         ],

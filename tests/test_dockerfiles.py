@@ -1,7 +1,7 @@
-"""The Dockerfiles agree with setup.cfg, the files and the flags there are.
+"""The Dockerfiles agree with setup.cfg, the files and the flags.
 
-Nothing here builds an image. tests/test_packaging.py builds the wheel from what
-.dockerignore lets through.
+Nothing here builds an image. tests/test_packaging.py builds the wheel from the
+files that .dockerignore lets through.
 """
 
 import configparser
@@ -68,7 +68,7 @@ def test_starts_a_script_with_flags_there_are(dockerfile, tmp_path):
 
 
 def test_the_server_is_healthy_at_its_port():
-    """The check asks for a path of the server, at the port it listens at."""
+    """The health check requests a path of the server at its port."""
     text = (_ROOT / "docker" / "serve.Dockerfile").read_text()
     ((port, path),) = re.findall(
         r"urlopen\('http://127.0.0.1:(\d+)(/\w+)'", text

@@ -1,6 +1,6 @@
-"""A head, an encoder and a vocabulary from outside: docs/extending.md's code.
+"""A custom head, encoder and vocabulary: the code of docs/extending.md.
 
-Nothing of bert_tf is edited or patched: the page's files are written to a
+Nothing in bert_tf is edited or patched: the page's files are written to a
 folder and run as a reader would run them.
 """
 
@@ -38,7 +38,7 @@ _PAIRS = [
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The page's files, a tiny config, vocabulary, records and pairs."""
+    """Returns the page's files, a tiny config, vocabulary, records, pairs."""
     path = tmp_path_factory.mktemp("mine")
     page = (_ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
     blocks = re.findall(r'```python title="(.+?)"\n(.+?)```', page, re.S)
@@ -56,13 +56,13 @@ def folder(tmp_path_factory):
 
 
 def _enter(folder):
-    """Is where a reader would be."""
+    """Changes to the folder that a reader would be in."""
     os.chdir(folder)
     sys.path.insert(0, str(folder))
 
 
 def _run(folder, file, *arguments, code=0):
-    """Runs a file of the page in a process of its own; returns its errors."""
+    """Runs a file of the page in a new process; returns its errors."""
     run = scripts.Run(
         *(folder / "log", str(folder / file), list(arguments), {}),
         has_children=True,
@@ -102,7 +102,7 @@ def _train(folder, output, steps):
 
 @pytest.fixture(scope="module")
 def trained(folder, pretrained):
-    """A similarity that was trained in two parts."""
+    """Returns a similarity model that was trained in two parts."""
     for steps in (5, 10):
         _train(folder, "similar", steps)
     return folder / "similar"
@@ -130,7 +130,7 @@ def test_pretraining_goes_on_where_it_stopped(folder, pretrained):
 
 @pytest.fixture(scope="module")
 def from_bert(folder):
-    """A run from BERT's weights, which it keeps; those of the latter."""
+    """Returns a run from BERT's weights, which it keeps; and these weights."""
     bert = modeling.BertConfig(**pretraining_records.CONFIG)
     model = samples.random_model("pretraining", bert)
     samples.write_tf1(folder / "bert", model, vocab=_VOCAB)
@@ -159,7 +159,7 @@ def test_fine_tuning_goes_on_where_it_stopped(folder, trained):
 
 
 def _expected(prefix):
-    """The scores of the pairs: BERT's own parts, and the rest in NumPy."""
+    """Returns the pairs' scores: BERT's own layers, and the rest in NumPy."""
     values = pretraining_records.CONFIG | {"initializer_range": 0.5}
     bert = modeling.Bert(modeling.BertConfig(**values))
     names = [v.path for v in bert.variables]
@@ -231,7 +231,7 @@ def test_who_does_not_know_it_is_told(folder):
 # ---- The vocabulary ---------------------------------------------------------
 
 _LETTERS = ["<pad>", "<unk>", "<cls>", "<sep>", "<mask>", *"ACGTN"]
-# All tokenizers of the page's vocabulary, and Python's own rule.
+# All tokenizers of the page's vocabulary, compared with Python's own rule.
 _COMPARE = """
 import letters
 from bert_tf import vocabularies
@@ -262,7 +262,7 @@ assert found.ends.numpy().tolist() == [i + 1 for i in starts]
 
 @pytest.fixture(scope="module")
 def dna(folder):
-    """Records of letters, made by two workers."""
+    """Returns records of letters, made by two workers."""
     (folder / "dna.letters").write_text("\n".join(_LETTERS) + "\n")
     rng = np.random.default_rng(0)
     lines = ["".join(rng.choice(list("ACGT"), 9)) for _ in range(60)]

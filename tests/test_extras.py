@@ -1,4 +1,4 @@
-"""Without an extra, what needs it says so before any work."""
+"""Without an extra, scripts that need it report this before any work."""
 
 import importlib.util
 import json
@@ -43,7 +43,7 @@ def without(files, monkeypatch):
             "find_spec",
             lambda name, *rest: None if name == package else find(name, *rest),
         )
-        monkeypatch.setitem(sys.modules, package, None)  # not imported, too
+        monkeypatch.setitem(sys.modules, package, None)  # blocks the import
         filled = [flag.format(files) for flag in flags]
         return scripts.run(files / "log", script, *filled)
 
@@ -80,7 +80,7 @@ _CREATE = ("create_pretraining_data", "--output_dir={}/out")
                 "--vocab_file={}/out",
             ),
         ),
-        # Before workers start, which would only say that one died.
+        # Before workers start, which would only report that one died.
         (
             *("tokenizers", "data"),
             (

@@ -1,4 +1,4 @@
-"""What is said of disks and folders that can't be written to."""
+"""Errors about disks and folders that can't be written to."""
 
 import errno
 import os
@@ -15,7 +15,7 @@ import tensorflow as tf
 
 @pytest.fixture(params=["", "file://"], ids=["path", "address"])
 def folder(request, tmp_path):
-    """A folder by its path, and by an address as buckets have them."""
+    """Returns a folder as a path, and as an address like a bucket's."""
     return f"{request.param}{tmp_path}"
 
 

@@ -1,4 +1,4 @@
-"""Whole or not at all, by real processes."""
+"""Files are written completely or not at all, tested with real processes."""
 
 import errno
 import fcntl
@@ -21,7 +21,7 @@ import pytest
 
 @pytest.fixture(params=["", "file://"], ids=["path", "address"])
 def folder(request, tmp_path):
-    """A folder by its path, and by an address as buckets have them."""
+    """Returns a folder as a path, and as an address like a bucket's."""
     return f"{request.param}{tmp_path}"
 
 
@@ -146,7 +146,7 @@ class TestOtherProcesses:
         shutil.copy(tmp_path / "a.tmp", tmp_path / "copy")
         files.remove_leftovers(tmp_path, ["a"])
         assert os.listdir(tmp_path) == ["copy"]
-        # What a killed one left is replaced.
+        # Files left by a killed process are replaced.
         files.write_text(tmp_path / "copy" / "a", "whole")
         assert os.listdir(tmp_path / "copy") == ["a"]
         assert (tmp_path / "copy" / "a").read_text() == "whole"
@@ -209,7 +209,7 @@ class TestNewFolder:
         with pytest.raises(KeyError), new:
             raise KeyError
         assert [path.name for path in tmp_path.rglob("*")] == ["a", "mine"]
-        # It goes where that is asked for.
+        # With `overwrite` it is replaced.
         with files.new_folder(f"{tmp_path}/a", overwrite=True) as made:
             files.write_text(f"{made}/x", "x")
             assert (tmp_path / "a" / "mine").exists()

@@ -1,4 +1,4 @@
-"""The flagfiles of the demo are what the comparison of objectives runs."""
+"""The demo's flagfiles have the settings of the comparison of objectives."""
 
 import json
 import pathlib
@@ -11,7 +11,7 @@ from absl import flags
 
 _CONFIGS = pathlib.Path(__file__).resolve().parents[1] / "configs"
 def _values(lines):
-    """Returns the flags of lines, by their name; no line is of another kind."""
+    """Returns the flags in lines by name; all lines must be flags."""
     pairs = [line.removeprefix("--").partition("=") for line in lines]
     return {name: value or "true" for name, _, value in pairs}
 

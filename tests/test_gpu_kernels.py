@@ -1,7 +1,7 @@
-"""What a step asks of a GPU: nothing large is computed on its host.
+"""The kernels of a step on a GPU: nothing large is computed on the host.
 
-TensorFlow registers int32 for most of its GPU operations as numbers of the
-host's, as shapes are.
+TensorFlow registers int32 for most of its GPU operations in host memory, since
+shapes are int32.
 """
 
 from benchmarks import pretraining_step
@@ -16,7 +16,7 @@ from tensorflow.python.framework import kernels
 
 
 def on_the_host(graph):
-    """Names of operations that would fetch an int32 [.., .., ..] or larger."""
+    """Returns operations that would copy an int32 [.., .., ..] or larger."""
     return [
         f"{op.type} {op.name}"
         for op in graph.get_operations()
@@ -38,7 +38,7 @@ def _large_ints(op):
 
 
 def _host_arguments(op_type):
-    """Arguments of the int32 kernel for GPUs that are on the host."""
+    """Returns arguments of the GPU's int32 kernel that are on the host."""
     found = set()
     for kernel in kernels.get_registered_kernels_for_op(op_type).kernel:
         types = {
@@ -89,7 +89,7 @@ def test_pretraining_step(family):
     graph = step.get_concrete_function(tf.TensorSpec([2], tf.int32)).graph
     types = [op.type for op in graph.get_operations()]
     assert types.count("StatelessRandomUniformFullIntV2") >= 4, "dropout is on"
-    # Of these TensorFlow's kernels are far from what the memory allows.
+    # TensorFlow's kernels for these are far below the memory bandwidth.
     assert not {"ArgMax", "BiasAddGrad"} & set(types)
     assert on_the_host(graph) == []
 

@@ -1,4 +1,4 @@
-"""The heads, against NumPy."""
+"""The heads, compared with NumPy."""
 
 import dataclasses
 
@@ -44,7 +44,7 @@ def _classifier(num_labels, config=_TINY):
 
 
 def _gradients(model, loss):
-    """Gradients of a loss by variable name."""
+    """Returns gradients of a loss by variable name."""
     with tf.GradientTape() as tape:
         value = loss(model)
     values = tape.gradient(value, [v.value for v in model.variables])
@@ -121,7 +121,7 @@ class TestBertPretrainer:
         assert {v.dtype for v in model.variables} == {"float32"}
         for got, exact in zip(model(_INPUTS), pretrainer(_INPUTS), strict=True):
             assert got.dtype == tf.float32
-            # The number has 8 bits: it really was bfloat16.
+            # The value has 8 bits: it really was bfloat16.
             rounded = tf.cast(tf.cast(got, tf.bfloat16), tf.float32)
             np.testing.assert_array_equal(got, rounded)
             error = np.linalg.norm(got - exact) / np.linalg.norm(exact)
@@ -159,8 +159,8 @@ class TestBertClassifier:
         _assert_gradients_are_slopes(model, loss, reference_loss)
 
     def test_pooled_output_is_dropped_too(self):
-        # Without dropout inside the encoder, what differs is the pooled
-        # output's: each logit is a sum over the kept half, doubled.
+        # Without dropout inside the encoder, only the pooled output has it:
+        # each logit is a sum over the kept half, doubled.
         config = dataclasses.replace(_TINY, attention_probs_dropout_prob=0)
         model = _classifier(2, config)
         model.rate = 0.5
@@ -173,7 +173,7 @@ class TestBertClassifier:
         weights = model.output_weights.numpy()
         bias = model.output_bias.numpy()
         logits = model(_INPUTS, tf.constant([1, 2])).numpy()
-        # All 2^8 masks of a row; exactly one gives its two logits.
+        # All 2^8 masks of a row; exactly one mask gives its two logits.
         masks = (np.arange(256)[:, None] >> np.arange(8)) & 1
         for row, got in zip(pooled, logits, strict=True):
             possible = (masks * row * 2) @ weights.T + bias
@@ -199,11 +199,11 @@ class TestBertClassifier:
 
 
 class TestFurtherHeads:
-    """Each against the linear layer over what the encoder returns."""
+    """Each compared with the linear layer on the encoder's outputs."""
 
     @staticmethod
     def _parts(model):
-        """Weights, sequence output and pooled output, in float64."""
+        """Returns weights, sequence output and pooled output, in float64."""
         reference.random_weights(model.variables)
         weights = reference.weights_of(model.variables)
         _, layers, pooled = reference.encode(_TINY, weights, _INPUTS)
@@ -240,7 +240,7 @@ class TestFurtherHeads:
             np.testing.assert_allclose(
                 model(inputs), scores.reshape(shape), atol=1e-5
             )
-            # Beside a row without a token, which is no choice.
+            # Next to a row without tokens, which is not a choice.
             filled = {
                 n: np.pad(x, [(0, 0), (0, 1), (0, 0)])
                 for n, x in inputs.items()
@@ -261,7 +261,7 @@ class TestFurtherHeads:
             heads.BertNextSentence(modeling.Bert(_TINY)),
         ]
         for model, logits in zip(models, expected, strict=True):
-            # The names are those of the two together.
+            # The combined model has the same names.
             for variable in model.variables:
                 variable.assign(values[variable.path])
             np.testing.assert_allclose(
@@ -300,7 +300,7 @@ class TestFurtherHeads:
 
 
 def _of_four_choices(inputs):
-    """The sequences of a batch, each as a problem of four alike."""
+    """Returns a batch's sequences, each as a problem of four equal choices."""
     return {
         name: np.stack([values] * 4, axis=1)
         for name, values in inputs.items()
@@ -359,7 +359,7 @@ def test_trains_what_has_a_gradient(head):
 
 def test_each_head_is_looked_at():
     models = {type(make(modeling.Bert(_TINY))) for make in _HEADS.values()}
-    # Others may have made heads of their own in this process.
+    # Other tests may have defined custom heads in this process.
     ours = {
         c
         for c in heads.Model.__subclasses__()

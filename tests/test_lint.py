@@ -74,7 +74,7 @@ _RULES = (
 
 
 def _printed(text, count=1, kind="stream"):
-    """Returns a notebook of a heading and a cell that printed a text."""
+    """Returns a notebook with a heading and a cell that printed a text."""
     output = {"output_type": kind, "name": "stdout", "text": [text]}
     cells = [
         {"cell_type": "markdown", "source": ["# A head"]},
@@ -127,6 +127,9 @@ _BROKEN = {
     english.pages_are_plain_english: (
         *("docs/heads.md", "# A head\n\nIt is\ntold.\n", 3, '"is told": write'),
     ),
+    english.code_is_plain_english: (
+        *("bert_tf/heads.py", "# A\n# piece\n", 2, '"piece": write token'),
+    ),
     names.families_are_in_encoders: (
         *("bert_tf/heads.py", "\nis_albert = 1\n", 2, "'is_albert'"),
     ),
@@ -167,7 +170,7 @@ _BROKEN = {
 
 @pytest.mark.parametrize("rule", _RULES, ids=lambda rule: rule.__name__)
 def test_each_rule_finds_its_problem(rule, problems):
-    # Folders that are there in the real repository only.
+    # Folders that only the real repository has.
     before = problems(rule)
     path, text, line, message = _BROKEN[rule]
     (found,) = set(problems(rule, path, text)) - set(before)
@@ -235,6 +238,15 @@ def test_other_outputs_are_those_of_any_machine(problems):
 def test_code_and_link_targets_are_not_prose(problems):
     text = "`piece` [](piece.md)\n```\npiece\n```\n- x\n  ```\n  piece\n  ```\n"
     assert not problems(english.pages_are_plain_english, "docs/a.md", text)
+
+
+def test_names_in_docstrings_are_not_prose(problems):
+    text = 'x = "piece"\n\n\ndef f(pieces):\n    """Adds `pieces`."""\n'
+    rule = english.code_is_plain_english
+    assert not problems(rule, "bert_tf/heads.py", text)
+    text = text.replace("`pieces`", "\n\n    pieces")
+    (found,) = problems(rule, "bert_tf/heads.py", text)
+    assert found.startswith('bert_tf/heads.py:7: "pieces"')
 
 
 def test_commands_are_found():

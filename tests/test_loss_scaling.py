@@ -35,7 +35,7 @@ def test_scale_follows_overflows_and_quiet_steps():
         skipped.append(int(report["skipped_steps"]))
         weights.append(float(variable.numpy()[0]))
         assert np.isfinite(report["gradient_norm"])
-    # Halved after a skipped step, doubled after three good ones in a row.
+    # Halved after a skipped step, doubled after three finite steps in a row.
     assert scales == [8, 8, 4, 4, 4, 8, 8, 4]
     assert skipped == [0, 1, 0, 0, 0, 0, 1, 0]
     stays = np.equal(weights[1:], weights[:-1]).tolist()
@@ -55,7 +55,7 @@ def test_a_skipped_step_leaves_the_moments():
 
 
 def test_what_no_scale_helps_shows():
-    # With nothing left to halve the loop has to see it, and stops the run.
+    # If the scale cannot be halved, the loop must notice and stop the run.
     made = optimizer([keras.Variable([1.0], name="kernel")], initial=1.0)
     report = made.apply([tf.constant([np.nan])], tf.constant(0, tf.int64))
     assert np.isnan(report["gradient_norm"])
@@ -114,7 +114,7 @@ def test_state_is_in_the_checkpoint(tmp_path):
 
 @pytest.mark.parametrize("value, expected", [(1e-7, True), (0.0, False)])
 def test_small_gradients_survive(value, expected):
-    # What the scaling is for: 1e-7 times 1e-2 is nothing in float16.
+    # The purpose of scaling: 1e-7 times 1e-2 is 0 in float16.
     scale = optimization.LossScale().initial
     x = tf.constant(1.0, tf.float16)
     for factor, survives in ((1.0, False), (scale, expected)):

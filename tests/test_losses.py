@@ -1,4 +1,4 @@
-"""Losses as sums, against NumPy and SciPy."""
+"""Losses as sums, compared with NumPy and SciPy."""
 
 from bert_tf import losses
 
@@ -9,7 +9,7 @@ import tensorflow as tf
 
 
 def _values(*shape, classes=7, scale=5.0, seed=0):
-    """Logits [..., C], labels and weights [...] with some zeros."""
+    """Returns logits [..., C], labels and weights [...] with some zeros."""
     rng = np.random.default_rng(seed)
     logits = rng.normal(scale=scale, size=(*shape, classes))
     labels = rng.integers(0, classes, shape, np.int32)

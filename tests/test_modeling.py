@@ -29,7 +29,7 @@ class TestInitialWeights:
         # sqrt(1 - 4 phi(2) / (2 Phi(2) - 1)) = 0.8796.
         assert abs(values.mean()) < 5 * 0.8796 / math.sqrt(values.size)
         assert abs(values.std() - 0.8796) < 0.005
-        # Not a clipped normal: that would have 2.3 % at each limit.
+        # A clipped normal would have 2.3% at each limit.
         assert (np.abs(values) > 1.999).mean() < 0.001
 
     def test_each_variable(self):
@@ -60,7 +60,7 @@ class TestInitialWeights:
 
 
 def test_the_originals_checkpoint(shared_data):
-    """Its weights by name, in ours and in the formulas."""
+    """Its weights by name, in our model and in the formulas."""
     folder = shared_data / "tf1_checkpoint"
     reader = tf.train.load_checkpoint(str(folder / "bert_model.ckpt"))
     source = formats.open_checkpoint(str(folder))
@@ -113,7 +113,7 @@ class TestParameterCounts:
             ("large_cased", 333_579_264),
             ("roberta_base", 124_645_632),
             ("roberta_large", 355_359_744),
-            # With a pooler, which the released one has not.
+            # With a pooler, which the released model lacks.
             ("distilbert_base", 66_362_880 + 768 * 768 + 768),
             ("albert_base", 11_683_584),
             ("albert_large", 17_683_968),
@@ -128,7 +128,7 @@ class TestParameterCounts:
         assert _count(name) == count
 
     def test_with_heads_exactly(self):
-        # 109,482,240 of the encoder; a dense layer, a layer norm and V biases
+        # The encoder's 109,482,240; a dense layer, a layer norm and V biases
         # for words; 2 vectors and 2 biases for sentences.
         D, V = 768, 30522
         words = D * D + D + 2 * D + V

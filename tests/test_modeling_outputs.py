@@ -1,4 +1,4 @@
-"""The encoder's outputs, against NumPy."""
+"""The encoder's outputs, compared with NumPy."""
 
 import dataclasses
 import itertools
@@ -123,7 +123,7 @@ class TestAgainstNumpy:
 
 class TestPadding:
     def _changed(self, inputs):
-        """Other words and segments where there is padding."""
+        """Returns inputs with other words and segments in the padding."""
         rows, length = inputs["input_ids"].shape
         other = reference.batch(_TINY, rows, length, seed=1)
         return inputs | {
@@ -141,7 +141,7 @@ class TestPadding:
             if kind == "sharp" and re.search(
                 "/(query|key)/kernel$", variable.path
             ):
-                # Scores in the hundreds, as no trained model has them.
+                # Scores in the hundreds, beyond those of trained models.
                 variable.assign(variable * 10)
         inputs = reference.batch(_TINY)
         changed = self._changed(inputs)
@@ -155,7 +155,7 @@ class TestPadding:
             assert (left[~real] != right[~real]).any()
 
     def test_only_padding_is_finite(self, tiny):
-        # A batch may be filled up with empty rows.
+        # A batch may be padded with empty rows.
         inputs = reference.batch(_TINY)
         inputs["input_mask"] = np.zeros_like(inputs["input_mask"])
         assert np.isfinite(tiny(inputs).sequence).all()
@@ -175,7 +175,7 @@ class TestBfloat16:
             assert left.dtype == tf.bfloat16
             difference = np.abs(tf.cast(left, tf.float32) - right)
             # bfloat16 has 8 bits: values up to 4 are rounded by up to 2^-7,
-            # in a dozen operations one after another.
+            # in a dozen consecutive operations.
             assert difference.mean() < 2**-6
             assert difference.max() < 2**-3
         assert expected.pooled.dtype == tf.float32
@@ -243,7 +243,7 @@ class TestDropoutOfTheModel:
 
 
 class TestPositions:
-    """The last layer where it is read is the last layer."""
+    """The last layer computed at some positions equals the whole layer."""
 
     positions = np.array([[0, 3, 3], [0, 8, 0], [0, 1, 2]], np.int32)
 

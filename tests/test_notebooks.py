@@ -1,4 +1,4 @@
-"""The notebooks run from start to end, and what their text claims is so."""
+"""The notebooks run from start to end, and their text is right."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from tests import notebooks
 def test_fine_tune_and_serve(tmp_path):
     names = ("accuracy", "predictions", "answers")
     _, values = notebooks.execute("fine_tune_and_serve", tmp_path, names)
-    # At most the messages about two topics are mistakes.
+    # The only mistakes are messages about two topics.
     assert 0.75 <= values["accuracy"] < 1
     # The first three messages of each label are about one topic.
     easy = [row for i, row in enumerate(values["predictions"]) if i % 4 < 3]

@@ -1,4 +1,4 @@
-"""The optimizer, against its formula in NumPy float64."""
+"""The optimizer, compared with its formula in NumPy float64."""
 
 import contextlib
 import re
@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-# What the original's regular expressions mean for the kinds of names there
-# are (google-research/bert, optimization.py: LayerNorm, layer_norm, bias).
+# Which kinds of names the original's regular expressions select
+# (google-research/bert, optimization.py: LayerNorm, layer_norm, bias).
 _DECAYS = {
     "bert/embeddings/word_embeddings": True,
     "bert/embeddings/LayerNorm/gamma": False,
@@ -30,7 +30,7 @@ _DECAYS = {
 
 
 def make_variable(path, value):
-    """A Keras variable of this path."""
+    """Returns a Keras variable with this path."""
     *scopes, name = path.split("/")
     with contextlib.ExitStack() as stack:
         for scope in scopes:
@@ -234,7 +234,7 @@ class TestLamb:
             np.testing.assert_allclose(
                 variable, expected[path], rtol=0, atol=1e-5, err_msg=path
             )
-            # What starts at 0 moves by a step of ratio 1, then by its norm.
+            # Zero weights move by a step of ratio 1, then by their norm.
             least = 1e-4 if path == zero else 0.01
             assert np.abs(expected[path] - weights[path]).mean() > least
             for slot, values in zip(self.slots, moments, strict=True):

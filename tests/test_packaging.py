@@ -15,7 +15,7 @@ _ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    # From what the images of docker/ get: a build adds folders to the sources.
+    # From the files that the docker/ images get: a build adds folders.
     copy = tmp_path_factory.mktemp("copy")
     left = shutil.ignore_patterns("__pycache__")
     ignored = (_ROOT / ".dockerignore").read_text().splitlines()
@@ -33,7 +33,7 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def installed(wheel, tmp_path_factory):
-    """Returns the folder into which the wheel is installed."""
+    """Returns the folder in which the wheel is installed."""
     site = tmp_path_factory.mktemp("site")
     _pip("install", "--no-deps", "--target", site, wheel)
     return site
@@ -41,14 +41,14 @@ def installed(wheel, tmp_path_factory):
 
 def _pip(command: str, *arguments: str | os.PathLike[str]) -> None:
     pip = [sys.executable, "-m", "pip", command, "--quiet", "--no-index"]
-    # Without lsb_release, whose processes tell pip the system's name.
+    # Without lsb_release, which pip runs to find the system's name.
     environment = {**os.environ, "PATH": os.path.dirname(sys.executable)}
     subprocess.run([*pip, *arguments], check=True, env=environment)
 
 
 @pytest.fixture
 def run(installed, tmp_path):
-    """Runs Python in a folder of its own, with what is installed."""
+    """Runs Python in a separate folder, with the installed wheel."""
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     # Before site-packages, where an editable install may be.
@@ -143,7 +143,7 @@ class TestInstalled:
         there = {x.relative_to(copied) for x in copied.rglob("*.*")}
         configs = _ROOT / "configs"
         assert there == {x.relative_to(configs) for x in configs.rglob("*.*")}
-        # It names another flagfile below configs/.
+        # The flagfile names another flagfile below configs/.
         found = run(*words)
         assert found.returncode == 0, found.stderr
 
@@ -154,7 +154,7 @@ class TestInstalled:
         assert (tmp_path / "elsewhere" / "others" / "mrpc.flags").exists()
 
     def test_script_runs(self, run, tmp_path):
-        """Data creation, whose workers import the script that runs."""
+        """Data creation, whose workers import the running script."""
         folder = tmp_path / "elsewhere"
         (folder / "text.txt").write_text(
             "One two.\nThree.\n\nTwo.\nFour one.\n\n" * 20

@@ -1,4 +1,4 @@
-"""What is said of phases that last."""
+"""Log lines about phases that take long."""
 
 import time
 import types
@@ -18,7 +18,7 @@ def said(caplog):
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Seconds, which pass where a test says so."""
+    """A clock in seconds, which the test advances."""
     clock = types.SimpleNamespace(now=0.0)
     monotonic = types.SimpleNamespace(monotonic=lambda: clock.now)
     monkeypatch.setattr(phases, "time", monotonic)

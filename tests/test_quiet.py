@@ -1,4 +1,4 @@
-"""What is kept off the screen while TensorFlow starts."""
+"""Messages that are hidden while TensorFlow starts."""
 
 from tests import combinations, processes
 
@@ -21,13 +21,13 @@ _SHOWN = "I0000 noise\n"
             0,
             "after\nlater",
         ),
-        # More than a pipe holds.
+        # More than a pipe's buffer holds.
         (
             "quiet.begin()\nfor _ in range(100_000): noise()\nquiet.end()",
             0,
             "",
         ),
-        # As TensorFlow dies on a processor that it was not compiled for.
+        # As TensorFlow aborts on a processor that it was not compiled for.
         ("quiet.begin(); noise(); os.abort()", -6, _SHOWN),
         ("quiet.begin(); noise(); os.kill(os.getpid(), 9)", -9, _SHOWN),
         (
@@ -36,7 +36,7 @@ _SHOWN = "I0000 noise\n"
             0,
             "later",
         ),
-        # A block inside another ends with it.
+        # A nested block ends with the outer block.
         (
             "with quiet.kept_back():\n"
             "    with quiet.kept_back():\n"
@@ -49,7 +49,7 @@ _SHOWN = "I0000 noise\n"
     ],
 )
 def test_begin_and_end(code, end, shown):
-    """C code writes to the descriptor."""
+    """C code writes directly to the file descriptor."""
     found, _, errors = processes.run(_IMPORTS + code)
     assert (found, errors) == (end, shown)
 

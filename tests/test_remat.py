@@ -1,4 +1,4 @@
-"""Rematerialization: the same numbers from less memory."""
+"""Rematerialization: the same results with less memory."""
 
 import re
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-# Deep enough that most of the memory is what layers keep.
+# Deep enough that stored activations take most of the memory.
 _DEEP: dict[str, Any] = {
     "vocab_size": 2000,
     "hidden_size": 128,
@@ -26,7 +26,7 @@ _DEEP: dict[str, Any] = {
 
 
 def _gradients(strategy, remat):
-    """Each replica's loss, logits and gradients of one batch, with dropout."""
+    """Returns replicas' loss, logits and gradients of a batch, with dropout."""
     config = modeling.BertConfig(
         **pretraining_records.CONFIG | {"num_hidden_layers": 2}
     )
@@ -70,17 +70,17 @@ def test_changes_nothing(two_replicas, replicas):
     assert len(found) == len(expected)
     for left, right in zip(found, expected, strict=True):
         for x, y in zip(left, right, strict=True):
-            # To rounding: kernels may order their sums by what runs beside.
+            # Up to rounding: parallel kernels may sum in another order.
             scale = np.abs(y).max()
             np.testing.assert_allclose(x, y, rtol=0, atol=1e-6 * scale)
     if replicas == 2:
-        # Dropout's masks differ, which shows that there are some.
+        # The two differ by dropout's masks, so there is dropout.
         assert not np.array_equal(*expected[1])
 
 
 @pytest.mark.exhaustive
 def test_less_memory():
-    # Rows enough for what the framework takes of its own, 100 to 250 MB by the
+    # Enough rows for the framework's own memory, 100 to 250 MB depending on the
     # processor, to be the smaller part.
     sizes = (128, 128, 20)
     peaks = {
@@ -94,7 +94,7 @@ def test_less_memory():
 
 
 def test_xla_does_not_merge_the_passes():
-    """Else a TPU would keep what is to be computed again."""
+    """Otherwise a TPU would store activations instead of recomputing them."""
     weights = tf.ones([8, 8])
 
     def layer(x, seed):

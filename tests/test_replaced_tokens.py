@@ -27,7 +27,7 @@ def _pretrainer(config=_CONFIG):
 
 
 def _batch(rows=3, length=11, predictions=4):
-    """A batch with padding, and predictions of which some are filling."""
+    """Returns a batch with padding and padded predictions."""
     batch = reference.batch(_CONFIG, rows, length, predictions)
     rng = np.random.default_rng(0)
     counts = np.array([predictions, 2, 0])[:, None]
@@ -44,7 +44,7 @@ def _batch(rows=3, length=11, predictions=4):
 
 class TestSample:
     def test_chi_square(self):
-        """Many draws from one distribution, of words likely and not."""
+        """Many draws from one distribution of likely and unlikely words."""
         V, count = 30, 60_000
         rng = np.random.default_rng(0)
         logits = rng.normal(0, 2, V).astype(np.float32)
@@ -75,7 +75,7 @@ class TestSample:
 
     @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
     def test_words_of_logits_that_are_no_numbers(self, number):
-        """They are in the vocabulary, for the loss to tell what happened."""
+        """Samples are valid ids, so that the loss reports the problem."""
         logits = tf.fill([2, 3, 9], number)
         drawn = replaced_tokens.sample(logits, tf.constant([1, 2])).numpy()
         assert ((drawn >= 0) & (drawn < 9)).all()
@@ -93,7 +93,7 @@ def _model():
 
 class TestPretrainer:
     def test_what_the_discriminator_sees(self, model, monkeypatch):
-        """Each output is that of the two models by themselves."""
+        """Each output equals that of the two separate models."""
         batch = _batch()
         given = np.array([[7, 8, 9, 10], [7, 8, 9, 10], [7, 8, 9, 10]])
         given[0, 1] = batch["masked_lm_ids"][0, 1]  # a right guess
@@ -130,7 +130,7 @@ class TestPretrainer:
             np.testing.assert_array_equal(one, other)
         other = dict(batch)
         other["masked_lm_ids"] = (batch["masked_lm_ids"] + 1) % 40
-        # Other numbers for another batch.
+        # Another batch has other samples.
         assert (model(other).sampled != first.sampled).numpy().any()
 
     def test_training_draws_by_its_seed(self, model):

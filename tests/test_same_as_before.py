@@ -1,4 +1,4 @@
-"""Tests of benchmarks/same_as_before.py: that it finds what differs."""
+"""Tests of benchmarks/same_as_before.py: it finds differences."""
 
 import pathlib
 

@@ -12,7 +12,7 @@ def run(device="H100", count=8, length=128, micro=32, accumulate=4, **more):
 
 def test_published_speeds():
     errors = [found / given - 1 for _, given, found in scaling.compare()]
-    # One A100, fitted; eight of them, 128 and 512 tokens; 256 of them.
+    # One A100, fitted; eight A100s with 128 and 512 tokens; 256 A100s.
     expected = [0, 0, 0.02, 0.19, -0.18]
     order = [0, 2, 1, 3, 4]
     assert [errors[i] for i in order] == pytest.approx(expected, abs=0.03)
@@ -32,7 +32,7 @@ def test_all_reduce():
     assert run(count=1).reduce_seconds() == 0
     # 336 M gradients of 4 bytes, twice 7/8 of them, at 450 GB/s.
     assert run().reduce_seconds() == pytest.approx(0.0052, rel=0.02)
-    # Between nodes the network counts.
+    # Between nodes the network is the limit.
     assert run(count=64).reduce_seconds() > 2 * run().reduce_seconds()
 
 
@@ -54,12 +54,12 @@ def test_speeds_of_this_machine_are_found_again():
     works = [
         scaling_here.work(scaling_here.run_of(*x)) for x in scaling_here.FITTED
     ]
-    # Of 50 GFLOP/s and 8 GB/s.
+    # Computed with 50 GFLOP/s and 8 GB/s.
     seconds = [flops / 50e9 + size / 8e9 for flops, size in works]
     assert 1 / scaling_here.fit(works, seconds) == pytest.approx([50e9, 8e9])
     with pytest.raises(SystemExit, match="contradict the model"):
         scaling_here.fit(works, [1.0, 1e-3])
-    # The logits alone, both ways; 11 M weights, ten times through memory.
+    # The logits alone, forward and backward; 11 M weights, ten passes.
     flops, size = works[0]
     assert flops > 6 * 32 * 20 * 256 * 30522
     assert size > 40 * 11e6

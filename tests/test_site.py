@@ -1,4 +1,4 @@
-"""The site works from disk, and has pages of files outside docs/."""
+"""The site works from disk, and includes pages for files outside docs/."""
 
 import json
 import pathlib
@@ -13,11 +13,11 @@ _ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
 def test_pages_link_to_files_not_to_folders():
-    """A folder that is opened from disk shows its files, not its page."""
+    """Opened from disk, a link to a folder lists files instead of a page."""
     settings = (_ROOT / "mkdocs.yml").read_text("utf-8")
     assert re.search(r"^plugins:\n(?: .*\n)*  - offline$", settings, re.M)
     (script,) = re.findall(r"polyfills:\n.*\n    - (.*)", settings)
-    # Otherwise the plugin names a script of another host.
+    # Otherwise the plugin loads a script from another host.
     assert "iframe-worker" in script
     assert (_ROOT / "docs" / script).is_file()
 
@@ -39,7 +39,7 @@ def test_links_are_rewritten():
 
 
 def test_notebooks_are_pages():
-    """Text, code, what it printed, and pictures."""
+    """With text, code, outputs and images."""
     stream = {"output_type": "stream", "text": ["a\n", "b\n"]}
     picture = {
         "output_type": "display_data",
@@ -68,7 +68,7 @@ def test_pages_link_to_files_that_they_name():
         "Scores are in [`benchmarks/RESULTS.md`](../results.md)."
     )
     assert page.meta == {}
-    # Searches list the pages that have every word after the others.
+    # Searches list pages that contain every word after the others.
     page.file.src_uri = "results.md"
     assert site_pages.on_page_markdown(text, page) == text
     assert page.meta["search"]["boost"] < 1

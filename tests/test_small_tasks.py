@@ -1,4 +1,4 @@
-"""What benchmarks hold out of training examples to choose a rate by."""
+"""The training examples that benchmarks hold out to choose a learning rate."""
 
 from benchmarks import small_tasks
 
@@ -12,7 +12,7 @@ def _examples(texts):
 
 def test_whole_texts_stand_in_no_other():
     texts = [*PHRASES, *SENTENCES]
-    # These two are of words that do not stand beside each other in a sentence.
+    # The words of these two are not adjacent in any sentence.
     assert small_tasks.whole_texts(texts) == ["o n", "b d", *SENTENCES]
 
 
@@ -21,7 +21,7 @@ def test_parts_of_what_is_held_out_are_not_learned():
     learned, held_out = small_tasks.hold_out(
         small_tasks.TASKS["SST-2"], everything, everything
     )
-    # Every fifth sentence, by their order.
+    # Every fifth sentence, in their order.
     assert held_out == _examples(["a b c d", "n o"])
     kept = ["e f", "g h i", "j", "k l m", "f", "g h", "i", "k", "m"]
     assert learned == _examples([*kept, "o n", "b d"])

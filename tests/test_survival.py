@@ -1,6 +1,6 @@
-"""Runs that are killed, or started twice: a few here, a hundred by the command.
+"""Runs that are killed, or started twice: a few of them.
 
-`python -m tests.survival` kills and doubles many more, at other moments.
+`python -m tests.survival` kills and doubles a hundred more, at other moments.
 """
 
 import random
@@ -17,7 +17,7 @@ def laboratory(tmp_path_factory: pytest.TempPathFactory) -> survival.Laboratory:
     return survival.Laboratory(tmp_path_factory.mktemp("laboratory"))
 
 
-# The others' loops are the same, or killed in tests of their own.
+# The other scripts have the same loop, or are killed in separate tests.
 @pytest.mark.parametrize(
     "kind",
     combinations.some([survival.KINDS[5]], survival.KINDS),

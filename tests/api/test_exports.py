@@ -1,4 +1,4 @@
-"""Keras models as models of raw text."""
+"""Keras models exported as models of raw text."""
 
 import shutil
 from typing import Any
@@ -20,14 +20,14 @@ _TEXTS = ["What a film.", "bad", "good " * 30, "博 Café, whatever", "a o"]
 
 
 def trained(run, kind="BertClassifier", **kwargs):
-    """A model that is no longer what its checkpoint holds."""
+    """Returns a model whose weights differ from its checkpoint's."""
     model = getattr(models, kind).from_checkpoint(run, **kwargs)
     reference.random_weights(model.variables, seed=5)
     return model
 
 
 def answering(model, vocab=None, multi_label=None, **options):
-    """What would be exported; tests/exporting has how it is written."""
+    """Returns the model to export; writing it is tested in tests/exporting."""
     said = arguments.check(options)
     with arguments.in_words_of_python():
         made = api_exports._make(model, vocab, multi_label, said)
@@ -51,7 +51,7 @@ def config_file(run):
     return str(run / "bert_config.json")
 
 
-# Class -> its head, a run that has it, and inputs.
+# Class -> its head, a run that has the head, and inputs.
 _KINDS: dict[str, Any] = {
     "Bert": ("encoder", "one text", _TEXTS),
     "BertClassifier": ("classification", "one text", _TEXTS),
@@ -72,14 +72,14 @@ _KINDS: dict[str, Any] = {
 
 @pytest.mark.slow
 def test_logits_of_the_written_model(tmp_path, run):
-    """Also of one that was kept in a file of Keras."""
+    """Also for a model that was saved in a Keras file."""
     model = trained(run)
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     bert_tf.export(loaded, tmp_path / "export")
     served = tf.saved_model.load(str(tmp_path / "export"))
     found = served.signatures["serving_default"](text_a=tf.constant(_TEXTS))
-    # The length and the casing are those of the run.
+    # Length and casing are the run's.
     tokenizer = bert_tf.Tokenizer(run, max_seq_length=12)
     expected = tiny.logits(
         model, {k: v.numpy() for k, v in tokenizer(_TEXTS).items()}
@@ -97,7 +97,7 @@ def test_logits_of_the_written_model(tmp_path, run):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", combinations.some(["BertTagger"], _KINDS))
 def test_each_kind_answers_as_its_run(kind):
-    """The checkpoint's model is tested against Python, head by head."""
+    """Each head of the checkpoint is compared with Python elsewhere."""
     head, name, inputs = _KINDS[kind]
     run = exports.run(name)
     found = answering(getattr(models, kind).from_checkpoint(run))
@@ -118,7 +118,7 @@ def test_another_head_does_not_take_the_labels_of_a_run(tmp_path, run):
         bert_tf.export(model, tmp_path / "export")
     found = answering(model, labels=["bad", "good"])
     assert found.labels == ("bad", "good")
-    # What is of the encoder's texts holds; that texts are single does not.
+    # Settings of the encoder's texts are kept, except that texts are single.
     assert (found.max_seq_length, found.do_lower_case) == (12, True)
     assert found.description["takes_pairs"] is True
 
@@ -132,7 +132,7 @@ def test_pairs_of_a_run_of_pairs():
     tiny.close(found, model(tokenizer(_TEXTS, second)))
 
 
-# ---- What is known and what is given ----------------------------------------
+# ---- Known and passed values ------------------------------------------------
 
 
 @pytest.mark.slow
@@ -205,7 +205,7 @@ def test_what_else_is_given(config_file, run):
     assert (found.do_lower_case, found.max_seq_length) == (False, 12)
 
 
-# ---- What is wrong ----------------------------------------------------------
+# ---- Errors -----------------------------------------------------------------
 
 
 def test_errors(tmp_path, run, config_file):
@@ -246,14 +246,14 @@ def test_errors(tmp_path, run, config_file):
 
 
 class Other(models.BertClassifier):
-    """One that computes something else."""
+    """A subclass that computes something else."""
 
     def call(self, inputs, dropout_seed=None, training=None):
         return -super().call(inputs, dropout_seed, training)
 
 
 class Same(models.BertClassifier):
-    """One that trains otherwise."""
+    """A subclass that only trains differently."""
 
     def train_step(self, data):
         return super().train_step(data)

@@ -15,7 +15,7 @@ import pytest
 
 
 def _write(folder, model, labels=()):
-    """A checkpoint of the original with its files."""
+    """Writes a checkpoint of the original with its files."""
     samples.write_tf1(folder, model, labels, vocab=())
     return folder
 
@@ -105,7 +105,7 @@ _SMALL = modeling.BertConfig(**samples.SMALL)
 
 
 class TestOriginal:
-    """Beside NumPy."""
+    """Compared with NumPy."""
 
     def test_hidden_states(self, tmp_path):
         source = models.Bert(_SMALL)
@@ -145,7 +145,7 @@ def _run_with_best(run):
 
 
 class TestRun:
-    """Beside NumPy."""
+    """Compared with NumPy."""
 
     def test_best_weights_of_a_run(self, tmp_path):
         run = tmp_path / "run"
@@ -164,7 +164,7 @@ class TestRun:
 
 
 class TestHuggingFace:
-    """Beside transformers."""
+    """Compared with transformers."""
 
     @pytest.mark.slow
     def test_masked_words_at_every_place(self, tmp_path):

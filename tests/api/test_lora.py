@@ -1,4 +1,4 @@
-"""LoRA: what is computed, trained and kept."""
+"""LoRA: computation, training and saved files."""
 
 import json
 from typing import Any
@@ -23,7 +23,7 @@ _TARGETS = ("value", "dense")
 
 @pytest.fixture
 def model():
-    """A classifier whose matrices are not zero."""
+    """Returns a classifier whose LoRA matrices are not zero."""
     found = tiny.classifier()
     found.bert.enable_lora(_RANK, _ALPHA, _TARGETS)
     for variable in found.variables:
@@ -37,7 +37,7 @@ def model():
 
 
 def _merged(model):
-    """The weights with the product in them, by the paper's formula."""
+    """Returns the weights with the product merged, by the paper's formula."""
     weights = reference.weights_of(model.variables)
     for name in [x for x in weights if x.endswith("lora_a")]:
         layer = name.removesuffix("lora_a")
@@ -88,7 +88,7 @@ def test_adapters_are_files_of_peft(model, tmp_path):
     name = "base_model.model.bert.encoder.layer.1.attention.self.value"
     weights = reference.weights_of(model.variables)
     ours = "bert/encoder/layer_1/attention/self/value"
-    # There a matrix is applied as in PyTorch: x @ A.T @ B.T.
+    # There a matrix is used as in PyTorch: x @ A.T @ B.T.
     for matrix in "AB":
         np.testing.assert_array_equal(
             tensors[f"{name}.lora_{matrix}.weight"].T,
@@ -99,7 +99,7 @@ def test_adapters_are_files_of_peft(model, tmp_path):
     np.testing.assert_array_equal(
         other(tiny.INPUTS), np.asarray(model(tiny.INPUTS))
     )
-    # Of a model without a head, and of layers that have none here.
+    # Adapters of a model without a head, and of layers without LoRA here.
     renamed = {x.replace("bert.", "", 1): y for x, y in tensors.items()}
     path = tmp_path / "adapter" / "adapter_model.safetensors"
     safetensors_numpy.save_file(renamed, path)

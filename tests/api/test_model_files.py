@@ -41,7 +41,7 @@ _FRESH = ("Bert", "BertClassifier", "BertPretrainer")
 
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory):
-    """Class -> what a model answers, here and in a process that loads it."""
+    """Returns class -> a model's outputs, here and loaded in a process."""
     folder = tmp_path_factory.mktemp("keras")
     here = {}
     for kind in _FRESH:
@@ -64,7 +64,7 @@ def fresh(tmp_path_factory):
 
 
 def _of_texts(folder):
-    """Writes a model that takes texts; returns the rows of Python."""
+    """Writes a model of texts; returns Python's rows."""
     vocab = folder / "vocab.txt"
     vocab.write_text("\n".join(exports.VOCAB) + "\n")
     texts = ["What a film.", "", "good Café 博", "good " * 30]
@@ -148,7 +148,7 @@ class TestFiles:
             {"scheme": "BIO"},
         )
         config = model.get_config()
-        # Of what JSON has: a `.keras` file keeps it as such.
+        # Only JSON types, as a `.keras` file stores it.
         copy = type(model).from_config(json.loads(json.dumps(config)))
         assert copy.get_config() == config
         assert [(v.path, v.shape, v.trainable) for v in copy.variables] == [
@@ -180,7 +180,7 @@ class TestFiles:
         inputs = {n: tiny.INPUTS[n] for n in ("input_ids", "input_mask")}
         zeros = {"segment_ids": np.zeros_like(tiny.INPUTS["segment_ids"])}
         weights = reference.weights_of(model.variables)
-        # The names in the checkpoints, whatever the layer is called.
+        # The names in the checkpoints, whatever the layer's name is.
         assert {n.split("/")[0] for n in weights} == {"bert", "score"}
         _, _, pooled = reference.encode(tiny.PLAIN, weights, inputs | zeros)
         expected = reference.dense(pooled, weights, "score")

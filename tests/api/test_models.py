@@ -1,4 +1,4 @@
-"""The models as Keras' users take them."""
+"""The models as Keras users use them."""
 
 import re
 
@@ -16,7 +16,7 @@ import tensorflow as tf
 
 
 def _rarely(*values):
-    """Values of a test that runs before releases only."""
+    """Marks values of a test that runs before releases only."""
     return pytest.param(*values, marks=pytest.mark.exhaustive)
 
 
@@ -35,7 +35,7 @@ class TestInputs:
         tiny.close(model(theirs), tiny.logits(model))
 
     def test_mask_and_segments_are_optional(self):
-        # The id 0 is a token like others: nothing says that it is padding.
+        # The id 0 is a token like any other: without a mask nothing is padding.
         ids = tiny.INPUTS["input_ids"].copy()
         ids[:, -2:] = 0
         whole = {
@@ -61,7 +61,7 @@ class TestInputs:
                 {"input_ids": tf.ragged.constant([[1], [2, 3]])},
                 r"must be dense.*to_tensor",
             ),
-            # Longer than the positions.
+            # Longer than the model's positions.
             (
                 {x: np.ones([1, 13], np.int32) for x in tiny.INPUTS},
                 r"positions for, 12.*13 columns",
@@ -98,7 +98,7 @@ class TestDropout:
 
     @pytest.mark.slow
     def test_mean_of_the_last_dropout_is_the_logit(self):
-        # The pooled output alone drops: the logits are linear in it.
+        # Only the pooled output has dropout: the logits are linear in it.
         model = tiny.classifier()
         model.rate = 0.25
 
@@ -155,7 +155,7 @@ class TestDropout:
         assert [v.path for v in model.variables] == before
         assert len(before) == 5 + 2 * 16 + 2 + 2
         assert model.non_trainable_variables == []
-        # What TensorFlow would save of it.
+        # The attributes that TensorFlow would save.
         assert "_drawn" not in model._trackable_children()
 
 
@@ -278,7 +278,7 @@ class TestFreezing:
             for v in model.variables
             if (v.numpy() != before[v.path]).any()
         }
-        # A bias of keys shifts all scores of a row: it has no slope but noise.
+        # A key bias shifts all scores of a row: its gradient is only noise.
         noise = {p for p in paths if p.endswith("/key/bias")}
         assert paths - noise <= changed <= paths
         model.bert.trainable = False

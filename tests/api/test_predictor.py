@@ -1,4 +1,4 @@
-"""Loaded models answer what the script answers, and say what they take."""
+"""Loaded models answer like the script, and describe their inputs."""
 
 import itertools
 import json
@@ -19,7 +19,7 @@ _PAIRS = [("What a film.", "bad"), ("good", ""), ("a", "good Café " * 9)]
 
 
 def script(tmp_path, rows, *arguments):
-    """Returns what run_prediction.py answers to JSON lines."""
+    """Returns run_prediction.py's answers to JSON lines."""
     lines = "".join(f"{json.dumps(row)}\n" for row in rows)
     (tmp_path / "in.jsonl").write_text(lines)
     code = scripts.run_here(
@@ -131,7 +131,7 @@ def test_answers_are_those_of_the_script(
             model(["a film"])
 
 
-# ---- What may be given ------------------------------------------------------
+# ---- Arguments --------------------------------------------------------------
 
 
 def test_one_input_a_list_and_a_stream(loaded):
@@ -155,7 +155,7 @@ def test_one_input_a_list_and_a_stream(loaded):
 
 @pytest.mark.slow
 def test_paths_of_one_run_and_its_checkpoint(tmp_path, run, loaded):
-    # Its flags say that 12 pieces are read, where the default is 16.
+    # Its flags set a length of 12 tokens; the default is 16.
     prefix = bert_tf.load(run / "model.ckpt-7")
     assert prefix.max_seq_length == 12
     assert prefix(_TEXTS) == loaded(_TEXTS)
@@ -166,7 +166,7 @@ def test_paths_of_one_run_and_its_checkpoint(tmp_path, run, loaded):
     model = bert_tf.load(best)
     assert model.max_seq_length == 12
     assert model(_TEXTS) == loaded(_TEXTS)
-    # Away from the run nothing says so.
+    # Outside the run's folder the flags are not found.
     moved = best.rename(tmp_path / "moved")
     assert bert_tf.load(moved).max_seq_length == 16
     assert bert_tf.load(moved, max_seq_length=12)(_TEXTS) == loaded(_TEXTS)

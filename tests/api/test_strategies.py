@@ -67,7 +67,7 @@ def _inputs(name, rng):
         shape = [_ROWS, 2, _LENGTH]
     inputs = {
         "input_ids": rng.integers(5, _CONFIG.vocab_size, shape),
-        # Floats, as others' collators make masks.
+        # Floats, like the masks of other libraries' collators.
         "attention_mask": (rng.random(shape) < 0.9).astype(np.float32),
         "segment_ids": rng.integers(0, 2, shape),
     }

@@ -1,4 +1,4 @@
-"""The tokenizer layer against FullTokenizer, in data sets and in models."""
+"""The tokenizer layer, compared with FullTokenizer, in data sets and models."""
 
 import shutil
 
@@ -17,7 +17,7 @@ _OTHERS = ["bad", "whatever", "", "a o o"]
 
 
 def rows(vocab_file, texts, others, length):
-    """What Python's tokenizer makes of pairs, a padded row each."""
+    """Returns Python's padded rows of pairs of texts."""
     tokenizer = tokenization.FullTokenizer(str(vocab_file))
     found = np.zeros([3, len(texts), length], np.int32)
     for i, pair in enumerate(zip(texts, others, strict=True)):
@@ -67,7 +67,7 @@ def test_where_its_vocabulary_may_lie(tmp_path, vocab_file):
     shutil.copytree(exports.run("one text"), run)
     expected = rows(vocab_file, ["a film"], [""], 128)
     places = [str(vocab_file), run, str(run / "model.ckpt-7"), _VOCAB]
-    # A folder of a tokenizer alone.
+    # A folder that has only a tokenizer.
     for place in (*places, vocab_file.parent):
         check(bert_tf.Tokenizer(place)(["a film"]), expected)
     path = exports.exported("one text")
@@ -80,7 +80,7 @@ def test_where_its_vocabulary_may_lie(tmp_path, vocab_file):
 
 
 def test_settings_of_runs_and_exports(tmp_path):
-    """The tokenizer of a vocabulary that keeps accents keeps them."""
+    """A vocabulary that keeps accents makes a tokenizer that keeps them."""
     run, export = tmp_path / "run", tmp_path / "export"
     shutil.copytree(exports.run("one text"), run)
     shutil.copytree(exports.exported("one text"), export)
@@ -123,7 +123,7 @@ def test_model_of_texts_is_exported(tmp_path, layer):
     np.testing.assert_allclose(
         served.serve(tf.constant(_TEXTS)), expected, atol=1e-6
     )
-    # And is trained, also where Keras would compile it by XLA.
+    # It trains, even when Keras would compile it with XLA.
     model.compile("sgd", "mse", jit_compile="auto")
     before = float(model.evaluate(tf.constant(_TEXTS), expected * 2, verbose=0))
     model.fit(tf.constant(_TEXTS), expected * 2, epochs=3, verbose=0)
@@ -131,7 +131,7 @@ def test_model_of_texts_is_exported(tmp_path, layer):
     assert after < before
 
 
-# ---- What is wrong ----------------------------------------------------------
+# ---- Errors -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

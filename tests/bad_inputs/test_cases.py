@@ -1,4 +1,4 @@
-"""The tables of cases, and what is refused in them."""
+"""The tables of cases, and the mistakes in them that are rejected."""
 
 from tests.bad_inputs import cases, matrix
 

@@ -213,7 +213,7 @@ def _cased(folder: pathlib.Path) -> None:
 
 
 def _write_teachers(folder: pathlib.Path) -> None:
-    """Writes teachers and students, once there is a run."""
+    """Writes teachers and students, after there is a run."""
     damaged.write_changed(
         folder / "run",
         folder / "teachers",

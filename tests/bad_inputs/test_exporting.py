@@ -31,7 +31,7 @@ test_what_rightly_works = matrix.right(SCRIPT, RIGHT)
 
 
 def test_a_folder_that_is_replaced(data, tmp_path):
-    """By a whole one, or not at all."""
+    """It is replaced by a complete folder, or not at all."""
     out = tmp_path / "out"
     shutil.copytree(data / "exported", out / "1")
     bad = {"model_dir": "{data}/runs/nan", "overwrite": "true"}

@@ -1,4 +1,4 @@
-"""Every flag of every script: values, paths and conditions that are wrong.
+"""Every flag of every script: invalid values, paths and conditions.
 
 The cases follow from the definitions: see `flag_cases`.
 """
@@ -27,7 +27,7 @@ SCRIPTS = [
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """What paths may name, and what nothing may change."""
+    """Returns files that paths may name, and that no script may change."""
     made = tmp_path_factory.mktemp("data")
     files = {
         "file": "mine",
@@ -65,7 +65,7 @@ def test_flags(script, folder, monkeypatch):
 def _said(
     read: Callable[[list[str]], None], words: list[str]
 ) -> tuple[int, str]:
-    """Returns the exit code for a command line, and what is logged."""
+    """Returns the exit code for a command line, and the log."""
     said = io.StringIO()
     handler = logging.get_absl_handler().python_handler
     stream, handler.stream = handler.stream, said

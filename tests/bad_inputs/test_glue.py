@@ -81,12 +81,12 @@ def _write_folders(folder: pathlib.Path) -> None:
 
 data = matrix.inputs(build)
 test_bad_input = matrix.refused(SCRIPT, CASES)
-# Each starts a process for each of its runs.
+# Each case starts a process for each of its runs.
 test_what_rightly_works = pytest.mark.exhaustive(matrix.right(SCRIPT, RIGHT))
 
 
 def test_another_process_works_there(data, tmp_path):
-    # It may end before the run begins.
+    # Scripts may end before the run begins.
     case = matrix.Case({}, "{out} is in use: process ", checked=False)
     with surroundings.held(tmp_path / "out"):
         matrix.check(SCRIPT, case, data, tmp_path)

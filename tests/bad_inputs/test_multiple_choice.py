@@ -20,7 +20,7 @@ _RACE: dict[str, Any] = {
 }
 _HEADER = "sent1,sent2,ending0,ending1,ending2,ending3,label\n"
 _ROW = "the cat,it,sat,ran,sings,sees,0\n"
-# What replaces values of the third problem; None takes one out.
+# New values in the third problem; None removes the key.
 _CHANGES: dict[str, dict[str, Any]] = {
     "no_prompt": {"prompt": None},
     "choices_text": {"choices": "sat or ran"},
@@ -120,7 +120,7 @@ def _write_problems(folder: pathlib.Path) -> None:
 
 
 def _write_runs(folder: pathlib.Path) -> None:
-    """Makes a run, and copies of it that are wrong in one way each."""
+    """Makes a run, and copies of it with one error each."""
     matrix.make(
         *(SCRIPT, folder, folder / "run"),
         *("--num_train_epochs=2", "--save_checkpoints_steps=3"),
@@ -184,7 +184,7 @@ def test_a_folder_that_another_process_holds(name, data, tmp_path):
 def test_a_disk_too_small_for_checkpoints(data, tmp_path):
     with small_disks.mounted(tmp_path / "disk", 48) as disk:
         line = f"The disk of {disk}/out has "
-        # How much is free it says otherwise: the run has written its records.
+        # The number of free bytes varies: the run has written its records.
         case = matrix.Case({"output_dir": f"{disk}/out"}, line, checked=False)
         matrix.check(SCRIPT, case, data, tmp_path)
         case = dataclasses.replace(case, arguments=("--check_only",))

@@ -68,7 +68,7 @@ def write_data(folder: pathlib.Path) -> None:
 
 
 def write_runs(folder: pathlib.Path) -> None:
-    """Makes a run, and copies of it that are wrong in one way each."""
+    """Makes a run, and copies of it with one error each."""
     matrix.make(SCRIPT, folder, folder / "run", "--num_train_epochs=1")
     damaged.write_changed(
         folder / "run",

@@ -70,7 +70,7 @@ def test_another_process_writes_it(data, tmp_path):
     ],
 )
 def test_a_stream_is_closed(flags, closed, line, data):
-    """As by a shell that was told so: nothing is answered into nowhere."""
+    """As by a shell's `<&-` or `>&-`: without an output nothing is answered."""
     flags = [flag.format(data=data) for flag in flags]
     flags.append(f"--model_dir={data}/run")
     run = matrix.in_a_shell(SCRIPT, flags, {}, closed)
@@ -81,7 +81,7 @@ def test_a_stream_is_closed(flags, closed, line, data):
 
 
 def test_lines_before_a_bad_one_are_no_result(data, tmp_path, monkeypatch):
-    """Where what comes is read once, and the answers go to a file."""
+    """For input that is read once, with answers written to a file."""
     case = matrix.Case(
         {"input_file": None},
         "standard input, line 3: 3 columns with tabs",

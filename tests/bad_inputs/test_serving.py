@@ -5,7 +5,7 @@ import socket
 from tests.bad_inputs import cases, damaged, matrix, trained
 
 SCRIPT, CASES, RIGHT = cases.read("serving")
-# Of trained.SAVED.
+# Files of trained.SAVED.
 SAVED = (
     *("pb_cut", "pb_lfs", "pb_empty", "no_variables", "variables_cut"),
     *("variables_lfs", "index_cut", "foreign"),
@@ -39,7 +39,7 @@ def _config(text: str | bytes, folder: pathlib.Path) -> bytes:
 
 
 def build(folder: pathlib.Path) -> None:
-    """Writes models that can be served, and what can't be."""
+    """Writes models that can be served, and some that cannot."""
     trained.write(folder)
     trained.write_saved(folder)
     models = folder / "models"

@@ -10,7 +10,7 @@ SCRIPT, CASES, RIGHT = cases.read("squad")
 
 
 def _changed(store: Any, *place: Any, to: Any = None) -> Any:
-    """Returns a copy with a value changed at a place; None takes it out."""
+    """Returns a copy with one value changed; None removes it."""
     store = copy.deepcopy(store)
     inside = store
     for key in place[:-1]:
@@ -23,7 +23,7 @@ def _changed(store: Any, *place: Any, to: Any = None) -> Any:
 
 
 def _store() -> dict:
-    """Returns twelve questions, an article of one paragraph each."""
+    """Returns twelve questions, one article with one paragraph each."""
     context = "the cat sat in rome . anna sees the red bird in paris"
     data = []
     for i, text in enumerate(["cat", "anna", "rome", "red"] * 3):
@@ -37,7 +37,7 @@ _PARAGRAPHS = ("data", 3, "paragraphs")
 _PARAGRAPH = (*_PARAGRAPHS, 0)
 _QA = (*_PARAGRAPH, "qas", 0)
 _ANSWER = (*_QA, "answers", 0)
-# File -> where a value of a good one is another, and which.
+# File -> the value of a good file that is changed, and its new value.
 _CHANGES: dict[str, tuple[Any, ...]] = {
     "no_data": ("data", None),
     "data_text": ("data", "none"),
@@ -116,7 +116,7 @@ def write_data(folder: pathlib.Path) -> None:
 
 
 def _write_runs(folder: pathlib.Path) -> None:
-    """Makes a run, and copies of it that are wrong in one way each."""
+    """Makes a run, and copies of it with one error each."""
     matrix.make(SCRIPT, folder, folder / "run", "--num_train_epochs=1")
     in_run = damaged.bytes_in
     damaged.write_changed(

@@ -1,4 +1,4 @@
-"""What pre-training of ALBERT saves, and going on from it."""
+"""Checkpoints of ALBERT's pre-training, and resuming from them."""
 
 from bert_tf import heads, optimization
 from bert_tf.checkpoints import tf1_files
@@ -11,7 +11,7 @@ from tests.checkpoints.test_tf1_files import EXTRA
 import pytest
 import tensorflow as tf
 
-# And what the names of moments begin with.
+# Prefixes of the names of moments.
 OPTIMIZERS = {
     "adamw": (optimization.AdamWeightDecay, "adam"),
     "lamb": (optimization.Lamb, "lamb"),
@@ -106,7 +106,7 @@ def test_names_without_a_mapping_of_embeddings(tmp_path):
     assert weights == originals(2, 2, E=32)
 
 
-# With dropout; two layers are one.
+# With dropout; both layers share their weights.
 _CONFIG = {"embedding_size": 4, "num_hidden_layers": 2, "num_hidden_groups": 1}
 
 

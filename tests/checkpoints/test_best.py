@@ -1,4 +1,4 @@
-"""The best weights of a run: which are kept, and what lies beside them."""
+"""The best weights of a run: which are kept, and the files next to them."""
 
 import contextlib
 import itertools
@@ -34,7 +34,7 @@ def _kept_steps(folder):
 
 
 def _offer(kept, model, scores):
-    """Offers a score each third step; the weights tell the step."""
+    """Offers a score every third step; the weights are equal to the step."""
     for i, score in enumerate(scores, 1):
         model.output_bias.assign([3 * i, 3 * i])
         yield kept.offer(3 * i, {"f1": score, "x": 1}, model)
@@ -49,7 +49,7 @@ def test_keeps_the_highest_and_the_earlier(tmp_path, model):
     assert _kept_steps(folder) == [9]
     results = json.loads((tmp_path / "best" / "results.json").read_text())
     assert results == {"f1": 0.7, "x": 1, "global_step": 9}
-    # A run that goes on knows what the one before it kept.
+    # A resumed run knows the best of the previous run.
     again = _best(folder)
     assert not again.offer(15, {"f1": 0.7}, model)
     path = trained_models.own_checkpoint(folder, use_best=True)
@@ -75,7 +75,7 @@ def test_counts_what_was_no_better_since(tmp_path, model):
 def test_the_same_step_again_is_the_best_again(tmp_path, model):
     list(_offer(_best(tmp_path), model, [0.5]))
     again = _best(tmp_path)
-    # As on another kind of machine.
+    # As on a machine with different rounding.
     assert again.offer(3, {"f1": 0.4999}, model)
     assert again.no_better == 0
     assert not again.offer(6, {"f1": 0.4998}, model)
@@ -95,7 +95,7 @@ def test_says_on_what_it_was_found(tmp_path, model):
     "scores, better, kept_",
     [
         ([0.5, 0.5, 0.3, 0.4, math.nan], [1, 0, 1, 0, 0], 0.3),
-        # Anything is better than no number.
+        # Any score is better than NaN.
         ([math.nan, math.nan, 0.5], [1, 0, 1], 0.5),
     ],
 )
@@ -110,7 +110,7 @@ def test_rewound_it_is_compared_with_an_earlier_one(tmp_path, model):
     list(_offer(kept, model, [0.3, 0.5, 0.9]))
     again = _best(tmp_path)
     again.rewind(6, 0.5)
-    # What is there stays until something is better than step 6.
+    # The files stay until a score is better than at step 6.
     assert list(_offer(again, model, [0.4])) == [False]
     assert _kept_steps(tmp_path) == [9]
     assert list(_offer(again, model, [0.4, 0.6])) == [False, True]
@@ -138,7 +138,7 @@ def test_a_worker_that_does_not_write_knows_the_best(tmp_path, model):
     assert list(_offer(kept, model, [0.5, 0.4])) == [True, False]
     assert kept.results == {"f1": 0.5, "x": 1, "global_step": 3}
     assert not list(tmp_path.iterdir())
-    # Nor does it remove what the one that writes has kept.
+    # It does not remove what the writing process has kept either.
     _best(tmp_path).offer(3, {"f1": 0.5}, model)
     kept.clear()
     assert best.checkpoint(str(tmp_path))
@@ -163,7 +163,7 @@ def test_tensorflow_finds_the_best(tmp_path, model):
         assert _bias(found) == step
     state = tf.train.get_checkpoint_state(folder)
     assert list(state.all_model_checkpoint_paths) == [found]
-    # Folders of before had none.
+    # Folders of earlier versions have no such file.
     (tmp_path / "best" / "checkpoint").unlink()
     _best(tmp_path, write=False)
     assert tf.train.latest_checkpoint(folder) is None
@@ -174,11 +174,11 @@ def test_tensorflow_finds_the_best(tmp_path, model):
 
 
 class _KilledError(BaseException):
-    """Stands for a kill: nothing that handles errors sees it."""
+    """Simulates a kill: error handlers do not catch it."""
 
 
 def _calls(monkeypatch, limit):
-    """Ends the process before its `limit`-th change of a file."""
+    """Ends the process before the `limit`-th change of a file."""
     count = 0
 
     def counted(function):
@@ -204,7 +204,7 @@ def _calls(monkeypatch, limit):
 
 
 def _check_consistent(folder):
-    """What ours and TensorFlow's files name is there, whole."""
+    """Checks that the checkpoint our and TensorFlow's files name is whole."""
     prefix = best.checkpoint(str(folder))
     found = tf.train.latest_checkpoint(str(folder / "best"))
     for path in (prefix, found):
@@ -215,7 +215,7 @@ def _check_consistent(folder):
 
 
 def _better_until_killed(folder, model, patch, limit):
-    """Offers a better model; returns whether no kill came in the way."""
+    """Offers a better model; returns whether no kill occurred."""
     kept = _best(folder)
     assert list(_offer(kept, model, [0.5])) == [True]
     count = _calls(patch, limit)
@@ -233,7 +233,7 @@ def test_a_kill_leaves_a_consistent_folder(tmp_path, model, monkeypatch):
         with monkeypatch.context() as patch:
             is_whole = _better_until_killed(folder, model, patch, limit)
         seen.add(tuple(prefix[-1] for prefix in _check_consistent(folder)))
-        # The run goes on from before the evaluation, and makes it again.
+        # The run resumes before the evaluation, and repeats it.
         again = _best(folder)
         ours, theirs = _check_consistent(folder)
         assert ours == theirs

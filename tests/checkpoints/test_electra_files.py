@@ -1,4 +1,4 @@
-"""What pre-training of ELECTRA saves, going on from it, and its generator."""
+"""Checkpoints of ELECTRA's pre-training, resuming, and the generator."""
 
 import dataclasses
 
@@ -34,7 +34,7 @@ def _pretrainer(config=_CONFIG):
 
 
 def _write(folder, config=_CONFIG):
-    """Writes a model of random weights; returns it and its checkpoint."""
+    """Writes a model with random weights; returns it and its checkpoint."""
     model = _pretrainer(config)
     samples.randomize(model.variables)
     return model, samples.source(folder, model)
@@ -89,13 +89,13 @@ def test_names_are_the_originals(E, G):
 
 
 def test_a_released_archive(tmp_path):
-    """The checkpoint of an archive, which has no config beside it."""
+    """The checkpoint of a released archive, which has no config."""
     _write(tmp_path)
     (tmp_path / "bert_config.json").unlink()
     source = formats.open_checkpoint(str(tmp_path))
     assert source.config is None
     assert names.find_head(source.shapes, source.path) == "replaced_tokens"
-    # One head of it, though nothing says what it is.
+    # One of its heads, although no config names it.
     one = formats.with_head(source, "replaced_tokens")
     assert _scopes(one.shapes) == {"electra", "discriminator_predictions"}
     (tmp_path / "bert_config.json").write_text(_CONFIG.to_json())
@@ -173,7 +173,7 @@ class TestGenerator:
 
 @pytest.mark.parametrize("forms", [[], ["hf"], ["hf", "tf1"]])
 def test_its_config_goes_with_files_that_name_no_generator(tmp_path, forms):
-    """Of Hugging Face's, and what is made of them, the default is known."""
+    """For Hugging Face's files and their conversions the default is known."""
     _, source = _write(tmp_path)
     for form in forms:
         formats.write(str(tmp_path / form), form, source)

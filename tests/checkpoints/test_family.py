@@ -1,4 +1,4 @@
-"""All families in files of other libraries, against these."""
+"""All families in files of other libraries, compared with these libraries."""
 
 import json
 from typing import Any
@@ -68,7 +68,7 @@ _MODELS: list[tuple[str, str, dict[str, Any]]] = [
 
 def _inputs(model):
     inputs = samples.batch(samples.config_of(model))
-    # transformers counts positions by the id of padding, so no token has it.
+    # transformers derives positions from the padding id, so no token has it.
     ids = np.where(inputs["input_ids"] == 1, 2, inputs["input_ids"])
     is_roberta = isinstance(samples.config_of(model), roberta.RobertaConfig)
     pad = 1 if is_roberta else 0
@@ -88,7 +88,7 @@ def _compare(model, head, theirs):
         hf.compare(model, head, theirs, inputs)
         return
     for row, count in enumerate(is_token.sum(1)):
-        # What is computed for padding is nobody's.
+        # Outputs at padding are not compared.
         own = {n: x[row : row + 1, :count] for n, x in inputs.items()}
         hf.compare(model, head, theirs, own)
     if head == "encoder":
@@ -100,7 +100,7 @@ def _compare(model, head, theirs):
         np.testing.assert_allclose(ours, their, rtol=0, atol=samples.TOLERANCE)
 
 
-# Those heads of a family that others have too: every second one.
+# Heads that several families share: only every second combination is tested.
 _ALIKE = {"classification", "tagging", "span", "multiple_choice"}
 
 
@@ -119,7 +119,7 @@ def test_transformers(tmp_path, architecture, head, changes):
     model, found = samples.load(source)
     assert found == head
     _compare(model, head, theirs)
-    # By way of our own format.
+    # Converted through our own format.
     formats.write(str(tmp_path / "ours"), "tf1", opened)
     again = formats.open_checkpoint(str(tmp_path / "ours"))
     assert again.config == opened.config
@@ -257,7 +257,7 @@ def test_keras_hub(tmp_path, row, kind, head):
     if head != "classification":
         ours, wanted = ours[is_token], wanted[is_token]
     np.testing.assert_allclose(ours, wanted, rtol=0, atol=samples.TOLERANCE)
-    # And back, bit for bit.
+    # And converted back, bit for bit.
     formats.write(str(tmp_path / "again"), "keras_hub", source)
     again = type(theirs).from_preset(str(tmp_path / "again"))
     reference.assert_same(

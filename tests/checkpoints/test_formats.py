@@ -27,7 +27,7 @@ convert = samples.convert
 
 class TestRoundTrip:
     def test_through_all_formats(self, tmp_path, tf1):
-        # KerasHub has no head of next sentences; all else comes back.
+        # KerasHub has no next-sentence head; everything else is restored.
         steps = ("hf", "tf1", "keras_hub", "tf1")
         paths = [tf1, *(str(tmp_path / f"{i}") for i in range(len(steps)))]
         left_out = [
@@ -49,14 +49,14 @@ class TestRoundTrip:
         original = shared_data / "tf1_checkpoint"
         source = formats.open_checkpoint(str(original))
         assert source.config is not None
-        # Nothing but weights, their moments and the step.
+        # Only weights, their moments and the step.
         moments = {f"{n}/adam_{x}" for n in source.shapes for x in "mv"}
         assert set(source.state) == moments | {"global_step"}
         assert source.shapes == names.shapes(source.config, "pretraining")
         assert convert(original, "hf", tmp_path / "hf").left_out == ()
         convert(tmp_path / "hf", "tf1", tmp_path / "tf1")
         samples.assert_equal(str(original), str(tmp_path / "tf1"))
-        # With the state of training, too.
+        # With the training state, too.
         convert(original, "tf1", tmp_path / "all")
         folders = (original, tmp_path / "all")
         prefixes = [str(folder / "bert_model.ckpt") for folder in folders]
@@ -65,7 +65,7 @@ class TestRoundTrip:
         )
 
     def test_chinese_vocabulary_stays_as_it_is(self, tmp_path, shared_data):
-        # One of its pieces is U+2028, which is a line end to some.
+        # One of its tokens is U+2028, which some programs read as a line end.
         path = shared_data / "vocab" / "bert_chinese.txt"
         pieces = opened.lines(path.read_text(encoding="utf-8"))
         config = dataclasses.replace(_CONFIG, vocab_size=len(pieces))
@@ -323,7 +323,7 @@ class TestDamaged:
             formats.open_checkpoint(str(tmp_path / "hf"))
         assert str(error.value).startswith(f"{path} can't be read{said}")
         assert "\n" not in str(error.value)
-        # PyTorch's own words are to run what is in the file.
+        # PyTorch's own message suggests running code from the file.
         for advice in ("weights_only", "safe_globals", "trust"):
             assert advice not in str(error.value)
 

@@ -22,7 +22,7 @@ _CONFIG = ["config.json", "tokenizer_config.json", "vocab.txt"]
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """The folder of a BERT that transformers wrote, in two formats."""
+    """Returns the folder of a BERT saved by transformers in two formats."""
     folder = tmp_path_factory.mktemp("saved")
     model = hf.make("BertForMaskedLM")
     hf.save(model, folder)
@@ -36,14 +36,14 @@ def saved(tmp_path_factory):
 
 @pytest.fixture
 def client(tmp_path, monkeypatch):
-    """Points huggingface_hub at a test's server, with an empty cache."""
+    """Points huggingface_hub to a test server, with an empty cache."""
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
     @contextlib.contextmanager
     def client(server):
-        hub._download.cache_clear()  # as in another process
+        hub._download.cache_clear()  # like a new process
         with hub_server.serve(server):
             _ask(server.address)
             yield
@@ -67,7 +67,7 @@ def server(saved):
 
 
 def _failed(name, kind=ValueError):
-    """Returns the one line that says why a model can't be opened."""
+    """Returns the one-line error on opening a model."""
     hub._download.cache_clear()
     with pytest.raises(kind) as error:
         formats.open_checkpoint(name)
@@ -114,7 +114,7 @@ def test_one_process_asks_once(server, client):
 
 
 def _copy(saved, folder, *names):
-    """A model of the Hub with some files of another."""
+    """Makes a model of the Hub with some files of another model."""
     folder.mkdir()
     for name in names:
         (folder / name).write_bytes((saved / name).read_bytes())
@@ -199,7 +199,7 @@ def test_how_vectors_are_made_comes_with_it(saved, client, tmp_path):
     with client(hub_server.Hub(models={_NAME: folder})):
         model = bert_tf.Bert.from_checkpoint(_NAME)
     assert model.reading is not None
-    # Where an export of the model looks.
+    # The path from which an export reads the model.
     found = sentence_transformers.read(model.reading.path)
     assert found == sentence_transformers.Vectors("cls", True, 20, "last")
 
@@ -213,7 +213,7 @@ def test_a_tokenizer_needs_no_weights(saved, server, client):
 
 
 class TestErrors:
-    """One line each: what is wrong, and what to do."""
+    """Errors are one line: the problem and the way out."""
 
     @pytest.mark.parametrize("status", [401, 404])
     def test_no_such_model(self, server, client, status):
@@ -288,7 +288,7 @@ class TestErrors:
         assert f"hf download {_NAME} --revision=v2 --local-dir=DIR" in said
 
     def test_cut_off_on_the_way(self, server, client, monkeypatch):
-        """A cache without weights says what is missing, not that none exist."""
+        """With a partial cache the error names the missing weights."""
         with client(server):
             hub.locate(_NAME, with_weights=False)
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
@@ -297,7 +297,7 @@ class TestErrors:
 
 
 class TestPaths:
-    """No name: huggingface_hub is not even imported."""
+    """Paths are no names: huggingface_hub is not even imported."""
 
     @pytest.fixture(autouse=True)
     def _no_library(self, monkeypatch):

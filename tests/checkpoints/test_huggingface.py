@@ -1,4 +1,4 @@
-"""Hugging Face configs and folders that are read, against transformers."""
+"""Hugging Face configs and folders, read and compared with transformers."""
 
 import itertools
 import json
@@ -102,7 +102,7 @@ class TestReading:
         state["bert.embeddings.position_ids"] = torch.arange(20)[None]
         torch.save(state, tmp_path / "pytorch_model.bin")
         values = theirs.config.to_dict()
-        # The first config.json said neither.
+        # The first config.json had neither.
         values.pop("model_type")
         values |= {"architectures": None}
         (tmp_path / "config.json").write_text(json.dumps(values))

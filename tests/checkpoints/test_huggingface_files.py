@@ -1,4 +1,4 @@
-"""Hugging Face folders as others wrote them, without transformers."""
+"""Hugging Face folders as other programs write them, without transformers."""
 
 import json
 
@@ -21,7 +21,7 @@ def huggingface_folder(tmp_path, tf1):
 
 @pytest.fixture
 def folder(tmp_path, tf1):
-    """One of Hugging Face: both heads of pre-training, and a vocabulary."""
+    """Returns a Hugging Face folder: both pre-training heads, a vocabulary."""
     return huggingface_folder(tmp_path, tf1)
 
 
@@ -185,7 +185,7 @@ def test_a_vocabulary_without_the_ends_of_rows(tmp_path):
     "architecture", ["BertForMaskedLM", "BertForNextSentencePrediction"]
 )
 def test_both_heads_under_the_name_of_one(folder, tf1, architecture):
-    # As bert-base-uncased.
+    # Like bert-base-uncased.
     change(folder / "config.json", architectures=[architecture])
     source = formats.open_checkpoint(str(folder))
     assert source.left_over == ()
@@ -228,7 +228,7 @@ def test_prefixes_of_wrappers(folder, tf1):
 
 
 def test_another_table_of_embeddings(folder):
-    """As LayoutLM and ERNIE have it, which may say that they are BERT."""
+    """LayoutLM and ERNIE have one, and some declare themselves as BERT."""
     add_tensors(folder, "bert.embeddings.x_position_embeddings.weight")
     message = r"x_position_embeddings.weight is no table .*model_type=bert"
     with pytest.raises(ValueError, match=message):

@@ -1,4 +1,4 @@
-"""Weights of Hugging Face in other files than one of safetensors."""
+"""Hugging Face weights in other files than a single safetensors file."""
 
 import json
 import re
@@ -16,13 +16,13 @@ torch = pytest.importorskip("torch", reason="needs the extra `parity`")
 
 @pytest.fixture
 def folder(tmp_path, tf1):
-    """One of Hugging Face: both heads of pre-training."""
+    """Returns a Hugging Face folder with both pre-training heads."""
     samples.convert(tf1, "hf", tmp_path / "hf")
     return tmp_path / "hf"
 
 
 def taken(folder):
-    """Takes the tensors out of a folder."""
+    """Removes the tensors from a folder and returns them."""
     path = folder / "model.safetensors"
     tensors = safetensors_numpy.load_file(path)
     path.unlink()
@@ -30,9 +30,9 @@ def taken(folder):
 
 
 def in_tensorflow(tensors):
-    """Name in a model of TensorFlow -> value.
+    """Returns name in a TensorFlow model -> value.
 
-    As TFBertForPreTraining of transformers 4.57 writes them.
+    The names are those of TFBertForPreTraining of transformers 4.57.
     """
     found = {}
     for name, value in tensors.items():
@@ -58,7 +58,7 @@ def test_files_of_tensorflow(folder, tf1, ending):
             for name, value in variables.items():
                 layers = {name.split("/")[0]}
                 if "word_embeddings" in name:
-                    # The layer of masked words shares it.
+                    # The masked-LM layer shares it.
                     layers.add("mlm___cls")
                 for layer in layers:
                     file[f"{layer}/tf_bert_for_pre_training/{name}"] = value

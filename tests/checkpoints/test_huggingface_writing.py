@@ -1,4 +1,4 @@
-"""Hugging Face folders that are written, against transformers."""
+"""Hugging Face folders that are written, compared with transformers."""
 
 import dataclasses
 
@@ -17,7 +17,7 @@ _HEADS = huggingface_names.of(_CONFIG, "encoder").heads
 
 
 def convert(folder, model, **given):
-    """Writes a model in both formats; returns what it was, and what is said."""
+    """Writes a model in both formats; returns the source and the result."""
     source = samples.source(folder / "tf1", model, **given)
     return source, formats.write(str(folder / "hf"), "hf", source)
 
@@ -29,7 +29,7 @@ def test_transformers_loads_it(tmp_path, head, act):
     config = dataclasses.replace(_CONFIG, hidden_act=act, layer_norm_eps=1e-6)
     model = samples.random_model(head, config)
     _, written = convert(tmp_path, model)
-    # transformers builds no pooler where the head needs none.
+    # transformers builds no pooler if the head does not need it.
     has_pooler = huggingface_names.has_pooler(config, head)
     left_out = () if has_pooler else tuple(sorted(families.BERT.pooler))
     assert written.left_out == left_out
@@ -43,7 +43,7 @@ def test_an_encoder_of_either_spelling(tmp_path, prefix):
     convert(tmp_path, model)
     path = tmp_path / "hf" / "model.safetensors"
     tensors = safetensors_numpy.load_file(path)
-    # As this package wrote it before, too.
+    # Names that earlier versions of this package wrote, too.
     renamed = {f"{prefix}{name}": x for name, x in tensors.items()}
     safetensors_numpy.save_file(renamed, path, {"format": "pt"})
     samples.assert_equal(str(tmp_path / "hf"), str(tmp_path / "tf1"))

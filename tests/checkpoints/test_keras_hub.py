@@ -1,4 +1,4 @@
-"""KerasHub presets, against KerasHub itself."""
+"""KerasHub presets, compared with KerasHub itself."""
 
 import dataclasses
 import json
@@ -24,7 +24,7 @@ _UNCASED = (*keras_hub_names.of_texts("word_pieces", True),)
 
 
 def backbone(sizes=samples.SMALL):
-    """A KerasHub model of random weights."""
+    """Returns a KerasHub model with random weights."""
     values = keras_hub_names.from_config(modeling.BertConfig(**sizes))
     return randomized(keras_hub.models.BertBackbone(**values))
 
@@ -95,8 +95,8 @@ class TestReading:
             formats.open_checkpoint(str(tmp_path))
 
     def test_a_preset_by_name(self, tmp_path, monkeypatch):
-        # As if downloaded before: kagglehub asks no server for a version
-        # that is complete on disk.
+        # Simulates an earlier download: kagglehub does not contact a server for
+        # a version that is complete on disk.
         presets = keras_hub.models.BertBackbone.presets
         handle = presets["bert_tiny_en_uncased"]["kaggle_handle"]
         *parts, version = handle.removeprefix("kaggle://").split("/")
@@ -122,7 +122,7 @@ class TestReading:
         assert asked == [handle]
         assert source.path == f"kaggle://{handle}"
 
-    # Keras warns of the layers that it does not find.
+    # Keras warns about layers that it does not find.
     @pytest.mark.filterwarnings("ignore:Skipping nested container")
     def test_cut_off_or_not_what_the_config_says(self, tmp_path):
         path = preset(backbone(), tmp_path)
@@ -160,7 +160,7 @@ class TestReading:
 
 class TestWriting:
     def _write(self, folder, head, lower=True, labels=(), **changes):
-        """Writes our model as a preset; returns it and what was said."""
+        """Writes our model as a preset; returns it and the notes."""
         config = modeling.BertConfig(**samples.SMALL, **changes)
         model = samples.random_model(head, config)
         source = samples.source(folder / "tf1", model, labels)

@@ -1,4 +1,4 @@
-"""Names of classes in folders of Hugging Face, as transformers answers them."""
+"""Class names in Hugging Face folders, in answers as in transformers."""
 
 import json
 
@@ -63,7 +63,7 @@ def test_a_classifier_answers_transformers_names(tmp_path, names):
 def test_a_tagger_answers_default_names(tmp_path):
     folder = _folder(tmp_path, "BertForTokenClassification", num_labels=3)
     (answer,) = bert_tf.load(folder)(["a film"])
-    # Names that mark no entities: each word with its label.
+    # Labels without entity prefixes: each word with its label.
     assert [x["text"] for x in answer["entities"]] == ["a", "film"]
     assert {x["type"] for x in answer["entities"]} <= {
         *("LABEL_0", "LABEL_1", "LABEL_2")
@@ -108,7 +108,7 @@ def test_the_score_of_a_cross_encoder(tmp_path, where, activation):
     folder = tmp_path / "cross"
     encoder.save(str(folder))
     if where != "now":
-        # As older versions say it.
+        # The file of older versions.
         path = folder / "config_sentence_transformers.json"
         name = json.loads(path.read_text())["activation_fn"]
         path.unlink()

@@ -1,4 +1,4 @@
-"""The model card of a folder for Hugging Face."""
+"""The model card of a Hugging Face folder."""
 
 import dataclasses
 import json
@@ -37,7 +37,7 @@ def convert(folder, model, **given):
 
 
 def run_code(card):
-    """Runs the Python of a card; returns what it has defined."""
+    """Runs the Python code of a card; returns its variables."""
     (code,) = re.findall(r"```python\n(.*?)```", card, re.DOTALL)
     assert code.count("\n") <= 3
     defined: dict = {}
@@ -117,7 +117,7 @@ def test_what_it_says_of_a_run(tmp_path):
     assert "`--init_checkpoint` | google-bert/bert-base-uncased\n" in card
     assert "eval_accuracy | 0.875\n" in card
     assert "/home/me" not in card
-    # The scores of other weights of the run.
+    # The scores belong to other weights of the run.
     (tmp_path / "run" / "eval_results.txt").write_text(
         "eval_accuracy = 0.875\nglobal_step = 9\n"
     )

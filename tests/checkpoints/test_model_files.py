@@ -1,4 +1,4 @@
-"""Config and vocabulary, given or brought by a checkpoint."""
+"""Config and vocabulary, passed or taken from a checkpoint."""
 
 import dataclasses
 import hashlib
@@ -36,7 +36,8 @@ def test_known_to_nobody():
 
 def test_of_weights_that_have_none_beside_them(tmp_path, tf1):
     source = dataclasses.replace(formats.open_checkpoint(tf1), vocab=None)
-    # No family is released with symbols: any may have been trained on them.
+    # No family is released with symbols: any family may have been trained on
+    # them.
     path = tmp_path / "symbols.txt"
     path.write_text(_text(samples.VOCAB))
     assert model_files.find_vocab(str(path), source).kind == "symbols"
@@ -54,7 +55,7 @@ def test_given_and_of_the_same_model(tmp_path, tf1):
     source = formats.open_checkpoint(tf1)
     for known in (source, None):
         assert model_files.find_config(path, known) == given
-    # One of several labels each may be given the base model's.
+    # A multi-label model may be passed the base model's config.
     several = dataclasses.replace(_CONFIG, problem_type=modeling.MULTI_LABEL)
     source = dataclasses.replace(source, config=several)
     path = _given(tmp_path, _CONFIG)
@@ -87,7 +88,7 @@ def test_heads_tell_of_the_encoder_where_no_config_does(tmp_path, tf1, caplog):
     assert found == ahead
     with pytest.raises(ValueError, match="has a head of next pieces"):
         model_files.find_config(of_bert, next_pieces)
-    # Where training starts from it, this is said.
+    # If training starts from it, the log reports this.
     caplog.set_level("INFO", logger="absl")
     found = model_files.find_config(of_bert, next_pieces, trains=True)
     assert found == _CONFIG
@@ -95,7 +96,7 @@ def test_heads_tell_of_the_encoder_where_no_config_does(tmp_path, tf1, caplog):
 
 
 def test_a_run_goes_on_with_the_encoder_that_it_has(tmp_path):
-    """Another may start from its weights, and not go on in its folder."""
+    """Another encoder may start from its weights, but not in its folder."""
     ahead = left_to_right.LeftToRightConfig(**samples.SMALL)
     model = samples.random_model("next_piece", ahead)
     start = samples.source(tmp_path / "run", model)
@@ -112,7 +113,7 @@ def test_vocabulary(tmp_path, tf1):
         formats.open_checkpoint(tf1), vocab=samples.vocab_files(brought)
     )
     path = tmp_path / "vocab.txt"
-    # A word of the user's own in an unused place.
+    # A custom word at an unused position.
     given = [*brought[:-1], "mine"]
     path.write_text(_text(given))
     found = model_files.find_vocab(str(path), source)
@@ -153,7 +154,7 @@ def test_what_is_wrong_with_a_vocabulary_names_it(tmp_path, tf1):
     name = f"The vocabulary of {source.path}"
     with pytest.raises(ValueError, match=f"^{name}, line 40: .* on line 7"):
         model_files.find_vocab(None, source)
-    # What the message says to do, in a copy of it.
+    # The message's suggestion works on a copy of the vocabulary.
     given = [*pieces[:6], "[unused-7]", *pieces[7:]]
     path.write_text(_text(given))
     found = model_files.find_vocab(str(path), source)
@@ -165,7 +166,7 @@ def test_vocabulary_of_records(tmp_path, tf1, caplog):
     brought = samples.vocab_files([*samples.VOCAB[:-1], "[unused0]"])
     source = dataclasses.replace(formats.open_checkpoint(tf1), vocab=brought)
     assert find(None, source, _sha256(brought)) == brought
-    # An extended one has to be given, to be compared.
+    # An extended vocabulary must be passed, to be compared.
     path = tmp_path / "vocab.txt"
     extended = [*samples.VOCAB[:-1], "mine"]
     path.write_text(_text(extended))
@@ -181,12 +182,12 @@ def test_vocabulary_of_records(tmp_path, tf1, caplog):
     path.write_text(_text(others))
     with pytest.raises(ValueError, match="line 1 is 'mine'"):
         find(str(path), source, _sha256(samples.vocab_files(others)))
-    # As create_pretraining_data.py read it.
+    # The same file that create_pretraining_data.py read.
     windows = tmp_path / "windows.txt"
     windows.write_bytes(
         b"\xef\xbb\xbf" + _text(extended).replace("\n", "\r\n").encode()
     )
     assert find(str(windows), source, _sha256(given)) == given
-    # Records of the original have no manifest.
+    # The original's records have no manifest.
     assert find(None, source, None) is None
     assert find(None, None, _sha256(given)) is None

@@ -1,4 +1,4 @@
-"""The tables of names, by themselves."""
+"""The tables of names, without any files."""
 
 import dataclasses
 import itertools
@@ -33,8 +33,8 @@ _EQUAL = dataclasses.replace(_ELECTRA, embedding_size=32)
 _POOLED = dataclasses.replace(_ELECTRA, pooler_act="gelu_erf")
 
 
-# Next pieces are predicted by other encoders: encoders/test_left_to_right.py.
-# Encoders of language models have tests of their own.
+# Heads of next tokens are tested in encoders/test_left_to_right.py. Encoders of
+# language models have separate tests.
 @pytest.mark.parametrize(
     "head, config",
     [
@@ -235,10 +235,10 @@ class TestCheck:
     @pytest.mark.parametrize(
         "left",
         [
-            # What TF1's optimizers keep, and averages of weights.
+            # Slots of TF1's optimizers, and averages of weights.
             "bert/encoder/layer_2/output/dense/kernel/Adam_1",
             "bert/embeddings/word_embeddings/ExponentialMovingAverage",
-            # Of no encoder.
+            # Names outside any encoder.
             "beta1_power",
             "cls/mine/output_weights",
             "task/kernel",
@@ -276,7 +276,7 @@ class TestCheckOfSharedLayers:
         "changes, message",
         [
             ({}, None),
-            # More layers, of the same weights.
+            # More layers that share the same weights.
             ({"num_hidden_layers": 6}, None),
             (
                 {"num_hidden_groups": 1},

@@ -1,4 +1,4 @@
-"""Finding a checkpoint, and taking weights from it."""
+"""Finding a checkpoint, and loading weights from it."""
 
 import dataclasses
 import pathlib
@@ -32,7 +32,7 @@ class TestRestoreWeights:
         encoder = {n for n in weights if n.startswith("bert/")}
         assert set(report.restored) == encoder
         assert report.fresh == ("output_bias", "output_weights")
-        # Neither moments nor the step nor the position are anybody's weights.
+        # Moments, step and data position are not weights.
         assert set(report.unused) == weights - encoder
         for variable in classifier.bert.variables:
             np.testing.assert_array_equal(
@@ -103,7 +103,7 @@ class TestFind:
 
     def test_a_folder(self, tmp_path, prefix):
         assert tf1_files.find(str(tmp_path)) == prefix
-        # A run's own checkpoints come before the one that it started from.
+        # A run's own checkpoints take precedence over its initial checkpoint.
         for step in (9, 10):
             path = str(tmp_path / f"model.ckpt-{step}")
             tf1_files.write(path, {"a": np.arange(3)})
@@ -151,7 +151,7 @@ def test_the_best_of_another_run_is_removed(tmp_path, caplog):
     best.clear(str(tmp_path))
     assert not folder.exists()
     assert f"Removing {folder}" in caplog.text
-    best.clear(str(tmp_path))  # Nothing is there any more.
+    best.clear(str(tmp_path))  # There is nothing left.
 
 
 def test_weights_without_a_config(tmp_path):

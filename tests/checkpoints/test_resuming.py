@@ -1,4 +1,4 @@
-"""Which checkpoints a run goes on from: its own, and the original's."""
+"""The checkpoints that a run can resume from: its own, and the original's."""
 
 import dataclasses
 import logging
@@ -21,7 +21,7 @@ def _classifier(bert):
 
 
 def make_tuned(model, kind=optimization.AdamWeightDecay, batch_size=32, **more):
-    """A run that fine-tunes a model, as run_classifier.py and others make."""
+    """Returns a run that fine-tunes a model, like run_classifier.py."""
     trained = model.trained_variables
     optimizer = kind(lambda step: tf.constant(0.1), **more)
     optimizer.build(trained)
@@ -34,9 +34,9 @@ def make_tuned(model, kind=optimization.AdamWeightDecay, batch_size=32, **more):
 
 
 def write_originals(prefix, step, model, without_gradient=()):
-    """Writes what the original's Estimator saves, by the names it has.
+    """Writes the files that the original's Estimator saves, with its names.
 
-    Its optimizer makes moments of what has a gradient.
+    Its optimizer makes moments for variables with a gradient only.
     """
     rng = np.random.default_rng(step)
     names = {v.path: v.shape for v in model.variables}
@@ -51,10 +51,10 @@ def write_originals(prefix, step, model, without_gradient=()):
 
 
 class TestTheOriginalsRuns:
-    """Folders of its Estimator, which knows no data position."""
+    """Folders of the original's Estimator, which has no data position."""
 
     def make(self, folder, kind="nsp", batch_size=32):
-        """A run of the released tiny model."""
+        """Returns a run of the released tiny model."""
         config = modeling.BertConfig.from_json_file(
             str(folder / "bert_config.json")
         )
@@ -90,7 +90,7 @@ class TestTheOriginalsRuns:
             "going on behind 640 records (20 steps of 32), in the order of "
             "seed 12345" in caplog.text
         )
-        # From now on it is a run of ours.
+        # From here on it is a run of this package.
         caplog.clear()
         save(state, folder, 22, records=704)
         again = self.make(folder)
@@ -115,7 +115,7 @@ class TestTheOriginalsRuns:
 
     @pytest.mark.parametrize(
         "kind, without",
-        # The original makes no moments of the pooler for SQuAD either.
+        # For SQuAD the original makes no moments of the pooler either.
         [(_classifier, ()), (heads.BertSpanFinder, "bert/pooler/")],
     )
     def test_goes_on_with_fine_tuning(self, tmp_path, kind, without):
@@ -198,7 +198,7 @@ def test_corrected_moments_go_on_bit_for_bit(tmp_path):
     whole, resumed = make(), make()
     train(whole, range(3))
     whole.save(str(tmp_path))
-    # The moments' names are those of BERT's checkpoints.
+    # The moments have the names of BERT's checkpoints.
     stored = {name for name, _ in tf.train.list_variables(str(tmp_path))}
     names = [v.path for v in whole.optimizer.variables]
     assert {f"{name}/adam_{x}" for name in names for x in "mv"} <= stored
@@ -209,7 +209,7 @@ def test_corrected_moments_go_on_bit_for_bit(tmp_path):
 
 
 class Momentum(optimization.Optimizer):
-    """An optimizer that the package does not know, with one slot."""
+    """A custom optimizer with one slot."""
 
     slot_names = ("velocity",)
 
@@ -221,7 +221,7 @@ class Momentum(optimization.Optimizer):
 
 @pytest.fixture
 def ours():
-    """A run with an optimizer of the user's."""
+    """Returns a run with a custom optimizer."""
     model = _classifier(modeling.Bert(CONFIG))
     state = make_tuned(model, Momentum, clip_norm=1e9)
     state.step, state.records = 3, 96
@@ -233,7 +233,7 @@ class TestAnOptimizerOfTheUsers:
         rng = np.random.default_rng(0)
         for variable in ours.variables.values():
             variable.assign(rng.normal(size=variable.shape))
-        # Its state is no weight.
+        # Its state is not a weight.
         source = formats.open_checkpoint(ours.save(str(tmp_path)))
         assert source.shapes.keys() == {v.path for v in ours.model.variables}
         trained = ours.optimizer.variables

@@ -1,4 +1,4 @@
-"""Which run a path is of."""
+"""The run that a path belongs to."""
 
 from bert_tf.checkpoints import runs
 
@@ -41,7 +41,7 @@ def test_paths_of_a_run(run, name):
         "{run}/export",
         "{run}/x/model.ckpt-5",
         "{run}/../other",
-        # Presets, whatever lies in the working directory.
+        # Presets, whatever is in the working directory.
         "kaggle://keras/bert/keras/bert_base_en/3",
         "bert_base_en",
         "google-bert/bert-base-uncased",
@@ -56,7 +56,7 @@ def test_paths_of_no_run(path, run, monkeypatch):
 
 
 def test_flags_of_an_evaluation_are_of_no_training(run):
-    """As beside the original's weights, which an evaluation wrote flags to."""
+    """Next to the original's weights, an evaluation may have written flags."""
     with (run / "flags.txt").open("a") as file:
         file.write("--do_train=false\n")
     assert runs.folder_of(str(run)) == str(run)

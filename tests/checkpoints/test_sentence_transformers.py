@@ -1,4 +1,4 @@
-"""Folders of sentence-transformers, against its own vectors."""
+"""sentence-transformers folders, compared with the library's own vectors."""
 
 import dataclasses
 import json
@@ -23,7 +23,7 @@ theirs = pytest.importorskip(
     "sentence_transformers", reason="needs the extra `parity`"
 )
 
-# Of extract_features.py.
+# Defaults of extract_features.py.
 _DEFAULT = Vectors("token", False, 128, "layers")
 _TEXTS = [
     "The cat sits outside.",
@@ -35,7 +35,7 @@ _TEXTS = [
 
 
 def _vectors(folder, texts):
-    """Our vectors of texts, as extract_features.py and its SavedModel make."""
+    """Returns our vectors, from extract_features.py and its SavedModel."""
     found = sentence_transformers.choose(str(folder), {}, _DEFAULT)
     source = formats.open_checkpoint(str(folder))
     model, _ = samples.load(str(folder))
@@ -72,21 +72,21 @@ def _minilm():
 
 @pytest.mark.slow
 def test_minilm(minilm, tmp_path):
-    """The real model, and the same as today's version writes it."""
+    """The real model, as released and as saved by the current version."""
     reference = theirs.SentenceTransformer(minilm, device="cpu")
     expected = Vectors("mean", True, 256, "last")
     assert sentence_transformers.read(minilm) == expected
     reference.save(str(tmp_path))
     assert sentence_transformers.read(str(tmp_path)) == expected
     assert reference.max_seq_length == 256
-    # The last text is cut.
+    # The last text is truncated.
     assert len(reference.tokenizer(_TEXTS[-1])["input_ids"]) > 256
     _check(minilm, _TEXTS, reference.encode(_TEXTS))
 
 
 @pytest.fixture(scope="module", name="bert")
 def _bert(tmp_path_factory):
-    """A Hugging Face BERT of random weights, with its tokenizer."""
+    """Returns a Hugging Face BERT with random weights, with its tokenizer."""
     folder = tmp_path_factory.mktemp("bert")
     torch.manual_seed(0)
     config = transformers.BertConfig(**samples.SMALL, initializer_range=0.5)
@@ -98,7 +98,7 @@ def _bert(tmp_path_factory):
 
 
 def _save(bert, folder, mode, normalize, length=None):
-    """Makes a sentence-transformer of today's version, and its folder."""
+    """Saves a model with the current version of the library; returns both."""
     model = theirs.sentence_transformer.modules
     first = model.Transformer(bert, max_seq_length=length)
     parts = [first, model.Pooling(samples.SMALL["hidden_size"], mode)]
@@ -124,7 +124,7 @@ def test_tiny_models(mode, normalize, length, expected, bert, tmp_path):
     _check(tmp_path, _SHORT, made.encode(_SHORT))
 
 
-# ---- What the flags say -----------------------------------------------------
+# ---- Flags take precedence --------------------------------------------------
 
 
 @pytest.fixture(scope="module", name="tiny")
@@ -150,7 +150,7 @@ def _tiny(bert, tmp_path_factory):
             {"normalize": False, "max_seq_length": 5},
             {"unit": "cls", "features": "last"},
         ),
-        # Vectors that are not the folder's.
+        # Vectors other than the folder's.
         ({"unit": "mean"}, {"max_seq_length": 12}),
         ({"unit": "token", "normalize": True}, {"max_seq_length": 12}),
         ({"unit": "mean", "max_seq_length": 5}, {}),
@@ -170,7 +170,7 @@ def test_flags_come_first(given, taken, tiny, caplog):
 
 
 def test_a_model_in_a_folder_of_its_own(tiny, tmp_path):
-    # As versions before 1 wrote them.
+    # The layout of versions before 1.
     inner = tmp_path / "0_BERT"
     inner.mkdir()
     for path in tiny.iterdir():
@@ -206,17 +206,17 @@ def test_other_checkpoints(path, bert):
     assert found == dataclasses.replace(_DEFAULT, normalize=True)
 
 
-# ---- What is not computed here ----------------------------------------------
+# ---- Unsupported models -----------------------------------------------------
 
 
 def _copy(tiny, folder):
-    """Copies what a folder says, without weights."""
+    """Copies a folder's configs, without weights."""
     without = shutil.ignore_patterns("*.safetensors", "*.txt")
     return shutil.copytree(tiny, folder, ignore=without, dirs_exist_ok=True)
 
 
 def _change(folder, name, **changes):
-    """Changes what a JSON file says; what is None goes."""
+    """Changes values of a JSON file; None removes the key."""
     path = folder / name
     values = json.loads(path.read_text()) if path.exists() else {}
     values |= changes
@@ -274,7 +274,7 @@ def test_refused_by_name(name, changes, problem, tiny, tmp_path):
     assert str(error.value).endswith(
         "Give --unit, and maybe --normalize, for vectors made otherwise."
     )
-    # Who says what to compute gets that.
+    # An explicit unit takes precedence.
     found = sentence_transformers.choose(path, {"unit": "mean"}, _DEFAULT)
     assert found == Vectors("mean", False, 12, "layers")
 

@@ -1,4 +1,4 @@
-"""Checkpoints of fewer layers and units, against slices made by hand."""
+"""Pruned checkpoints, compared with slices made by hand."""
 
 import copy
 import itertools
@@ -19,20 +19,20 @@ import pytest
 _CONFIG = modeling.BertConfig(**samples.SMALL)
 _LAYERS = (0, 2)
 _LAYER = re.compile(r"bert/encoder/layer_(\d)/")
-# As many in each layer, other ones.
+# The same number in each layer, different units.
 _UNITS = [(0, 3, 5, 63), (1, 2, 60, 61), (7, 8, 9, 10)]
 
 
 @pytest.fixture(scope="module", name="folder")
 def _folder(tmp_path_factory):
-    """A classifier of three layers, in our format."""
+    """Returns a three-layer classifier in our format."""
     folder = tmp_path_factory.mktemp("three")
     model = samples.random_model("classification", _CONFIG)
     return samples.write_tf1(folder, model, ("no", "yes", "so"))
 
 
 def _by_hand(values, layers):
-    """Keeps layers of a dict of tensors by their names in it."""
+    """Keeps layers of a dict of tensors by their names."""
     found = {}
     for name, value in values.items():
         layer = _LAYER.match(name)
@@ -74,11 +74,11 @@ def test_layers_of_each_format_in_each(tmp_path, folder, read, written):
 
 
 def _check(folder, kept, wanted):
-    """Ours, and theirs of our folder, are what is wanted."""
+    """Checks that our model, and transformers' of our folder, are as wanted."""
     formats.write(f"{folder}/small", "hf", kept)
     model, head = samples.load(f"{folder}/small")
     inputs = samples.batch(samples.config_of(model))
-    # Without padding, from whose id RoBERTa's positions are counted.
+    # Without padding, whose id determines RoBERTa's positions.
     ids = inputs["input_ids"]
     inputs["input_ids"] = np.where(ids == 1, 2, ids)
     inputs["input_mask"] = np.ones_like(ids)
@@ -97,7 +97,7 @@ def _check(folder, kept, wanted):
     ],
 )
 def test_layers_as_transformers_without_some(tmp_path, architecture, layers):
-    """Their model without a layer, ours, and theirs of our folder are one."""
+    """transformers' pruned model, ours, and ours in transformers agree."""
     theirs = hf.make(architecture)
     path = hf.save(theirs, tmp_path / "whole")
     kept = smaller.keep_layers(formats.open_checkpoint(path), _LAYERS)

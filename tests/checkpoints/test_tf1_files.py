@@ -19,7 +19,7 @@ EXTRA = {"global_step", "data_position/records", "data_position/seed"}
 
 
 def make_state(seed=1, keep=5, write=True, **changes):
-    """A model of random weights and moments, made from `seed`."""
+    """Returns a model with random weights and moments, made from `seed`."""
     model = heads.BertPretrainer(
         modeling.Bert(dataclasses.replace(CONFIG, **changes))
     )
@@ -46,7 +46,7 @@ def save(state, folder, step, records=0):
 
 
 def assert_resumes(folder, step, expected=None):
-    """A model of other values goes on at a step, with those that are saved."""
+    """Checks that another model resumes at a step with the saved values."""
     other = make_state(seed=99)
     assert other.resume(str(folder))
     assert other.step == step
@@ -69,7 +69,7 @@ def files_of(*steps):
 
 
 def damage(prefix):
-    """Changes one bit of a checkpoint's data."""
+    """Flips one bit of a checkpoint's data."""
     path = pathlib.Path(f"{prefix}.data-00000-of-00001")
     content = bytearray(path.read_bytes())
     content[0] ^= 1
@@ -77,7 +77,7 @@ def damage(prefix):
 
 
 def restore(variables, path, *required):
-    """Restores weights as the scripts do."""
+    """Restores weights like the scripts."""
     source = formats.open_checkpoint(str(path))
     return restoring.restore_weights(variables, source, *required)
 
@@ -100,7 +100,7 @@ class TestFormat:
     def test_tensorflow_reads_it(self, tmp_path):
         state = make_state()
         save(state, tmp_path, 3, records=24)
-        # By the folder: the file `checkpoint` is right, too.
+        # Found by folder: the file `checkpoint` is right, too.
         reader = tf.train.load_checkpoint(str(tmp_path))
         expected = values(state)
         found = {name: reader.get_tensor(name) for name in expected}
@@ -168,7 +168,7 @@ class TestSave:
         with strategy.scope():
             other = assert_resumes(tmp_path, 3)
         plain = assert_resumes(tmp_path, 3)
-        # Keras variables hold the distributed one.
+        # Keras variables contain the distributed variable.
         stored = {
             name: strategy.experimental_local_results(
                 getattr(variable, "_value", variable)
@@ -195,7 +195,7 @@ class TestSave:
 
 
 class TestFailingSave:
-    """The old checkpoint stays, and nothing half-written beside it."""
+    """The old checkpoint stays, without partial files next to it."""
 
     @pytest.mark.parametrize("ending", [".data-00000-of-00001", ".index"])
     @pytest.mark.parametrize("step", [1, 2])
@@ -224,7 +224,7 @@ class TestFailingSave:
         assert names(tmp_path) == ["file"]
 
     def test_no_room(self, tmp_path):
-        # As on a full disk, writing ends in the middle of the file.
+        # On a full disk, writing fails in the middle of the file.
         state = make_state()
         save(state, tmp_path, 1)
         before = values(state)
@@ -245,7 +245,7 @@ class TestFailingSave:
         for name in (
             "model.ckpt-2.tmp.data-00000-of-00001.tempstate99",
             "model.ckpt-2.tmp.data-00000-of-00001",
-            # Of an earlier version.
+            # Left by an earlier version.
             "model.ckpt-2.tmp42.data-00000-of-00001",
             "checkpoint.tmp",
             # Between the two renames.
@@ -357,7 +357,7 @@ class TestResume:
         ours, theirs = text.split("In the checkpoint only: ")
         assert "In this run only: nothing" in ours
         assert "bert/encoder/layer_1/attention/self/key/bias, " in theirs
-        assert "adam" not in theirs  # the moments go without saying
+        assert "adam" not in theirs  # moments are omitted from the list
 
     def test_weights_without_a_run(self, tmp_path):
         state = make_state()

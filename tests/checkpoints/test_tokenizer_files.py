@@ -1,4 +1,4 @@
-"""The files of tokenizers for transformers, of every kind of vocabulary."""
+"""Tokenizer files for transformers, for every kind of vocabulary."""
 
 import functools
 import json
@@ -26,8 +26,8 @@ transformers = pytest.importorskip(
     "transformers", reason="needs the extra `parity`"
 )
 
-# What Unicode 3.2 has other kinds of characters for than the library: marks,
-# letters and punctuation that were moved since. Only word pieces look at kinds.
+# Characters whose category differs in Unicode 3.2 and the library's tables:
+# marks, letters and punctuation. Only WordPiece uses categories.
 _MOVED = "\u166d\u1734\u1885\u1886"
 
 
@@ -52,7 +52,7 @@ def _symbols():
     return learning_symbols.learn(counts, 2000)
 
 
-# Name -> how it is made, and the type of a model that has it.
+# Name -> its factory, and the type of a model that uses it.
 _KINDS: dict[str, tuple[Callable[[], vocabularies.Vocabulary], str]] = {
     "word pieces, uncased": (lambda: _word_pieces(True), "bert"),
     "word pieces, cased": (lambda: _word_pieces(False), "bert"),
@@ -75,7 +75,7 @@ _KINDS: dict[str, tuple[Callable[[], vocabularies.Vocabulary], str]] = {
 
 @pytest.fixture(name="made", scope="module", params=_KINDS)
 def _made(request, tmp_path_factory):
-    """A vocabulary, its folder, and what transformers reads of it."""
+    """Returns a vocabulary, its folder, and transformers' tokenizer of it."""
     make, model_type = _KINDS[request.param]
     vocabulary, folder = make(), tmp_path_factory.mktemp("folder")
     assert tokenizer_files.write(str(folder), vocabulary, max_length=64)
@@ -92,7 +92,7 @@ def _ids(vocabulary, text):
 
 def _differ(vocabulary, theirs, texts):
     """Returns texts, our ids and theirs, where these differ."""
-    # The library takes no halves of surrogate pairs.
+    # The library rejects halves of surrogate pairs.
     texts = [text.encode("utf-8", "ignore").decode() for text in texts]
     tokenizer, template = vocabulary.tokenizer(), vocabulary.template
     different = []
@@ -105,7 +105,7 @@ def _differ(vocabulary, theirs, texts):
 
 
 def _not_known(vocabulary, different):
-    """Leaves out what is listed: the rule of commas, and ties."""
+    """Removes the known differences: the rule of commas, and ties."""
     if not isinstance(vocabulary, sentence_pieces.SentencePieces):
         return [text for text, _, _ in different]
     scores = [entry.score for entry in vocabulary.proto.pieces]
@@ -120,7 +120,7 @@ def _not_known(vocabulary, different):
 
 
 def _check(vocabulary, theirs, texts, moved=""):
-    """Asserts that only what is listed differs; returns all that does."""
+    """Asserts that only known texts differ; returns all that differ."""
     different = _differ(vocabulary, theirs, texts)
     wrong = _not_known(vocabulary, different)
     wrong = [text for text in wrong if text[:1] not in {*moved}]
@@ -129,7 +129,7 @@ def _check(vocabulary, theirs, texts, moved=""):
 
 
 def _is_old(text):
-    """Says whether a text has no newer characters than the library's tables."""
+    """Whether all characters of a text are in the library's Unicode tables."""
     return all(unicodedata.ucd_3_2_0.category(x) != "Cn" for x in text)
 
 
@@ -147,7 +147,7 @@ def test_every_character(made, every):
     texts = list(map(sample_texts.in_contexts, chars))
     is_bert = vocabulary.kind == word_pieces.WordPiece.kind
     if is_bert:
-        # Its own normalizer does not tell a sigma at the end of a word.
+        # Its own normalizer ignores a final sigma.
         texts = [text.replace("Σ", "S") for text in texts if "Σ" not in text[0]]
     if vocabulary.kind == "fairseq_sentence_pieces":
         # The library drops marks behind characters that become others.
@@ -160,7 +160,7 @@ def test_random_texts(made):
     vocabulary, _, theirs = made
     texts = sample_texts.random_texts(seed=3, count=1000)
     if vocabulary.kind == word_pieces.WordPiece.kind:
-        # It leaves out private characters, which are words here.
+        # It removes private-use characters, which are words here.
         known = f"Σ{_MOVED}\ue000\uf8ff\U000f0000"
         texts = [x for x in texts if {*known}.isdisjoint(x)]
     texts = [x for x in texts if _is_old(x)]
@@ -301,7 +301,7 @@ def test_classes(made):
 
 
 def test_sentence_pieces_of_other_models(tmp_path):
-    """Without `[MASK]` and `<pad>`, without rules, and with unused pieces."""
+    """Without `[MASK]` and `<pad>`, without rules, with unused tokens."""
     model = sentence_models.train(
         control_symbols=("[CLS]", "[SEP]"),
         pad_id=-1,

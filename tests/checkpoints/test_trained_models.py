@@ -54,7 +54,7 @@ def test_a_head_that_is_there_and_trained(tmp_path):
     head = {"output_weights": 1, "output_bias": 1}
     with pytest.raises(ValueError, match=r"is not fine-tuned.*--do_train"):
         find(**{"bert/x": 1})
-    # Weights alone, as of the original's releases, do not tell.
+    # Weights alone, as in the original's releases, do not show it.
     assert find(**head).shapes.keys() == head.keys()
     moments = {f"{name}/adam_m": 1 for name in ("bert/x", *head)}
     assert find(**head, **moments).shapes.keys() == head.keys()
@@ -79,7 +79,7 @@ def test_labels(tmp_path):
         message = f"other labels: a b, c.*Received: labels={named}"
         with pytest.raises(ValueError, match=message):
             trained_models.check_labels(folder, labels)
-    # Of a run that died before its first checkpoint, say.
+    # As in a run that failed before its first checkpoint.
     files.write(folder, None)
     assert trained_models.read_labels(folder) is None
 
@@ -131,7 +131,7 @@ def test_one_label_or_several():
     trained_models.check_classes(source, ("a", "b"))
     with pytest.raises(ValueError, match=r"one label each.*--label_separator"):
         trained_models.check_classes(source, ("a", "b"), several=True)
-    # Those of other libraries may not say it.
+    # Models of other libraries may not record it.
     source = dataclasses.replace(source, format="hf")
     trained_models.check_classes(source, ("a", "b"), several=True)
 

@@ -14,7 +14,7 @@ _BIAS = "cls/predictions/output_bias"
 
 @pytest.fixture(scope="module", name="source")
 def _source(tmp_path_factory):
-    """A model of random weights for masked words, with its vocabulary."""
+    """Returns a masked-LM model with random weights, with its vocabulary."""
     folder = tmp_path_factory.mktemp("source")
     samples.write_tf1(folder, samples.random_model("pretraining", _CONFIG))
     return dataclasses.replace(
@@ -24,7 +24,7 @@ def _source(tmp_path_factory):
 
 
 def test_new_pieces_are_means_of_what_they_were_split_into(source):
-    # In the place of one, and behind the last.
+    # One replaces a token, the others are appended.
     new = [*samples.VOCAB[:-1], "cats", "asss", "☃", "##ss", "##so"]
     changed, counts = vocabulary_change.change_vocab(
         source, samples.vocab_files(new)

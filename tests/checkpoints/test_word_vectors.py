@@ -1,4 +1,4 @@
-"""Word vectors from files of text and from checkpoints."""
+"""Word vectors from text files and from checkpoints."""
 
 from bert_tf import heads, modeling, vocabularies
 from bert_tf.checkpoints import word_vectors
@@ -26,7 +26,7 @@ def _read(path, size=2, vocabulary=_LOWER):
 
 
 def _found(path, vocabulary=_LOWER):
-    """Piece -> its vector, of those that have one."""
+    """Returns token -> vector, for the tokens that have a vector."""
     vectors = _read(path, vocabulary=vocabulary)
     assert not vectors.table[~vectors.found].any()
     return {
@@ -49,7 +49,7 @@ _WANTED = {"cat": [1, 2], ".": [5, 6.5], "##!": [7, 8]}
         (tuple(f"{line} " for line in _LINES), "\n"),
         (tuple(line.replace(" ", "\t") for line in _LINES), "\n"),
         (("\ufeff" + _LINES[0], *_LINES[1:], ""), "\n"),
-        # As in GloVe's largest file: words with spaces, which are no pieces.
+        # As in GloVe's largest file: words with spaces, which are no tokens.
         ((*_LINES, ". . . 0 0", "cat dog 9 9"), "\n"),
     ],
     ids=["plain", "CRLF", "header", "blanks", "tabs", "mark", "spaces"],
@@ -68,7 +68,7 @@ def test_words_in_capitals_are_for_small_letters_that_lack_one(tmp_path):
     assert _found(path) == {"cat": [1, 2], "dog": [5, 6]}
     cased = word_pieces.WordPiece(_PIECES, False)
     assert _found(path, cased) == {"dog": [5, 6]}
-    # Before and behind it the same.
+    # The order of the lines does not matter.
     path = _write(tmp_path, "dog 5 6", "DOG 3 4", "Café 1 1")
     assert _found(path, cased) == {"dog": [5, 6], "Café": [1, 1]}
 
@@ -127,7 +127,7 @@ def test_the_table_of_a_checkpoint(checkpoint):
 def test_fewer_numbers_are_the_first_principal_components(checkpoint):
     found = _of(checkpoint, 3).table
     centred = checkpoint[1] - checkpoint[1].mean(axis=0)
-    # By another way, up to the direction of the axes.
+    # Computed in another way, up to the sign of the axes.
     left, values, _ = np.linalg.svd(centred, full_matrices=False)
     wanted = left[:, :3] * values[:3]
     signs = np.sign((found * wanted).sum(axis=0))

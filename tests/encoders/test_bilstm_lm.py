@@ -1,4 +1,4 @@
-"""The language model from both ends, against layers of PyTorch in float64."""
+"""The bidirectional LSTM language model, compared with PyTorch in float64."""
 
 import collections
 import dataclasses
@@ -53,7 +53,7 @@ def _weights(model):
 
 
 def _direction(weights, layer, way, x):
-    """One layer of one direction, [S, H]: half of what a BiLSTM says."""
+    """Returns one layer of one direction, [S, H]: half of a BiLSTM's output."""
     before = f"bilstm_lm/lstm/layer_{layer}/{way}/"
     own = {
         f"{name}/{path.removeprefix(before)}": values
@@ -67,7 +67,7 @@ def _direction(weights, layer, way, x):
 
 
 def _sequence(weights, ids):
-    """What is handed out of a row without padding, [S, D]."""
+    """Returns the sequence output of a row without padding, [S, D]."""
     words = weights["bilstm_lm/embeddings/word_embeddings"][torch.tensor(ids)]
     ways = []
     for way in ("forward", "backward"):
@@ -79,7 +79,7 @@ def _sequence(weights, ids):
 
 
 def _logits(weights, sequence, half):
-    """Of pieces, [S, V], by one half of what is handed out."""
+    """Returns logits of tokens, [S, V], from one half of the output."""
     before, H = "cls/both_directions/", CONFIG.units
     kernel = weights[f"{before}transform/dense/kernel"][half * H :][:H]
     x = sequence[:, half * H :][:, :H] @ kernel
@@ -138,7 +138,7 @@ def test_losses_and_gradients_are_those_of_pytorch(model):
 
 
 def test_neither_direction_sees_what_it_predicts(model):
-    """Gradients are exactly 0 to words on the other side of a place."""
+    """Gradients are exactly 0 for words on the other side of a position."""
     S, V = 6, CONFIG.vocab_size
     ids = np.random.default_rng(3).permutation(V)[np.newaxis, :S]
     inputs = {"input_ids": ids.astype(np.int32)}

@@ -1,6 +1,6 @@
-"""The compiled dialect: the same values as op by op, its dropout and seeds.
+"""The compiled dialect: same values as eager execution, dropout and seeds.
 
-The dialect is a choice of operations, so most of it runs here uncompiled.
+The dialect is a choice of operations, so most tests run it uncompiled.
 """
 
 import itertools
@@ -32,7 +32,7 @@ def _dialect(monkeypatch):
 
 
 class _Optimizer:
-    """What `gradients_and_sums` asks of an optimizer."""
+    """The parts of an optimizer that `gradients_and_sums` needs."""
 
     loss_scale = None
 
@@ -41,14 +41,14 @@ class _Optimizer:
 
 
 def _step(family):
-    """Returns gradients and sums of a batch as a function of no arguments."""
+    """Returns a function without arguments: gradients and sums of a batch."""
     keras.utils.set_random_seed(1)
     values = pretraining_step.config_of("tiny", family) | _SIZES
     made = families.from_values(values)
     model, objective, trained = pretraining_step.model_of(made)
     rows = pretraining_step.rows(values, 4, 16, 3)
     batch = pretraining_records.tensors(rows) | {"row_weights": tf.ones([4])}
-    # Some padding, and a prediction that only fills up.
+    # Some padding, and a padded prediction.
     batch["input_mask"] = tf.constant(np.arange(16) < [[16], [9], [12], [5]], 1)
     batch["masked_lm_weights"] *= tf.constant([1.0, 1.0, 0.0])
     totals = objective.weights(batch)
@@ -58,7 +58,7 @@ def _step(family):
 
 
 def _assert_close(found, expected, tolerance):
-    """All are within a tolerance of the largest number of each tensor.
+    """Asserts an error within a tolerance of each tensor's largest number.
 
     The gradient of a bias of two classes adds up terms of 0.1, which cancel.
     """
@@ -94,7 +94,7 @@ class TestSameNumbers:
         head.build()
         logits = head(tf.ones([2, 3, 16]), tf.ones([150, 16]))
         assert logits.shape == (2, 3, 256)
-        # exp(-10000) is 0: none of them takes a share.
+        # exp(-10000) is 0: padded rows have no probability.
         assert tf.reduce_max(logits[..., 150:]) == -10000
         labels = tf.constant([[0, 1, 149]] * 2)
         sums = losses.classification(logits, labels, tf.ones([2, 3]))
@@ -130,7 +130,7 @@ class TestDropout:
     def test_masks_are_of_their_seeds(self):
         first = self._kept(0.5, [5, 6])
         np.testing.assert_array_equal(first, self._kept(0.5, [5, 6]))
-        # Neighbours, as those of a layer are.
+        # Consecutive seeds, like those of layers.
         for other in ([5, 7], [6, 6], [6, 5], [5, -6]):
             both = first == self._kept(0.5, other)
             assert abs(both.mean() - 0.5) < 5 * 0.5 / math.sqrt(both.size)
@@ -139,7 +139,7 @@ class TestDropout:
 @pytest.mark.usefixtures("dialect")
 class TestSeeds:
     def test_every_place_has_its_own(self):
-        # ELECTRA's three parts, the parts of a model, layers and two of two.
+        # ELECTRA's three parts, the parts of a model, two layers in two models.
         found = set()
         root = tf.constant([11, 2**31 - 5])
         splits = [3, 2, 127, 2, 2]

@@ -1,7 +1,7 @@
-"""Left-to-right models see nothing behind a place; the rest is BERT.
+"""Left-to-right models see nothing after a position; the rest is BERT.
 
-What BERT computes with its weights and a causal mask, by transformers' own
-decoder, is the reference of hidden states.
+Reference for the hidden states are transformers' decoder, which computes BERT
+with a causal mask, and the same weights.
 """
 
 import dataclasses
@@ -20,8 +20,8 @@ import tensorflow as tf
 
 B, S = 3, 12
 BERT = modeling.BertConfig(**samples.SMALL)
-# Every place of a batch has a piece of its own: a gradient by the table of
-# words then tells of which places it is.
+# Every position of a batch has a different token: the gradient of the word
+# embeddings then shows which positions it depends on.
 CONFIG = left_to_right.LeftToRightConfig(
     vocab_size=B * S,
     hidden_size=16,
@@ -32,7 +32,7 @@ CONFIG = left_to_right.LeftToRightConfig(
     type_vocab_size=2,
 )
 IDS = np.arange(B * S, dtype=np.int32).reshape(B, S)
-# The first row is full, others are padded behind, or on both sides.
+# The first row is full, others are padded at the end, or on both sides.
 MASK = np.ones([B, S], np.int32)
 MASK[1, 7:] = 0
 MASK[2, :3] = MASK[2, 9:] = 0
@@ -65,7 +65,7 @@ def _inputs(**more):
 
 
 def _packed():
-    """Rows of two sequences, and padding."""
+    """Returns rows of two sequences, and padding."""
     numbers = np.zeros([B, S], np.int32)
     numbers[:, :5], numbers[:, 5:11] = 1, 2
     positions = np.concatenate([range(5), range(6), [0]]).astype(np.int32)
@@ -77,9 +77,9 @@ def _packed():
 
 
 def _seen(model, inputs, compute):
-    """Which places [B, S] each of the outputs hangs on: [B, R, B, S] bool.
+    """Returns the positions [B, S] each output depends on: [B, R, B, S] bool.
 
-    `compute` returns outputs [B, R, D]. What is exactly 0 is not seen.
+    `compute` returns outputs [B, R, D]. A gradient of exactly 0 is not seen.
     """
     table = model.embeddings.word_embeddings.value
     direction = tf.random.stateless_normal([CONFIG.hidden_size], [1, 2])
@@ -94,10 +94,10 @@ def _seen(model, inputs, compute):
 
 
 def _check(seen, places, is_token, same):
-    """Asserts that places of the outputs see what they may, and all of it.
+    """Asserts that outputs see exactly the positions that they may see.
 
-    `places` [B, R] are those that the outputs are of, `is_token` [B, S] bool,
-    and `same` [B, S, S] bool says what is of one sequence.
+    `places` [B, R] are the outputs' positions, `is_token` is [B, S] bool, and
+    `same` [B, S, S] bool marks positions of the same sequence.
     """
     for row in range(B):
         for number, place in enumerate(places[row]):
@@ -115,7 +115,7 @@ ONE = np.ones([B, S, S], bool)
 
 
 def _forms(model):
-    """All ways in which the last hidden states are computed."""
+    """Returns all ways to compute the last hidden states."""
     at = tf.constant([[0, 4, 5], [6, 2, 1], [3, 8, 5]])
 
     def remat(inputs):
@@ -167,7 +167,7 @@ def test_nothing_behind_is_seen(model, form):
     seen = _seen(model, _inputs(), compute)
     is_token = MASK > 0
     if form.startswith("tokens"):
-        # What is returned for padding is not to be read.
+        # Outputs at padding are not compared.
         seen[~np.take_along_axis(is_token, places, 1)] = False
     _check(seen, places, is_token, ONE)
 
@@ -262,12 +262,12 @@ def test_bfloat16(model):
         assert not seen[:, place, :, place + 1 :].any()
 
 
-# ---- Beside transformers -----------------------------------------------------
+# ---- Comparison with transformers --------------------------------------------
 
 
 @pytest.fixture(scope="module", name="beside")
 def _beside(tmp_path_factory):
-    """Our model, and transformers' decoder with its weights."""
+    """Returns our model, and transformers' decoder with its weights."""
     pytest.importorskip("torch", reason="needs the extra `parity`")
     transformers = pytest.importorskip(
         "transformers", reason="needs the extra `parity`"
@@ -309,7 +309,7 @@ def test_hidden_states_are_transformers(beside):
 
 
 def test_it_is_trained_by_keras(model):
-    """Dropout is drawn where training says so, as in BERT."""
+    """Dropout is drawn in training only, as in BERT."""
     keras.utils.set_random_seed(1)
     fresh = families.make(CONFIG)
     first = fresh(_inputs(), training=True).sequence

@@ -1,4 +1,4 @@
-"""A BiLSTM over a left-to-right model, against PyTorch's over the same."""
+"""A BiLSTM on a left-to-right model, compared with PyTorch's on the same."""
 
 import dataclasses
 
@@ -37,7 +37,7 @@ def _random(config):
 def _batch():
     rng = np.random.default_rng(1)
     mask = np.arange(8) < np.array(LENGTHS)[:, np.newaxis]
-    # No piece twice: what hangs on one is seen by the table of words.
+    # Tokens are unique: the word embeddings show what depends on each token.
     ids = rng.permutation(CONFIG.vocab_size)[: mask.size].reshape(mask.shape)
     return {
         "input_ids": ids.astype(np.int32),
@@ -51,7 +51,7 @@ def _model():
 
 
 def _below(model):
-    """The model under the BiLSTM alone, with the same weights."""
+    """Returns the model below the BiLSTM, with the same weights."""
     below = families.make(BELOW)
     values = {v.path: v for v in model.variables}
     for variable in below.variables:
@@ -87,7 +87,7 @@ def test_states_and_vectors_are_those_of_pytorch(model):
 
 
 def test_both_sides_are_known(model):
-    """The first place sees the last token, which it did not below."""
+    """The first position sees the last token, which it does not below."""
     batch = _batch()
     last = batch["input_ids"][0, -1]
     for encoder, is_seen in ((model, True), (_below(model), False)):
@@ -134,7 +134,7 @@ def _opened(config, values):
 
 
 def test_it_starts_from_the_model_below(model, tmp_path):
-    """The BiLSTM starts from random values; of itself it is restored whole."""
+    """The BiLSTM starts from random values; its own checkpoint is complete."""
     for config, fresh in ((BELOW, 6), (CONFIG, 0)):
         source = _random(config)
         path = tmp_path / config.model_type

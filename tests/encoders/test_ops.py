@@ -1,4 +1,4 @@
-"""The encoder's elementwise functions and dropout, by their formulas."""
+"""The encoder's elementwise functions and dropout, compared with formulas."""
 
 import math
 
@@ -17,7 +17,7 @@ def _uniform(shape, seed=0, low=-3.0, high=3.0):
 
 @pytest.fixture(params=["CPU", "GPU", "compiled"])
 def _each_device(request, monkeypatch):
-    """What is computed where there is a GPU, or compiled, on CPUs too."""
+    """Runs the GPU's and the compiled operations on CPUs, too."""
     if request.param == "compiled":
         monkeypatch.setattr(compiled, "is_compiled", lambda: True)
     else:
@@ -28,7 +28,7 @@ def _each_device(request, monkeypatch):
 
 
 def _gelu_by_its_formula(x):
-    """Value and slope of the tanh form, in float64."""
+    """Returns value and derivative of the tanh form, in float64."""
     with tf.GradientTape() as tape:
         tape.watch(x)
         cube = x + 0.044715 * x**3
@@ -47,7 +47,7 @@ class TestGelu:
     @pytest.mark.parametrize(
         ("dtype", "tolerance", "of_slopes"),
         # Where tanh is near 1, its float32 rounding of 1e-7 is multiplied by
-        # the slope of its argument, up to 40 here.
+        # the derivative of its argument, up to 40 here.
         [(tf.float64, 1e-14, 1e-13), (tf.float32, 1e-6, 5e-6)],
     )
     def test_is_the_tanh_form(self, dtype, tolerance, of_slopes):
@@ -67,7 +67,7 @@ class TestGelu:
         exact = _gelu_by_its_formula(tf.cast(x, tf.float64))
         for ours, theirs in zip(_value_and_slope(x), exact, strict=True):
             assert ours.dtype == tf.bfloat16
-            # Half of the last of eight bits, and float32's own rounding.
+            # Half of the last of eight bits, and the rounding of float32.
             np.testing.assert_allclose(
                 tf.cast(ours, tf.float64), theirs, rtol=2**-7.99, atol=1e-6
             )
@@ -139,7 +139,7 @@ class TestNormalize:
         epsilon = modeling.BertConfig(vocab_size=7).layer_norm_eps
         layer = layers.LayerNorm(2, epsilon)
         layer.build()
-        # A variance of 1e-12: with epsilon 1e-12 the root is of 2e-12.
+        # A variance of 1e-12: with epsilon 1e-12 the root is that of 2e-12.
         y = layer(tf.constant([[-1e-6, 1e-6]]))
         np.testing.assert_allclose(y, [[-(0.5**0.5), 0.5**0.5]], rtol=1e-5)
 
@@ -188,7 +188,7 @@ class TestAffine:
         ("size_in", "size_out"), [(3, 5), (1024, 2), (2, 1024), (1024, 1024)]
     )
     def test_gradients(self, size_in, size_out):
-        # Rows of 4 KiB are made longer on the way.
+        # Rows of 4 KiB are padded internally.
         x, kernel, bias, dy = (
             tf.constant(_uniform(shape, i), tf.float32)
             for i, shape in enumerate(
@@ -296,7 +296,7 @@ class TestDropout:
         # Five standard deviations of a binomial distribution.
         spread = 5 * math.sqrt(rate * (1 - rate) / kept.size)
         assert abs(kept.mean() - (1 - rate)) < spread
-        # The share of places that are dropped on average, exactly.
+        # The exact average share of dropped positions.
         share = np.float32(round(rate * 2**16) / 2**16)
         assert abs(share - rate) < 1e-5
         scaled = self.x.numpy() / (1 - share)
@@ -310,7 +310,7 @@ class TestDropout:
         assert np.all(abs((y != 0).mean(axis=0) - 0.75) < spread)
 
     def test_places_that_share_bits_are_independent(self):
-        # One integer decides about a place and that half a row further.
+        # One integer decides about a position and the one half a row later.
         kept = self._mask(0.5, [7, 8])
         same = kept[:, :500] == kept[:, 500:]
         assert abs(same.mean() - 0.5) < 5 * 0.5 / math.sqrt(same.size)
@@ -372,7 +372,7 @@ class TestPut:
         assert found.numpy().tolist() == [[1, 8, 3, 9], [5, 6, 30000, 30521]]
 
     def test_the_first_place_with_filling(self):
-        # What fills up predictions has place 0, where a word may stand, too.
+        # Padded predictions have position 0, where a word may be, too.
         found = ops.put(
             tf.constant([[1, 2]]),
             tf.constant([[0, 0, 0]]),

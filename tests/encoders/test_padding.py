@@ -1,4 +1,4 @@
-"""Computing tokens only: the same numbers as with the padding."""
+"""Computing tokens only gives the same results as computing padding, too."""
 
 import dataclasses
 
@@ -31,7 +31,7 @@ def _batch(lengths):
 
 
 def _read(model, batch):
-    """What a task reads of a model's outputs, as one vector."""
+    """Returns the outputs that a task reads, as one vector."""
     outputs = tf.nest.flatten(model(batch))
     mask = batch["input_mask"] > 0
     if isinstance(model, heads.BertTagger):
@@ -43,7 +43,7 @@ def _values_and_gradients(model, batch, skips_padding):
     model.bert.skips_padding = skips_padding
     with tf.GradientTape() as tape:
         values = _read(model, batch)
-        # No output may hide behind another.
+        # No output can hide another output's error.
         factors = np.arange(1, len(values) + 1, dtype=np.float32)
         loss = tf.reduce_sum(values * factors)
     variables = [v.value for v in model.trainable_variables]
@@ -53,7 +53,7 @@ def _values_and_gradients(model, batch, skips_padding):
 
 
 def _assert_close(found, expected):
-    """The values, and gradients in parts of their size."""
+    """Compares the values, and the gradients relative to their size."""
     np.testing.assert_allclose(found[0], expected[0], atol=1e-5)
     for name, right in expected[1].items():
         scale = max(1, np.abs(right).max())
@@ -133,7 +133,7 @@ def test_in_bfloat16():
     batch = _batch((9, 5, 1, 3))
     values, gradients = _values_and_gradients(model, batch, True)
     expected, _ = _values_and_gradients(exact, batch, False)
-    # Numbers of 8 bits, in two layers of sums of 20.
+    # Numbers of 8 bits, in two layers with sums of 20.
     np.testing.assert_allclose(values, expected, atol=0.1, rtol=0.05)
     assert all(np.isfinite(x).all() for x in gradients.values())
 
@@ -142,7 +142,7 @@ def test_only_tokens_are_computed():
     mask = _ints([[1] * 40 + [0] * 60, [1] * 30 + [0] * 70])
     layout = padding.Tokens(modeling.additive_mask(mask), mask)
     ids = np.arange(200, dtype=np.int32).reshape(2, 100)
-    # 70 tokens, filled up to a multiple of 32.
+    # 70 tokens, padded to a multiple of 32.
     joined = layout.joined(tf.constant(ids)).numpy()
     assert joined.shape == (1, 96)
     assert joined[0, :70].tolist() == [*range(40), *range(100, 130)]

@@ -1,4 +1,4 @@
-"""TextCNN and BiLSTM, against the layers of PyTorch with the same weights."""
+"""TextCNN and BiLSTM, compared with PyTorch layers with the same weights."""
 
 import json
 
@@ -32,7 +32,7 @@ def config(request):
 
 @pytest.fixture
 def model(config):
-    """An encoder whose biases are not zero either."""
+    """Returns an encoder whose biases are not zero either."""
     keras.utils.set_random_seed(3)
     model = families.make(config)
     for variable in model.variables:
@@ -41,7 +41,7 @@ def model(config):
 
 
 def _batch(before=0, behind=0, lengths=_LENGTHS):
-    """Rows of tokens, with padding that has ids of its own."""
+    """Returns rows of tokens, with padding that has separate ids."""
     rng = np.random.default_rng(0)
     S = max(lengths) + before + behind
     ids, mask = (np.zeros([len(lengths), S], np.int32) for _ in range(2))
@@ -54,7 +54,7 @@ def _batch(before=0, behind=0, lengths=_LENGTHS):
 
 
 def _alone(batch, row):
-    """The tokens of a row, without padding: [1, S]."""
+    """Returns the tokens of a row, without padding: [1, S]."""
     is_token = batch["input_mask"][row] > 0
     return {name: x[row, is_token][np.newaxis] for name, x in batch.items()}
 
@@ -63,7 +63,7 @@ def _alone(batch, row):
 
 
 class _Theirs:
-    """The same model of layers of PyTorch, in float64."""
+    """The same model made of PyTorch layers, in float64."""
 
     def __init__(self, model):
         self.config = model.config
@@ -75,7 +75,7 @@ class _Theirs:
         }
 
     def pooled(self, ids):
-        """Returns [D] of the tokens of a row."""
+        """Returns [D] for the tokens of a row."""
         words = self.weights["embeddings/word_embeddings"][torch.tensor(ids)]
         if isinstance(self.config, textcnn.TextCnnConfig):
             return self._largest(words)
@@ -109,7 +109,7 @@ def test_outputs_and_gradients_are_those_of_pytorch(model):
     batch = _batch(behind=2)
     D = model.config.hidden_size
     factors = np.random.default_rng(2).normal(size=[len(_LENGTHS), D])
-    factors[_LENGTHS.index(0)] = 0  # PyTorch has no rows without a token.
+    factors[_LENGTHS.index(0)] = 0  # PyTorch accepts no rows without tokens.
     theirs = _Theirs(model)
     total = torch.zeros((), dtype=torch.float64)
     with tf.GradientTape() as tape:
@@ -168,7 +168,7 @@ def test_padding_and_other_rows_change_nothing(model, before, behind):
         if length:
             alone = model(_alone(batch, row)).pooled[0]
             np.testing.assert_allclose(pooled[row], alone, atol=1e-6)
-    # Of nothing but padding a bias is left, or nothing.
+    # From padding alone only a bias is left, or zeros.
     empty = pooled[_LENGTHS.index(0)]
     other = model(_batch(behind=1, lengths=(0, 0))).pooled
     np.testing.assert_allclose(other, [empty, empty], atol=1e-6)
@@ -236,7 +236,7 @@ def test_heads_over_texts(config):
     choices = {n: x.reshape(2, 3, -1) for n, x in _batch().items()}
     scores = heads.BertMultipleChoice(bert)(choices).numpy()
     assert scores.shape == (2, 3)
-    assert scores[1, 1] < -1e8  # The row without a token is no choice.
+    assert scores[1, 1] < -1e8  # A row without tokens is not a choice.
 
 
 _OF_TOKENS = {

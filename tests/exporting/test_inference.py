@@ -1,4 +1,4 @@
-"""Tests of the served form of BERT, against the form that is trained."""
+"""Tests of the serving form of BERT, compared with the training form."""
 
 import dataclasses
 
@@ -17,11 +17,11 @@ CONFIG = modeling.BertConfig(
     num_attention_heads=4,
     intermediate_size=48,
     max_position_embeddings=64,
-    # Larger than of a released model: differences show.
+    # Larger than in released models, so that differences show.
     initializer_range=0.3,
 )
-# Rows of so many tokens: one, one place, few places, no padding, too little to
-# leave it out, enough, a row without tokens, and no rows.
+# Batches by their rows' lengths: one row, one position, few positions, no
+# padding, too little to remove it, enough, a row without tokens, no rows.
 BATCHES: list[list[int]] = [
     *([9], [1], [2, 1], [12] * 3, [12, 11, 12], [40, 3, 17, 1, 5]),
     *([40, 0, 17, 1, 5], []),
@@ -42,7 +42,7 @@ def batch(lengths, seed=0):
 def encoder(kind=modeling.BertConfig, **changes):
     tf.keras.utils.set_random_seed(1)
     bert = families.make(kind(**dataclasses.asdict(CONFIG) | changes))
-    for variable in bert.variables:  # Biases and norms are not 0 and 1.
+    for variable in bert.variables:  # So that no bias is 0, no norm 1.
         if len(variable.shape) == 1:
             noise = tf.random.stateless_normal(variable.shape, [2, 3])
             variable.assign_add(0.3 * noise)
@@ -55,7 +55,7 @@ def bert():
 
 
 def graphs(*functions, like):
-    """Traces functions as a server does, for any number of rows."""
+    """Traces functions like a server, for any number of rows."""
     specs = tf.nest.map_structure(
         lambda x: tf.TensorSpec([None] * len(x.shape), x.dtype), like
     )
@@ -125,12 +125,12 @@ def test_architectures(changes):
 
 
 def test_a_row_is_answered_alike_in_any_batch(bert):
-    """Of padding only its own row is read, where others have more tokens."""
+    """A row of padding only is read by itself, if others have more tokens."""
     served = inference.Encoder(bert)
     many = batch([40, 0, 17, 1, 5])
     together = served(many).pooled.numpy()
     for row, length in enumerate([40, 0, 17, 1, 5]):
-        # A row without tokens attends to all its places alike.
+        # A row without tokens attends to all its positions equally.
         if length:
             alone = {n: x[row : row + 1, :length] for n, x in many.items()}
             close(together[row], served(alone).pooled[0])
@@ -195,11 +195,11 @@ def test_encoders_that_compute_as_bert(kind, head, changes):
 
 
 def test_padding_is_not_computed(bert):
-    """Rows of 3 tokens beside one of 40 take products of 46 rows, not 160."""
+    """Rows of 3 tokens and one of 40 take products of 46 rows, not 160."""
     served = inference.Encoder(bert)
     inputs = batch([40, 3, 2, 1])
     layout = inference_layers.Tokens(inputs["input_mask"])
     assert served.embeddings(inputs, layout).shape == [46, 32]
-    # Each weight is kept once.
+    # Each weight is stored once.
     sizes = [tf.size(variable).numpy() for variable in served.variables]
     assert sum(sizes) == bert.count_params()

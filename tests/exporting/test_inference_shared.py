@@ -1,4 +1,4 @@
-"""The served form of ALBERT and ELECTRA, and files of layers that share."""
+"""The serving form of ALBERT and ELECTRA, and files with shared layers."""
 
 import dataclasses
 import itertools
@@ -100,7 +100,7 @@ def test_work_counts_layers_as_often_as_they_run():
     few = accelerators.training_flops(CONFIG, 8, 800, 80000, 100)
     more = dataclasses.replace(CONFIG, num_hidden_layers=6)
     many = accelerators.training_flops(more, 8, 800, 80000, 100)
-    # A layer: 8 D^2 + 4 D F for each token, 4 D for each pair; three passes.
+    # A layer: 8 D^2 + 4 D F per token, 4 D per pair; three passes.
     layer = 800 * (8 * 32**2 + 4 * 32 * 64) + 4 * 80000 * 32
     assert many - few == pytest.approx(3 * 3 * layer)
     assert accelerators.parameters(more) == accelerators.parameters(CONFIG)
@@ -141,7 +141,7 @@ def _make(config, kind, policy):
         )
         for i, name in enumerate(CONFIGS)
         for kind in (heads.BertClassifier, heads.BertTagger)
-        # Tokens have no vectors of their own in TextCNN.
+        # Tokens have no separate vectors in TextCNN.
         if name != "textcnn" or kind is heads.BertClassifier
     ],
 )
@@ -162,7 +162,7 @@ def test_in_float32(name, kind):
     assert "DT_BFLOAT16" not in str(nodes)
     expected = tf.function(inference.of(plain))(batch)
     np.testing.assert_array_equal(traced(batch), expected)
-    # It trains on as before.
+    # Training can continue.
     trained = mixed(batch)
     assert mixed.compute_dtype == "bfloat16"
     assert np.any(trained != expected)

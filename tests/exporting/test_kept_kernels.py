@@ -1,4 +1,4 @@
-"""Kernels that oneDNN keeps: batches of all sizes take them as they lie."""
+"""Kernels that oneDNN caches: batches of all sizes use them as stored."""
 
 import re
 
@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-# The lengths of each batch's rows: few places and many, few rows and many, and
-# with padding that is left out, of few tokens and of many.
+# Lengths of each batch's rows: few and many positions, few and many rows, and
+# padding that is removed, with few and many tokens.
 _BATCHES = [
     *([4], [1], [30], [70], [3] * 8, [100], [12] * 8, [100] * 3),
     *([10, 3, 40, 2], [100, 3], [40, *[1] * 8], [60, 40, 1, 30]),
@@ -26,7 +26,7 @@ _SAVE = """
 
 
 def _answers():
-    """Returns the vectors of all batches, each asked twice."""
+    """Returns the vectors of all batches, each computed twice."""
     keras.utils.set_random_seed(1)
     config = modeling.BertConfig(
         vocab_size=50,
@@ -55,7 +55,7 @@ def _answers():
 
 
 def _laid_out(said):
-    """Returns the shapes of the kernels that are laid out in blocks."""
+    """Returns the shapes of the kernels that are stored in blocks."""
     return re.findall(r"cpu,reorder,.*dst:f32:\w*:blocked:AB.*,(\S+),", said)
 
 

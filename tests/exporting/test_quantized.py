@@ -1,4 +1,4 @@
-"""Tests of int8 matrices against NumPy in float64."""
+"""Tests of int8 matrices, compared with NumPy in float64."""
 
 import bert_tf
 from bert_tf.encoders import albert
@@ -14,7 +14,7 @@ import tensorflow as tf
 @pytest.fixture
 def matrix():
     rng = np.random.default_rng(3)
-    # Columns and rows of very different sizes, and one of zeros each.
+    # Columns and rows of very different scales, and one each of zeros.
     scale = 10.0 ** np.arange(-6, 6)
     matrix = rng.normal(size=[12, 12]) * scale * scale[::-1, np.newaxis] ** 0.5
     matrix[:, 4] = matrix[7] = 0
@@ -30,7 +30,7 @@ def test_each_has_its_own_scale(matrix, quantize, axis):
     assert found.scales.dtype == np.float32
     exact = found.values.astype(np.float64) * found.scales
     step = np.abs(matrix).max(axis, keepdims=True) / 127
-    # Never further than half a step from the float.
+    # At most half a step from the float value.
     assert (np.abs(exact - matrix) <= 0.501 * step).all()
     largest = np.abs(found.values.astype(int)).max(axis)
     is_zero = ~matrix.any(axis)
@@ -86,7 +86,7 @@ def test_kept_weights(matrix):
 
 
 def encoders(folder, groups=1, inner=1, layers=2):
-    """Returns one of random weights, in float32 and in int8."""
+    """Returns an encoder with random weights, in float32 and in int8."""
     config = albert.AlbertConfig(
         vocab_size=len(VOCAB),
         embedding_size=32,
@@ -106,7 +106,7 @@ def encoders(folder, groups=1, inner=1, layers=2):
 
 
 def size(made):
-    """The bytes that the variables take."""
+    """Returns the size of the variables in bytes."""
     return sum(x.numpy().nbytes for x in made.module.variables)
 
 
@@ -124,7 +124,7 @@ def test_answers_are_those_of_floats(tmp_path, groups, inner):
     product = (found * expected).sum(-1)
     length = np.linalg.norm([found, expected], axis=-1).prod(0)
     assert (product / length).min() > 0.99
-    # They are other numbers, and other lines have other vectors.
+    # Values differ from float32's, and different texts have different vectors.
     assert (found != expected).any()
     assert expected.std(0).max() > 0.1
     # Scales, biases and layer norms stay floats.
@@ -138,8 +138,8 @@ def test_shared_weights_are_kept_once(tmp_path):
         both = encoders(folder, groups, layers=layers)
         found[groups, layers] = size(both[1])
     assert found[1, 4] == found[1, 2]
-    # A block's matrices of int8; a scale and a bias for each of their outputs;
-    # two layer norms.
+    # A block has int8 matrices, a scale and a bias per output, and two layer
+    # norms.
     D, F = 64, 256
     block = 4 * D * D + 2 * D * F + 2 * 4 * (5 * D + F) + 4 * 4 * D
     assert found[2, 4] - found[1, 4] == block

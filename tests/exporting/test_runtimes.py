@@ -1,4 +1,4 @@
-"""Every head for every runtime, against the model of its run."""
+"""Every head in every runtime, compared with its run's model."""
 
 import dataclasses
 import functools
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 _ROWS = 40
 _HEADS = [x for x in exports.NAMES if x != "next_piece"]
-# Each format with each kind of weights; SavedModels are made of every head.
+# Each format with each kind of weights; SavedModels for every head.
 _CHOSEN = {
     ("classification", "litert", "float32"),
     ("classification", "litert", "int8"),
@@ -41,7 +41,7 @@ _CHOSEN = {
 
 
 def _cases(weights, *formats):
-    """All heads in all formats, of which some are chosen."""
+    """Returns all heads in all formats; only some run by default."""
     chosen = [(head, form) for head, form, own in _CHOSEN if own == weights]
     return pytest.mark.parametrize(
         ("head", "export_format"),
@@ -50,7 +50,7 @@ def _cases(weights, *formats):
 
 
 def _needs(export_format):
-    """Skips what needs a runtime that is not installed."""
+    """Skips the test if the format's runtime is not installed."""
     packages = {
         "litert": ("ai_edge_litert",),
         "onnx": ("tf2onnx", "onnx", "onnxruntime"),
@@ -62,7 +62,7 @@ def _needs(export_format):
 
 
 class Made:
-    """Models of a real vocabulary, of random weights, each made once."""
+    """Models with a real vocabulary and random weights, each made once."""
 
     def __init__(self, shared_data):
         self._data = shared_data
@@ -86,7 +86,7 @@ class Made:
         return bert_tf.load(store.made(f"real_run_{head}", write))
 
     def _asked(self, head):
-        """Real texts as the model takes them."""
+        """Returns real texts as the model's inputs."""
         lines = sample_texts.real_lines(self._data, head, _ROWS)
         rows = [tuple(line.split("\t")) for line in lines]
         if head == "multiple_choice":
@@ -94,7 +94,7 @@ class Made:
         return rows
 
     def written(self, head, export_format, weights="float32"):
-        """The folder of the model for a runtime, to be read only."""
+        """Returns the folder of the model for a runtime; do not change it."""
         _needs(export_format)
         model = self.model(head)
         folder = store.made(
@@ -140,7 +140,7 @@ def test_answers_are_those_of_the_model(made, head, export_format, tmp_path):
     answers = made.answers(head)
     _same(loaded(asked, batch_size=7), answers)
     assert len({str(answer) for answer in answers}) > 1, "all are the same"
-    # One by itself is another batch, and another length.
+    # A single input is another batch size, and another length.
     _same(loaded(asked[3]), answers[3])
     with pytest.raises(InputError, match="was exported already"):
         bert_tf.export(loaded, tmp_path / "2")
@@ -148,7 +148,7 @@ def test_answers_are_those_of_the_model(made, head, export_format, tmp_path):
 
 
 def _check_ids(model, path):
-    """Compares batches of ids of any size."""
+    """Compares batches of ids of several sizes."""
     description = json.loads((path / "export.json").read_text())
     assert description["weights"] == "float32"
     serve = model._made.signatures["serve_ids"]
@@ -182,8 +182,8 @@ def test_int8_answers_and_is_smaller(made, head, export_format):
         file = runtimes.RUNTIMES[export_format].file
     variables = made.model(head)._made.module.variables
     floats = 4 * sum(int(np.prod(x.shape)) for x in variables)
-    # Most of this model is its table of words, with a scale for 16 values of a
-    # row, where real models have hundreds.
+    # Most of this model is its word embeddings, with one scale for 16 values of
+    # a row; real models have hundreds of values per scale.
     share = (path / file).stat().st_size / floats
     assert share < (0.75 if head == "masked_lm" else 0.4)
     loaded, answers = bert_tf.load(path), made.answers(head)
@@ -191,7 +191,7 @@ def test_int8_answers_and_is_smaller(made, head, export_format):
     found = loaded(made.asked(head))
     assert [x.keys() for x in found] == [x.keys() for x in answers]
     if head == "classification":
-        # Random weights: many lines are close calls.
+        # With random weights many answers are near ties.
         pairs = zip(found, answers, strict=True)
         assert np.mean([a["label"] == b["label"] for a, b in pairs]) > 0.7
     if head == "encoder":
@@ -230,7 +230,7 @@ def test_scripts_write_and_ask(export_format, tmp_path):
 
 
 def _earlier(path, export_format):
-    """Writes an earlier export, of which only the names are right."""
+    """Writes an earlier export, in which only the names are right."""
     path.mkdir()
     model = runtimes.RUNTIMES[export_format].file
     (path / model).write_bytes(b"an earlier one")

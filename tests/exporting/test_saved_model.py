@@ -1,4 +1,4 @@
-"""Tests of exported classifiers, against the model and Python's tokenizer."""
+"""Tests of exported classifiers, compared with the model in Python."""
 
 import dataclasses
 import json
@@ -37,7 +37,7 @@ def classifier(model, labels=LABELS, length=LENGTH, vocab=VOCAB, **settings):
 
 
 def check(outputs, logits):
-    """Compares what a signature returned with what logits [B, C] mean."""
+    """Compares the outputs of a signature with logits [B, C]."""
     assert set(outputs) == {"label", "probabilities", "logits"}
     np.testing.assert_allclose(outputs["logits"], logits, atol=1e-5)
     np.testing.assert_allclose(
@@ -47,7 +47,7 @@ def check(outputs, logits):
     assert labels == [LABELS[i] for i in logits.argmax(-1)]
 
 
-# ---- What it predicts --------------------------------------------------------
+# ---- Predictions -------------------------------------------------------------
 
 
 def test_texts_give_what_python_gives(model, loaded):
@@ -60,7 +60,7 @@ def test_texts_give_what_python_gives(model, loaded):
     for row, (text_a, text_b) in enumerate(PAIRS):
         one = serve(text_a=tf.constant([text_a]), text_b=tf.constant([text_b]))
         check(one, logits[row : row + 1])
-    # For clients of TensorFlow Serving the signature holds the default.
+    # The signature contains the default for TensorFlow Serving's clients.
     check(loaded(texts[0]), exports.python_logits(model, *_SINGLE))
 
 
@@ -99,7 +99,7 @@ def test_regression_of_a_model_on_two_replicas(tmp_path, two_replicas):
     assert not (tmp_path / "scores" / "assets" / "labels.txt").exists()
 
 
-# ---- What is in the folder ---------------------------------------------------
+# ---- Files in the folder -----------------------------------------------------
 
 
 def test_assets():
@@ -131,7 +131,7 @@ def test_piece_of_white_space_stays_a_line(model, tmp_path):
     assert list(tokenization.load_vocab(path)) == vocab
 
 
-# ---- What it refuses, and what it replaces -----------------------------------
+# ---- Errors and overwriting --------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_arguments_must_fit(changes, problem, model):
 
 
 def small(labels):
-    """An export that takes no time to write."""
+    """Returns an export that is written quickly."""
     module = tf.Module()
     spec = tf.TensorSpec([None], tf.string)
     module.serve = tf.function(lambda text: {"text": text}, [spec])
@@ -173,7 +173,7 @@ def test_target_must_be_new_or_empty(tmp_path):
 def test_another_goes_when_the_next_is_whole(tmp_path):
     path = tmp_path / "x"
     for labels in ("one\n", "two\n"):
-        # What can't be saved leaves what is there, which first is nothing.
+        # A failed save leaves the previous state, at first no folder.
         made = small(labels)
         broken = dataclasses.replace(made, signatures={"no": "function"})
         before = sorted(path.rglob("*"))
@@ -235,7 +235,7 @@ def test_several_labels(model):
     combinations.some(["windows"], ["tail", "head_tail", "windows"]),
 )
 def test_long_documents(method, model, monkeypatch):
-    # So that there is more than one part.
+    # Makes the text take more than one part.
     monkeypatch.setattr(graph_windows, "MOST_WINDOWS", 2)
     stride = 4 if method == "windows" else None
     made = classifier(

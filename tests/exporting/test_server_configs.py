@@ -36,7 +36,7 @@ _NUMBERS = {
 
 
 def batching(text):
-    """Returns a BatchingParameters of a text."""
+    """Returns the BatchingParameters in a text."""
     whole = {"type": "TYPE_MESSAGE", "typeName": ".google.protobuf.Int64Value"}
     fields = [
         {"name": name, "number": number, **whole}
@@ -62,7 +62,7 @@ def batching(text):
 
 
 def models(folder):
-    """Returns what models.config says, name -> values."""
+    """Returns the content of models.config, name -> values."""
     config = model_server_config_pb2.ModelServerConfig()
     text_format.Parse((folder / "models.config").read_text(), config)
     found = {
@@ -76,7 +76,7 @@ def models(folder):
 
 
 def served(folder, name):
-    """Returns a model's versions, and its labels."""
+    """Returns a model's versions and labels."""
     entry = models(folder)[name]
     versions = entry["model_version_policy"]["specific"]["versions"]
     labels = entry["version_labels"]
@@ -120,7 +120,7 @@ def test_several_models(tmp_path):
 
 
 def test_labels_in_use_stay(tmp_path):
-    # server_core.cc refuses a config that moves one to what is not loaded.
+    # server_core.cc rejects a label for a version that is not loaded.
     model, folder = f"{tmp_path}/mrpc", str(tmp_path)
     assert server_configs.add(folder, model, 3) == "stable"
     assert server_configs.add(folder, model, 4) == "canary"
@@ -205,7 +205,7 @@ def test_command_of_all(tmp_path):
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder of three versions: stable, canary, and one without a label."""
+    """Returns a folder of three versions: stable, canary, no label."""
     for number in (1, 2, 3, 4):
         (tmp_path / "mrpc" / str(number)).mkdir(parents=True)
     for number in (1, 2, 3):
@@ -221,11 +221,11 @@ def test_the_canary_becomes_stable(folder):
     told = version_labels.promote(str(folder), "mrpc", stable=2)
     assert labelled(folder) == ([1, 2, 3], {"previous": 1, "stable": 2})
     assert told == version_labels.find(str(folder), "")
-    # The same again changes nothing.
+    # Repeating the call changes nothing.
     before = (folder / "models.config").read_bytes()
     version_labels.promote(str(folder), "mrpc", stable=2)
     assert (folder / "models.config").read_bytes() == before
-    # The next export is the canary.
+    # The next export becomes the canary.
     assert server_configs.add(str(folder), f"{folder}/mrpc", 4) == "canary"
     expected = {"previous": 1, "stable": 2, "canary": 4}
     assert labelled(folder) == ([1, 2, 4], expected)
@@ -235,7 +235,7 @@ def test_back_to_what_was_stable(folder):
     before = labelled(folder)[1]["stable"]
     version_labels.promote(str(folder), "mrpc", stable=2)
     version_labels.roll_back(str(folder), "mrpc")
-    # Nobody is answered by what was rolled back, nor by anything newer.
+    # Neither the version rolled back nor a newer one answers.
     assert labelled(folder) == ([1], {"stable": before})
     with pytest.raises(InputError, match="has no previous version to go back"):
         version_labels.roll_back(str(folder), "mrpc")
@@ -251,7 +251,7 @@ def test_a_canary_stays_over_a_rollback(folder):
 
 
 def test_every_label_moves_to_what_is_served_already(folder):
-    """Through ten promotions and rollbacks, at random."""
+    """Ten random promotions and rollbacks."""
     draw = random.Random(3)
     for _ in range(10):
         versions, labels = labelled(folder)
@@ -275,7 +275,7 @@ def test_the_canary_is_taken_off_and_put_on(folder):
 
 
 def test_what_is_stable_is_not_previous(folder):
-    """Of a file by hand that has both and no `stable`."""
+    """For a file edited by hand that has both and no `stable`."""
     with server_configs.changing(str(folder)) as config:
         labels = config.model_config_list.config[0].version_labels
         labels.clear()

@@ -1,4 +1,4 @@
-"""Serialized tf.Examples, asked as by TensorFlow Serving's classify."""
+"""Serialized tf.Examples, sent as by TensorFlow Serving's classify."""
 
 from tests import exports, saved_models
 from tests.exports import LABELS, PAIRS, TEXTS_A
@@ -51,7 +51,7 @@ def test_texts_of_both_names_and_without_a_second(model, pairs):
         example(text="good film"),
         example(text_a="bad", text_b="a film"),
         example(text=""),
-        # Others are not read.
+        # Other features are ignored.
         example(text="bad film", label_ids=[1], guid="dev-1"),
     ]
     rows = [("good film", ""), ("bad", "a film"), ("", ""), ("bad film", "")]

@@ -1,4 +1,4 @@
-"""Processes that write exports of one model or folder, some at one time."""
+"""Processes that write exports of one model or folder, partly in parallel."""
 
 import pathlib
 

@@ -1,4 +1,4 @@
-"""What every head's signatures take and answer, asked as servers ask them."""
+"""Inputs and outputs of every head's signatures, called like servers do."""
 
 import functools
 import itertools
@@ -18,7 +18,7 @@ _IDS = set(_NAMES)
 _DEFAULT, _TEXT, _PAIR = {"text_a", "text_b"}, {"text"}, {"text", "text_b"}
 _PAIRS = {"serving_default": _DEFAULT, "serve_pairs": _PAIR}
 _TEXTS = {"serving_default": _TEXT, "serve_text": _TEXT}
-# Each head's signatures and what each takes: a row of REST has all of it.
+# Each head's signatures and their inputs: a REST row has all of them.
 _TAKEN = {
     "classification": _PAIRS
     | {"serve_text": _TEXT, "serve_ids": _IDS, "serve_examples": {"inputs"}},
@@ -34,7 +34,7 @@ _TAKEN = {
     "next_piece": _TEXTS | {"serve_scores": _TEXT, "serve_ids": _IDS},
 }
 _ALL = [(head, name) for head, taken in _TAKEN.items() for name in taken]
-# Alike in every column, so that none of them is there for one head only.
+# The same in every column, so that no input is for one head only.
 _ODD = [
     b"what a film",
     b"",
@@ -53,7 +53,7 @@ def _same(found, expected):
 
 
 def _error(head, name, **inputs):
-    """What the model says instead of an answer."""
+    """Returns the error message of the model."""
     with pytest.raises(tf.errors.InvalidArgumentError) as error:
         exports.server(head).ask(name, **inputs)
     return str(error.value)
@@ -75,7 +75,7 @@ def test_what_is_taken(head):
             dtype = tf.int32 if is_number else tf.string
             assert info.dtype == dtype.as_datatype_enum
             assert {x.size for x in info.tensor_shape.dim} == {-1}
-    # A default is for clients of gRPC; rows of REST must have every input.
+    # Defaults are for gRPC clients; REST rows must have every input.
     for name, signature in signatures.items():
         has_default = "text_a" in _TAKEN[head][name]
         assert set(signature.defaults) == ({"text_b"} if has_default else set())
@@ -158,7 +158,7 @@ def test_a_single_text():
 
 
 def _odd(head, name):
-    """What a signature takes, [B] rows of it."""
+    """Returns inputs of a signature, [B] rows."""
     taken = _TAKEN[head][name]
     if "input_ids" not in taken:
         columns: dict[str, list[Any]] = dict.fromkeys(taken, _ODD)
@@ -168,7 +168,7 @@ def _odd(head, name):
             columns["inputs"] = [serving_session.example(text=x) for x in _ODD]
         return columns
     ids = saved_models.some_ids(len(_ODD), 9, 17)
-    # One has no token at all.
+    # One row has no token at all.
     ids["input_mask"][0] = 0
     if head == "multiple_choice":
         ids = {name: np.stack([x, x], 1) for name, x in ids.items()}
@@ -185,8 +185,8 @@ def test_numbers_are_those_of_json(head, name):
     assert {len(x) for x in outputs.values()} == {len(_ODD)}
     for values in outputs.values():
         if values.dtype != object:
-            # What is no choice has a logit of -1e9; more is not a number
-            # that everything that reads JSON can hold.
+            # Positions that are not choices have a logit of -1e9; not every
+            # JSON reader accepts larger numbers.
             assert np.all(np.abs(values.astype(np.float64)) <= 1e9)
             json.dumps(values.tolist(), allow_nan=False)
 
@@ -223,7 +223,7 @@ def test_a_row_without_a_token_has_no_vector():
 
 @pytest.mark.slow
 def test_a_stranger_answers_as_we_do(tmp_path):
-    """Has the ops of every head, and answers some, also with int8 weights."""
+    """It has the ops of all heads, and answers some, also with int8 weights."""
     int8 = exports.exported("classification", weights="int8")
     servers = {name: exports.server(name) for name in ("masked_lm", "span")}
     servers["int8"] = serving_session.Server(int8)
@@ -257,7 +257,7 @@ def test_a_stranger_answers_as_we_do(tmp_path):
                 )
 
 
-# ---- What TensorFlow Serving is told ----------------------------------------
+# ---- Files for TensorFlow Serving --------------------------------------------
 
 
 @pytest.mark.parametrize("head", exports.NAMES)
@@ -270,8 +270,8 @@ def test_methods(head):
         else:
             expected = ""
         assert signature.method_name == expected
-    # The fingerprint is that of the graph that is there; each has a number of
-    # its own.
+    # The fingerprint belongs to the existing graph; each export has a separate
+    # number.
     path = exports.exported(head)
     fresh, kept = map(
         fingerprint_pb2.FingerprintDef.FromString,
@@ -286,7 +286,7 @@ def test_methods(head):
     assert kept.signature_def_hash
 
 
-# ---- Inputs that do not go together -----------------------------------------
+# ---- Inconsistent inputs -----------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ def test_choices_of_each_prompt(prompt, choices):
 
 
 def _ids(head, length=4):
-    """Ids that every model knows."""
+    """Returns ids that are valid for every model."""
     shape = [2, 2, length] if head == "multiple_choice" else [2, length]
     inputs = {name: np.ones(shape, np.int32) for name in _NAMES}
     if head == "masked_lm":
@@ -332,7 +332,7 @@ def test_ids_of_one_shape_and_of_lengths_that_the_model_knows(head):
     fails = functools.partial(_error, head, "serve_ids")
     for other in ("input_mask", "segment_ids"):
         inputs = _ids(head)
-        # Those of one row would be broadcast.
+        # A single row would be broadcast.
         inputs[other] = inputs[other][:1]
         received = ", ".join(
             f"{x} [{' '.join(map(str, inputs[x].shape))}]" for x in _NAMES

@@ -1,7 +1,7 @@
-"""What docs/tensorflow_serving.md says is so: bodies, messages and files.
+"""The bodies, messages and files in docs/tensorflow_serving.md are right.
 
 Each body is answered by a tiny model of its head, through the signature and by
-the rules of TensorFlow Serving; the client talks to a real server of gRPC.
+TensorFlow Serving's rules; the client connects to a real gRPC server.
 """
 
 import concurrent.futures
@@ -22,7 +22,7 @@ import tensorflow as tf
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = (_ROOT / "docs" / "tensorflow_serving.md").read_text(encoding="utf-8")
-# As the page calls heads.
+# The page's names of heads.
 SECTIONS = {
     "Classification": "classification",
     "Classification of one text": "one text",
@@ -39,7 +39,7 @@ SECTIONS = {
 
 
 def blocks(language, heading=""):
-    """Returns the blocks of a language, of a section or of the whole page."""
+    """Returns the blocks of a language in a section or in the whole page."""
     text = PAGE
     if heading:
         text = re.split(rf"^### {heading}$", PAGE, flags=re.M)[1]
@@ -59,17 +59,17 @@ def answer(name: str, body: str) -> dict[str, Any]:
     ((form, values),) = asked.items()
     columns = _columns(values) if form == "instances" else values
     specs = _specs(serve)
-    if not isinstance(columns, dict):  # Of one input the name may be left out.
+    if not isinstance(columns, dict):  # The name of a single input is optional.
         (only,) = specs
         columns = {only: columns}
-    # What has a default may be left out by gRPC only.
+    # Inputs with a default are optional in gRPC only.
     assert columns.keys() == specs.keys()
     inputs = {
         key: tf.constant(value, specs[key].dtype)
         for key, value in columns.items()
     }
     found = {key: _json(x.numpy()) for key, x in serve(**inputs).items()}
-    # Of one output the name is left out.
+    # The name of a single output is omitted.
     only = next(iter(found.values()))
     if form == "inputs":
         return {"outputs": found if len(found) > 1 else only}
@@ -100,9 +100,9 @@ def _json(array: np.ndarray) -> Any:
 
 
 def shape_of(value):
-    """Returns keys and types of a JSON value; of lists that of what is in it.
+    """Returns keys and types of a JSON value; of lists, the elements' types.
 
-    How many there are in the lists of an answer is another model's.
+    The length of the lists in an answer depends on the model.
     """
     if isinstance(value, dict):
         return {key: shape_of(each) for key, each in value.items()}
@@ -128,7 +128,7 @@ def test_bodies_are_answered_as_the_page_says(heading):
         given = answer(SECTIONS[heading], body)
         expected = json.loads(expected)
         assert given.keys() == expected.keys()
-        if heading == "Tagging":  # A model of random weights may find nothing.
+        if heading == "Tagging":  # Random weights may find no entities.
             (row,), (said,) = given["predictions"], expected["predictions"]
             assert row.keys() == said.keys()
             assert row["count"] == len(row["type"])

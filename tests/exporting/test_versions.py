@@ -11,8 +11,8 @@ import pytest
 
 @pytest.fixture(params=["", "file://"], ids=["path", "address"])
 def model(request, tmp_path, monkeypatch):
-    """A model's folder by its path, and by an address as buckets have them."""
-    # Nobody else takes the lock, so there is nothing to wait for.
+    """Returns a model's folder as a path, and as an address like a bucket's."""
+    # No other process takes the lock, so there is nothing to wait for.
     monkeypatch.setitem(run_lock.hold.__kwdefaults__, "settle", 0.01)
     return f"{request.param}{tmp_path}/mrpc"
 
@@ -59,7 +59,7 @@ def test_no_number_before_it_is_whole(model, tmp_path):
     with versions.new_version(model) as (number, folder):
         pathlib.Path(folder, "saved_model.pb").write_text("half")
         assert number == 2
-        # What TensorFlow Serving's scan reads as numbers, absl::SimpleAtoi.
+        # Names that TensorFlow Serving's scan (absl::SimpleAtoi) parses.
         names = [path.name for path in (tmp_path / "mrpc").iterdir()]
         assert [x for x in names if x.isdecimal()] == ["1"]
     assert contents(tmp_path) == {"1": "new", "2": "half"}
@@ -75,7 +75,7 @@ def test_error_leaves_what_was_there(model, tmp_path):
 
 
 def test_input_error_of_the_writer_is_the_writers(model):
-    # And is not taken for that of a number that another process writes.
+    # It is not mistaken for a version that another process writes.
     with pytest.raises(InputError, match="mine"), versions.new_version(model):
         raise InputError("mine")
 

@@ -1,4 +1,4 @@
-"""Forty steps of ALBERT's pre-training, as PyTorch makes them in float64.
+"""Forty steps of ALBERT's pre-training equal PyTorch's in float64.
 
 Shapes: B batch, S sequence length, P predictions per sequence.
 """
@@ -31,7 +31,7 @@ CONFIG = pretraining_records.WITHOUT_DROPOUT | {
 
 @pytest.fixture(scope="module", name="files")
 def _files(tmp_path_factory):
-    """Records that are made as configs/albert_records.flags says."""
+    """Writes records with the settings of configs/albert_records.flags."""
     settings = pretraining_sequences.Settings(
         S, P, objective="sop", masking="ngram", dupe_factor=2
     )
@@ -79,7 +79,7 @@ def test_the_records_are_alberts(files):
     positions = np.concatenate([x["masked_lm_positions"] for x in steps])
     is_real = np.concatenate([x["masked_lm_weights"] for x in steps]) > 0
     follows = (np.diff(positions) == 1) & is_real[:, 1:]
-    # Of tokens by themselves, 15 % of all, about as many follow one another.
+    # Of independently drawn tokens, 15% of all, only 15% would follow one.
     assert follows.sum() / is_real[:, 1:].sum() > 0.3
 
 

@@ -1,4 +1,4 @@
-"""ELECTRA against transformers, with random weights, and its files."""
+"""ELECTRA with random weights and its files, compared with transformers."""
 
 import dataclasses
 import json
@@ -60,8 +60,8 @@ def test_notes_say_nothing_of_a_pooler_that_is_nowhere(tmp_path):
 @pytest.mark.parametrize(
     "name, encoder, discriminator, generator",
     [
-        # ElectraModel, ElectraForPreTraining and ElectraForMaskedLM, by their
-        # own code, for the sizes of the released config.json.
+        # Parameters of ElectraModel, ElectraForPreTraining and
+        # ElectraForMaskedLM, by their code, for the released config.json.
         ("small", 13_483_008, 13_549_057, 13_546_682),
         ("small_owt", 13_483_008, 13_549_057, 4_620_026),
         ("base", 108_891_648, 109_483_009, 33_740_602),
@@ -86,7 +86,7 @@ def test_released_parameter_counts(name, encoder, discriminator, generator):
 
 class TestConfig:
     def test_the_generators_sizes(self):
-        """By the original's get_generator_config."""
+        """As in the original's get_generator_config."""
         for name, sizes in {
             "small": (256, 12, 4, 1024),
             "small_owt": (64, 12, 1, 256),

@@ -1,4 +1,4 @@
-"""Replaced tokens beside PyTorch in float64: a batch, then fifty steps.
+"""Replaced tokens, compared with PyTorch in float64: a batch, then 50 steps.
 
 Shapes: B batch, S sequence length, P predictions per sequence.
 """
@@ -39,7 +39,7 @@ CONFIG = electra.ElectraConfig(
 
 
 def make():
-    """Our model, with weights that say something, and the same in PyTorch."""
+    """Returns our model with large random weights, and the same in PyTorch."""
     keras.utils.set_random_seed(SEED)
     encoder = families.make(CONFIG)
     model = replaced_tokens.ReplacedTokensPretrainer(
@@ -63,7 +63,7 @@ def one_batch(seed=0):
 
 
 def our_gradients(model, batch, factors):
-    """The mean losses, and the gradients of their sum by factors."""
+    """Returns mean losses, and gradients of their sum weighted by factors."""
     task = objective.objective(model)
     weights = task.weights(batch)
     variables = model.trained_variables
@@ -83,7 +83,7 @@ def test_losses_and_gradients_of_a_batch(monkeypatch):
     batch = one_batch()
     rng = np.random.default_rng(1)
     given = rng.integers(0, CONFIG.vocab_size, (B, P))
-    # A guess may be right.
+    # A sampled token may be the original token.
     given[:, 0] = batch["masked_lm_ids"][:, 0]
     monkeypatch.setattr(
         replaced_tokens, "sample", lambda *_: tf.constant(given, tf.int32)
@@ -101,10 +101,10 @@ def test_losses_and_gradients_of_a_batch(monkeypatch):
     assert found.keys() == wanted.keys()
     norm = np.sqrt(sum((x**2).sum() for x in wanted.values()))
     for name, value in wanted.items():
-        # Of numbers of seven digits, in parts of the whole gradient.
+        # float32 numbers, relative to the whole gradient.
         error = np.abs(found[name] - value).max() / norm
         assert error < 1e-6, (name, error)
-        # The softmax does not see a shift of all keys.
+        # The softmax is invariant to a shift of all keys.
         assert np.abs(value).max() > 1e-5 or name.endswith("key/bias"), name
 
 
@@ -124,7 +124,7 @@ def test_the_discriminator_trains_nothing_of_the_generator():
             assert not value.any(), name
         elif not name.endswith("key/bias"):
             assert np.abs(value).max() > 1e-6, name
-    # Nor does the generator's loss train anything of the discriminator's.
+    # The generator's loss does not train the discriminator either.
     _, found = our_gradients(model, batch, {"masked_lm": 1, "disc": 0})
     for name, gradient in found.items():
         value = np.zeros(1) if gradient is None else gradient.numpy()
@@ -141,7 +141,7 @@ def test_fifty_steps(tmp_path, monkeypatch):
     real = replaced_tokens.sample
 
     def kept(logits, seed):
-        """What is drawn, which the other side is given."""
+        """Returns the samples, which PyTorch uses as well."""
 
         def keep(ids):
             samples.append(ids)
@@ -184,7 +184,7 @@ def test_fifty_steps(tmp_path, monkeypatch):
         theirs.parameters,
         theirs.losses,
         zip(seen, samples, strict=True),
-        # As the original's `create_optimizer` multiplies them.
+        # The factors of the original's `create_optimizer`.
         [
             PEAK * (1 - step / STEPS) * min(1, step / WARMUP)
             for step in range(STEPS)

@@ -1,4 +1,4 @@
-"""Fine-tuning makes the steps that transformers and PyTorch make."""
+"""Fine-tuning makes the same steps as transformers with PyTorch."""
 
 import json
 from typing import Any
@@ -17,7 +17,7 @@ ROWS, BATCH, LENGTH, STEPS, WARMUP, RATE, SEED = 50, 8, 16, 40, 4, 3e-3, 7
 
 @pytest.fixture(scope="module", name="folder")
 def _folder(tmp_path_factory):
-    """A classifier of transformers, and pairs of texts of many lengths."""
+    """Returns a transformers classifier, and pairs of texts of many lengths."""
     folder = tmp_path_factory.mktemp("fine_tuning")
     torch.manual_seed(0)
     config = transformers.BertConfig(
@@ -62,7 +62,7 @@ def ours(folder):
 
 
 def theirs(folder):
-    """Losses and norms of the gradients, with the same batches."""
+    """Returns losses and gradient norms with the same batches."""
     kind = transformers.BertForSequenceClassification
     model = kind.from_pretrained(folder / "model").train()
     groups: dict[bool, list[Any]] = {True: [], False: []}
@@ -102,7 +102,7 @@ def test_every_step_is_that_of_transformers(folder):
     found = ours(folder)
     assert [line["step"] for line in found] == [*range(1, STEPS + 1)]
     expected = list(theirs(folder))
-    # It learns, so that wrong updates would show.
+    # The loss falls, so wrong updates would show.
     assert expected[-1][0] < 0.8 * expected[0][0]
     np.testing.assert_allclose(
         [(line["loss"], line["gradient_norm"]) for line in found],

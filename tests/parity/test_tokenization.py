@@ -1,6 +1,6 @@
-"""Tokenizers: the original's rules, ours twice, transformers' explained.
+"""Tokenizers: the original's rules, both of ours, transformers' differences.
 
-A sample; benchmarks/parity/tokenization.py compares all there is.
+A sample; benchmarks/parity/tokenization.py compares all texts.
 """
 
 import collections
@@ -15,7 +15,7 @@ from benchmarks.parity import tokenization as parity
 
 
 def assert_proven(vocab, do_lower_case, texts):
-    """Returns how often each rule explains a difference to transformers."""
+    """Returns how often each rule explains a difference from transformers."""
     counts = parity.Comparison(vocab, do_lower_case).count(texts)
     assert counts.texts == len(texts)
     assert counts.not_the_originals == 0, counts.unproven[:3]
@@ -37,7 +37,7 @@ def test_spelled_texts(do_lower_case, every):
     explained = assert_proven(
         parity.spelling_vocab(every), do_lower_case, texts
     )
-    cased = {"final sigma", "decompositions"}  # of no account there
+    cased = {"final sigma", "decompositions"}  # no effect on cased text
     expected = set(tokenizer_rules.RULES) - (set() if do_lower_case else cased)
     assert set(explained) == expected
 

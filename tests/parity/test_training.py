@@ -1,4 +1,4 @@
-"""Steps of BERT's pre-training are those of PyTorch in float64."""
+"""Steps of BERT's pre-training equal PyTorch's in float64."""
 
 from tests import interop_samples as samples
 from tests import parity_run, reference
@@ -32,7 +32,7 @@ def test_every_step_is_that_of_pytorch(tmp_path):
     )
     assert [line["step"] for line in found] == [*range(1, steps + 1)]
     parity_run.assert_same_steps(found, expected)
-    # The clipping comes and goes.
+    # Clipping is active in some steps only.
     assert min(line["gradient_norm"] for line in expected) < 1
     last = samples.values(tmp_path / f"out/model.ckpt-{steps}")
     reference.assert_same(last, weights, 1e-4)

@@ -1,4 +1,4 @@
-"""Which requests make a batch and in which order; bad and large ones."""
+"""Which requests form a batch and in which order; bad and large requests."""
 
 import threading
 
@@ -17,7 +17,7 @@ _OTHER = Signature("other", PREDICT, _TEXT, _SCORE, {})
 
 
 class _Lengths:
-    """Answers the length of texts; waits until it may, and notes batches."""
+    """Returns lengths of texts; waits for permission, and records batches."""
 
     def __init__(self, limits):
         self.batches = []
@@ -83,7 +83,7 @@ def test_a_bad_request_fails_alone():
         asked.pop(13).result()
     for length, future in asked.items():
         assert future.result()["score"].tolist() == [length]
-    # Halves of what fails, not one by one.
+    # A failing batch is halved, not split into single requests.
     halves = [[10, 11, 12], [13, 14, 15], [13], [14, 15]]
     assert model.batches == [[99], [10, 11, 12, 13, 14, 15], *halves]
 
@@ -158,7 +158,7 @@ def test_requests_take_turns():
     large = model.ask_all([5] * 6)
     small = model.ask_all([7, 7])
     model.finish()
-    # One batch of the large request, then the small one, then the rest.
+    # A batch of the large request, then the small request, then the rest.
     assert model.batches == [[99], [5, 5], [7, 7], [5, 5], [5, 5]]
     assert all(future.done() for future in [*large, *small])
 
@@ -184,7 +184,7 @@ def test_a_cancelled_request_leaves_the_queue():
     large = model.ask_all([1] * 6)
     assert large[1].cancel()
     assert all(future.cancelled() for future in large)
-    # Its rows no longer count, and none of them runs.
+    # Its rows no longer count, and none of them is computed.
     stays = model.ask_all([2] * 6)
     model.finish()
     assert model.batches == [[99], *[[2, 2]] * 3]
@@ -196,7 +196,7 @@ def test_closing_ends_in_time():
     model = _Lengths(batching.Limits(max_batch_size=2))
     held = model.hold()
     waits = model.ask_all([1] * 4)
-    model.batcher.close(seconds=0)  # The batch that runs does not end.
+    model.batcher.close(seconds=0)  # The running batch does not end.
     for future in waits:
         with pytest.raises(Refusal, match="stopping"):
             future.result(timeout=0)

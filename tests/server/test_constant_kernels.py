@@ -1,4 +1,4 @@
-"""Which models may have their kernels kept by oneDNN."""
+"""Models whose kernels oneDNN may cache."""
 
 import os
 
@@ -16,7 +16,7 @@ _X = tf.TensorSpec([None, 8], tf.float32)
 
 
 def _save(folder, product):
-    """Saves a model of a product and a bias."""
+    """Saves a model with a matrix product and a bias."""
     module = tf.Module()
     module.kernel = tf.Variable(np.eye(8, dtype=np.float32))
     module.bias = tf.Variable(np.ones(8, np.float32))
@@ -64,7 +64,7 @@ def test_products_of_what_is_computed_are_not(tmp_path, product):
 
 @pytest.fixture
 def no_variable(monkeypatch):
-    # So that it is put back, whatever the test does.
+    # Makes monkeypatch restore it, whatever the test does.
     monkeypatch.setenv(_VARIABLE, "")
     monkeypatch.delenv(_VARIABLE)
 

@@ -1,4 +1,4 @@
-"""Requests that are joined get what they would have got alone."""
+"""Requests that are joined get the same answers as alone."""
 
 from bert_tf.server import batching, joining, servables
 from tests import combinations, exports
@@ -24,7 +24,7 @@ def load():
 
     yield load
     for servable in loaded.values():
-        # Not `close`, which looks for cycles in all that the process has.
+        # Not `close`, which collects garbage in the whole process.
         servable._batcher.close()
 
 
@@ -73,7 +73,7 @@ def assert_same(found, expected):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "head",
-    # The others' outputs have as many values in each row.
+    # The other heads' outputs have a fixed number of values per row.
     combinations.some(
         {"tagging", "span", "multiple_choice", "masked_lm", "tokens"},
         [*exports.NAMES, "tokens"],
@@ -93,7 +93,7 @@ def test_split_outputs_are_those_of_each_alone(load, head):
 
 
 def test_some_outputs_are_narrower_than_those_of_all(load):
-    # Which shows that the test above has something to find.
+    # This shows that the test above can fail.
     servable = load("tagging")
     signature = servable.signatures.find(None)
     asked = requests(signature, np.random.default_rng(5), 8)

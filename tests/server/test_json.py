@@ -1,4 +1,4 @@
-"""JSON, literally as TensorFlow Serving's page on its REST API has it."""
+"""JSON exactly as on TensorFlow Serving's page about its REST API."""
 
 import json
 

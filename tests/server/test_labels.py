@@ -1,4 +1,4 @@
-"""Promotion and rollback while a server runs, as an operator does them."""
+"""Promotion and rollback while a server runs, with an operator's commands."""
 
 import shutil
 
@@ -16,7 +16,7 @@ PATH = "/v1/models/film"
 
 
 def label(folder, *flags):
-    """Runs the command, and returns what it prints."""
+    """Runs the command, and returns its output."""
     log = folder / "log" / "labels"
     run = scripts.run(log, "label_versions", f"--config_dir={folder}", *flags)
     assert run.wait() == 0, run.stderr
@@ -24,7 +24,7 @@ def label(folder, *flags):
 
 
 def wait_for(server, expected):
-    """Waits until these versions answer, {where: version}."""
+    """Waits until these versions answer: {path: version}."""
     served.wait_for(
         lambda: all(version_of(server, x) == y for x, y in expected.items())
     )
@@ -53,13 +53,13 @@ def test_listing(tmp_path):
 
 @pytest.mark.slow
 def test_promotion_and_rollback(pairs, tmp_path):
-    """Labels move without a start of the server."""
+    """Labels move without a restart of the server."""
     base, config = tmp_path / "film", tmp_path / "models.config"
     shutil.copytree(pairs / "1", base / "1")
     server_configs.add(str(tmp_path), str(base), 1)
     flags = f"--config_dir={tmp_path}", "--poll_seconds=0.2"
     with served.start(tmp_path / "log", *flags) as server:
-        # A version that cannot be loaded leaves the others.
+        # A version that cannot be loaded does not affect the others.
         (base / "2").mkdir()
         label(tmp_path, "--canary=2")
         wait_for_log(server, "film can't be loaded")
@@ -72,7 +72,7 @@ def test_promotion_and_rollback(pairs, tmp_path):
         assert version_of(server, "/versions/1") == 1
         assert version_of(server, "/labels/canary") == 400
         label(tmp_path, "--model=film", "--rollback")
-        # Without a label, too.
+        # Requests without a label, too.
         rolled_back = {"": 1, "/labels/stable": 1, "/versions/2": 404}
         wait_for(server, rolled_back)
         config.write_text("model_config_list {")

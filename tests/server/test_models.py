@@ -1,4 +1,4 @@
-"""Where models lie, and what they are called."""
+"""The paths and the names of models."""
 
 import asyncio
 import dataclasses
@@ -80,19 +80,19 @@ def test_loading_is_logged_before_the_model_answers(tmp_path, caplog):
 
 
 class _Servable:
-    """A version that is loaded at once, and never asked."""
+    """A version that loads at once, and is never queried."""
 
     def __init__(self, path, version, limits, on_batch):
         del path, limits, on_batch
         self.version, self.users = version, 0
 
     def close(self, seconds=None):
-        """Has nothing to let go of."""
+        """Has nothing to release."""
 
 
 @pytest.fixture(name="film")
 def _film(monkeypatch, tmp_path):
-    """Versions 1 and 2 answer, 2 by a label; 3 is not there yet."""
+    """Versions 1 and 2 answer, 2 by a label; 3 does not exist yet."""
     monkeypatch.setattr(models.servables, "Servable", _Servable)
     monkeypatch.setattr(models.constant_kernels, "check", lambda path: None)
     monkeypatch.setattr(models.unsafe_ops, "check", lambda *_: None)
@@ -105,7 +105,7 @@ def _film(monkeypatch, tmp_path):
 
 
 def _answering(model, *places):
-    """The versions that answer after each place in turn: the last's."""
+    """Returns the version that answers last, after each state in turn."""
 
     async def follow():
         for place in places:

@@ -22,8 +22,8 @@ import tensorflow as tf
 from jsonschema import Draft202012Validator
 
 JSON = "application/json"
-# Bodies that the schema allows and the server refuses: the text of a string,
-# keys and lists that must be as others are.
+# Bodies that the schema allows and the server rejects: the content of a string,
+# keys and lists that must match others.
 NOT_IN_SCHEMAS = [
     b'{"instances": ["\\ud800"]}',
     *(
@@ -61,7 +61,7 @@ def of_schema(schema, described=None):
 
 
 def media(body, described):
-    """Returns a body's content of JSON."""
+    """Returns the JSON content of a body."""
     if "$ref" in body:
         *_, kind, name = body["$ref"].split("/")
         body = described["components"][kind][name]
@@ -69,7 +69,7 @@ def media(body, described):
 
 
 def check_examples(server, described):
-    """Sends all examples; returns how many there are of each path."""
+    """Sends all examples; returns the number of examples for each path."""
     counts = {}
     for path, operations in described["paths"].items():
         if "post" not in operations:
@@ -234,7 +234,7 @@ def test_every_head(tmp_path):
         "tokens",
     ]
     names = {head.replace(" ", "_"): exports.exported(head) for head in heads}
-    # A name that no component may have.
+    # A name that is invalid for a component.
     models = {f"ein {{{name}}}ä": path for name, path in names.items()}
     given = ",".join(f"{name}={path}" for name, path in models.items())
     with served.start(tmp_path, f"--model={given}") as server:

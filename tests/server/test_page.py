@@ -1,4 +1,4 @@
-"""The page to try a model, in a real browser by its own protocol."""
+"""The page for trying a model, in a real browser by the WebDriver protocol."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ from aiohttp import web
 
 _DRIVER = shutil.which("chromedriver")
 _BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
-# What an element is called in the protocol's JSON.
+# Key of an element in the protocol's JSON.
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 _OPTIONS = {
     "binary": _BROWSER,
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.skipif(
 
 
 class _Browser:
-    """A browser, steered by W3C WebDriver."""
+    """A browser controlled by W3C WebDriver."""
 
     def __init__(self, address):
         self._address = address
@@ -81,7 +81,7 @@ class _Browser:
         return json.loads(self.run("return at('answer').textContent"))
 
     def resize(self, width):
-        """Gives the page a width in pixels, which windows may not have."""
+        """Sets the page's width in pixels, also below a window's minimum."""
         size = {"width": width, "height": 900}
         parameters = {**size, "deviceScaleFactor": 1, "mobile": False}
         command = "Emulation.setDeviceMetricsOverride"
@@ -95,7 +95,7 @@ class _Browser:
         return self._call("GET", f"{self.find(selector)}/text")
 
     def wait_for_text(self, selector, part):
-        """Waits until an element's text has a part, and returns the text."""
+        """Waits until an element's text contains a part; returns the text."""
         for _ in range(200):
             text = self.text(selector)
             if part in text:
@@ -131,14 +131,14 @@ def test_models_are_tried(browser, pairs, tmp_path):
     given = f"--model=pairs={pairs},chooser={chooser}"
     with served.start(tmp_path, given) as server:
         browser.open(f"http://{server.address}/")
-        # It shows what the model is, and an example that it answers.
+        # It shows the model's facts, and an example that works.
         assert browser.wait_for_text("#facts", "version 1")
         assert f"{exports.LENGTH} tokens" in browser.text("#facts")
         assert exports.LABELS[1] in browser.text("#facts")
         assert "pair of texts" in browser.text("#does")
         browser.click("#predict")
         assert browser.wait_for_text("#time", "ms")
-        # An input that is missing is not sent.
+        # A missing input is not sent.
         browser.fill("#input-text_a", "")
         browser.click("#predict")
         shown = browser.wait_for_text("#shown", "text_a")
@@ -168,7 +168,7 @@ def test_models_are_tried(browser, pairs, tmp_path):
         browser.click("#predict")
         browser.wait_for_text("#shown", "1000000")
         assert browser.run("return document.querySelector('#shown .wrong')")
-        # The first mistake on the page, without the request before it.
+        # The first error is shown on the page, without sending a request.
         browser.fill("#input-input_ids", "]")
         browser.fill("#input-segment_ids", "]")
         browser.click("#predict")
@@ -196,7 +196,7 @@ def test_models_are_tried(browser, pairs, tmp_path):
 
 
 def check_loaded(browser, address):
-    """Checks that a page loads from its server only, and fits a phone."""
+    """Checks that a page loads from its server only, and fits on a phone."""
     loaded = browser.run(
         "return performance.getEntriesByType('resource').map(x => x.name)"
     )

@@ -1,4 +1,4 @@
-"""The server as its clients meet it, in a process of its own."""
+"""The server as clients see it, in a separate process."""
 
 import base64
 import concurrent.futures
@@ -34,7 +34,7 @@ def server(pairs, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def signatures(pairs):
-    """The same model without the server."""
+    """Returns the same model without the server."""
     loaded = tf.saved_model.load(str(pairs / "1"))
     yield loaded.signatures
 
@@ -62,7 +62,7 @@ def assert_rows(found, rows):
 
 
 def predict_all(server, asked):
-    """Asks by 16 clients at once."""
+    """Sends requests from 16 clients at once."""
     with concurrent.futures.ThreadPoolExecutor(16) as clients:
         post = functools.partial(server.post, bad_requests.PREDICT)
         return list(clients.map(post, asked))
@@ -236,7 +236,7 @@ class TestBadRequests:
             for _ in range(10):
                 with socket.create_connection((host, int(port))) as client:
                     client.sendall(head.encode() + sent)
-                    # Closed at once, without a word, as of a killed process.
+                    # Closed immediately, as by a killed process.
                     client.setsockopt(
                         socket.SOL_SOCKET,
                         socket.SO_LINGER,
@@ -253,7 +253,7 @@ class TestBadRequests:
 class TestVersions:
     @pytest.mark.slow
     def test_a_new_one_takes_over_under_load(self, pairs, tmp_path):
-        """A broken one does not; no request is lost, nor at the end."""
+        """A broken version does not; no request is lost, even at the end."""
         base = tmp_path / "models" / "film"
         shutil.copytree(pairs / "1", base / "1")
         is_done = threading.Event()
@@ -273,7 +273,7 @@ class TestVersions:
         ):
             asking = [clients.submit(ask, server) for _ in range(2)]
             try:
-                # Not all there.
+                # Incomplete files.
                 shutil.copytree(pairs / "1", tmp_path / "broken")
                 for path in (tmp_path / "broken" / "variables").iterdir():
                     path.write_bytes(b"x")
@@ -284,7 +284,7 @@ class TestVersions:
                 (tmp_path / "new").rename(base / "3")
                 self._wait_for(server, "3", "AVAILABLE")
                 self._wait_for(server, "1", "END")
-                # Back to the one before.
+                # Back to the previous version.
                 shutil.rmtree(base / "3")
                 shutil.rmtree(base / "2")
                 self._wait_for(server, "3", "END")
@@ -297,13 +297,13 @@ class TestVersions:
                 client.result()
             self._end(server, clients)
         assert {status for status, _ in answers} == {200}
-        # Labels and scores of the one, a vector of the other.
+        # Labels and scores of one model, vectors of the other.
         kinds = {type(answer["predictions"][0]) for _, answer in answers}
         assert kinds == {dict, list}
 
     def _end(self, server, clients):
-        """Stops the server, which answers what is under way."""
-        # Takes a while: 20,000 rows of a batch after the other.
+        """Stops the server, which answers the requests in progress."""
+        # Takes a while: 20,000 rows in consecutive batches.
         asked = {"instances": ["a good film " * 3] * 20_000}
         path = "/v1/models/film:predict"
         under_way = [clients.submit(server.post, path, asked) for _ in range(2)]
@@ -318,7 +318,7 @@ class TestVersions:
         assert server.run.wait(60) == 0
         with pytest.raises(ConnectionError):
             server.ask("GET", "/readyz")
-        # Lines for models, for start and end, and none for requests.
+        # The log has lines for models, start and end, but not for requests.
         assert "predict" not in server.run.stderr
 
     def _wait_for(self, server, version, state):
@@ -334,7 +334,7 @@ class TestVersions:
         served.wait_for(is_there)
 
 
-# ---- What clients of others may do ------------------------------------------
+# ---- Other clients' requests ------------------------------------------------
 
 _ASKED = json.dumps(
     {"instances": [{"text_a": "the cat", "text_b": "a dog"}]}
@@ -379,7 +379,7 @@ def test_other_encodings_are_refused(server):
         ({"Host": "localhost:8501"}, 200),
         ({"Host": "[::1]"}, 200),
         ({"Host": "proxy.example"}, 200),
-        # A name that was pointed at this machine.
+        # A host name that was redirected to this machine.
         ({"Host": "evil.example"}, 403),
         ({"Host": "localhost", "Origin": "http://localhost"}, 200),
         ({"Origin": "https://ours.example"}, 200),

@@ -1,4 +1,4 @@
-"""Batches, windows and lines that come; answers: test_run_prediction.py."""
+"""Batches, windows and streamed lines; answers: test_run_prediction.py."""
 
 import threading
 import time
@@ -16,7 +16,7 @@ def asked(*texts):
 
 
 class _Lengths:
-    """A model whose score is the length of its text; notes its batches."""
+    """A model whose score is the length of its text; records its batches."""
 
     def __init__(self):
         self.batches = []
@@ -66,7 +66,7 @@ def masked(*texts):
 
 def test_windows_have_room_for_the_filled_texts(monkeypatch):
     monkeypatch.setattr(batches, "_MOST_IN_WINDOW", 100)
-    # A line of 8 characters and the two that fill it; of 12 and its four.
+    # A line of 8 characters and two texts that fill it; of 12 with four.
     one, two = "[MASK] a", "[MASK][MASK]"
     assert [query.size for query in masked(one, two)] == [24, 60]
     asked = masked(one, two, one, one, one, two)
@@ -74,7 +74,7 @@ def test_windows_have_room_for_the_filled_texts(monkeypatch):
     assert windows == [asked[:2], asked[2:5], asked[5:]]
     found = []
     for window in batches.as_they_come(asked, 8):
-        time.sleep(0.1)  # The reader goes on, until there is no room.
+        time.sleep(0.1)  # The reader continues until there is no room.
         assert sum(query.size for query in window) <= 100
         found += window
     assert found == asked
@@ -110,7 +110,7 @@ def test_lines_wait_within_the_same_bounds(monkeypatch):
 
     taken = 0
     for window in batches.as_they_come(lines(), 8):
-        time.sleep(0.1)  # The reader goes on, until there is no room.
+        time.sleep(0.1)  # The reader continues until there is no room.
         taken += len(window)
         *wait, _ = [query.length for query in read[taken:]] or [0]
         for sizes in wait, [query.length for query in window]:

@@ -1,4 +1,4 @@
-"""Tests of what lines ask, and of how answers are written."""
+"""Tests of parsing queries from lines, and of writing answers."""
 
 import json
 
@@ -51,7 +51,7 @@ def test_columns_that_would_be_ignored():
         assert "--pairs" not in problem(head, "a\tb\tc")
     said = problem("span", "7\twho?\tIt was.")
     assert "the model takes two. Expected question and context, with" in said
-    # Nothing is lost with these.
+    # Empty fields may be dropped.
     query = parse("classification", "a\t \t", takes_pairs=False)
     assert query.columns == {"text_a": "a"}
 
@@ -80,7 +80,7 @@ def test_a_second_text_that_would_be_ignored(head):
             *("multiple_choice", {"prompt": "a\nb", "choices": ["c", " e"]}),
             {"prompt": "a\nb", "choices": ("c", " e")},
         ),
-        # What a key of another head says does not matter.
+        # The value of another head's key is ignored.
         ("tagging", {"text": "a", "text_b": "b"}, {"text": "a"}),
     ],
 )

@@ -1,7 +1,7 @@
 """Tests of versions as TensorFlow Serving loads and warms them up.
 
-The requests are read by TensorFlow Serving's own messages, and replayed in a
-session of each head's version.
+The requests are parsed with TensorFlow Serving's own messages, and replayed in
+a session of each head's version.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ _NAMES = ("classification", "multiple_choice", "span")
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory):
-    """Head -> the folder of its first version."""
+    """Returns head -> the folder of its first version."""
     folder = tmp_path_factory.mktemp("served")
     for name in _NAMES:
         shutil.copytree(exports.exported(name), folder / name)
@@ -44,7 +44,7 @@ def published(tmp_path_factory):
 
 
 def _logged(folder):
-    """Returns the requests as TensorFlow Serving reads them, by their kinds."""
+    """Returns the requests that TensorFlow Serving reads, by their kinds."""
     path = f"{folder}/assets.extra/tf_serving_warmup_requests"
     for record in tf.data.TFRecordDataset(path).as_numpy_iterator():
         log = prediction_log_pb2.PredictionLog.FromString(record)
@@ -55,7 +55,7 @@ def _logged(folder):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", _NAMES[:2])
 def test_every_signature_is_warmed_up_in_shapes_that_matter(name, published):
-    """Replayed as saved_model_warmup_util.cc and predict_util.cc do it."""
+    """Replayed as in saved_model_warmup_util.cc and predict_util.cc."""
     server = exports.server(name)
     asked: dict[str, list[dict[str, Any]]] = {}
     for kind, request in _logged(published[name]):
@@ -91,7 +91,7 @@ def test_texts_are_a_short_one_and_one_of_all_pieces(published, name):
         if request.signature == "serving_default"
     ]
     short, full, mixed = (
-        # Of each row those of its longest text.
+        # The longest text of each row counts.
         np.max([_words(x.reshape(len(x), -1)) for x in each.values()], axis=0)
         for each in requests
     )
@@ -102,11 +102,11 @@ def test_texts_are_a_short_one_and_one_of_all_pieces(published, name):
 
 
 def _words(texts):
-    """Of texts [B, any]: [B]."""
+    """Returns the numbers of words, [B], of texts [B, any]."""
     return [max(len(text.split()) for text in row) for row in texts]
 
 
-# ---- The user's own lines ---------------------------------------------------
+# ---- The user's lines --------------------------------------------------------
 
 
 _TEXTS = tf.TensorSpec([None], tf.string)
@@ -119,7 +119,7 @@ def small(
     name="serving_default",
     **others,
 ):
-    """An export that takes no time to be written; others: signatures."""
+    """Returns an export that is written quickly; others: signatures."""
     module = tf.Module()
     module.serve = tf.function(serve, specs, autograph=False)
     module.others = {
@@ -175,7 +175,7 @@ def test_json_lines_with_choices(tmp_path):
         tf.constant(request["choices"]).shape.as_list()
         for request in texts(tmp_path / "m" / "1")
     ]
-    # Those with as many choices are asked together too.
+    # Problems with the same number of choices are also sent together.
     assert shapes == [[1, 2], [1, 3], [1, 2], [2, 2]]
 
 

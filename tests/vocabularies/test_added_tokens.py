@@ -1,4 +1,4 @@
-"""Tokens added to a tokenizer, beside the library `tokenizers`."""
+"""Tokens added to a tokenizer, compared with the library `tokenizers`."""
 
 import dataclasses
 import json
@@ -58,7 +58,7 @@ def _texts() -> list[str]:
 def _with_tokens(
     plain: vocabularies.Vocabulary, folder: pathlib.Path
 ) -> tokenizers.Tokenizer:
-    """Writes a vocabulary as transformers does, with tokens added there."""
+    """Saves a vocabulary with transformers after adding tokens."""
     assert tokenizer_files.write(str(folder), plain, _LENGTH)
     path = folder / "tokenizer.json"
     made = tokenizers.Tokenizer.from_file(str(path))
@@ -101,7 +101,7 @@ def test_ids_are_the_librarys(
     assert [tokenizer.tokenize(x) for x in texts] == [
         [x.piece for x in row] for row in pieces
     ]
-    # Offsets with white space are the kinds' own, as are those of other tokens.
+    # Offsets with white space depend on the kind, also for other tokens.
     for row, other in zip(pieces, expected, strict=True):
         for piece, number, place in zip(
             row, other.ids, other.offsets, strict=True
@@ -191,7 +191,7 @@ def test_tokens_that_normalize_alike():
 
 
 def _old_files(folder: pathlib.Path, with_decoder: bool) -> None:
-    """Writes what versions 4 of transformers do, before and since 4.34."""
+    """Writes the files of transformers 4, before and since 4.34."""
     (folder / "vocab.txt").write_text("\n".join(_PIECES) + "\n")
     size = len(_PIECES)
     ids = {"covid": size, "[E1]": size + 1}
@@ -222,13 +222,13 @@ def test_files_of_older_versions(tmp_path, with_decoder):
         (size, True),
         (size + 1, False),
     ]
-    # Beside a file of another name nothing is looked for.
+    # With a vocabulary of another name no such files are read.
     (tmp_path / "vocab.txt").rename(tmp_path / "mine.txt")
     assert vocabularies.open(tmp_path / "mine.txt", True).pieces == _PIECES
 
 
 def test_they_travel(tmp_path):
-    """In the files of runs and exports, and in folders for transformers."""
+    """They are kept in runs, exports, and folders for transformers."""
     made = _with_tokens(_word_pieces(True), tmp_path)
     files = vocabularies.open_files(tmp_path / "tokenizer.json")
     vocabulary = vocabularies.read(files, True, "it")
@@ -276,7 +276,7 @@ def test_damaged_files_are_refused(tmp_path, found, named):
 
 
 def test_they_are_words_by_themselves():
-    """For whole words that are masked, whatever the kind's rule of words."""
+    """In whole-word masking, whatever the kind's rule for words."""
     plain = byte_pair_samples.vocabulary()
     place = len(plain.pieces)
     token = added_tokens.AddedToken("<user>", place)

@@ -1,4 +1,4 @@
-"""Every text gives the ids of the Python tokenizer."""
+"""Bulk tokenization gives the same ids as the Python tokenizer."""
 
 import random
 
@@ -20,7 +20,7 @@ _VOCAB = {piece: index for index, piece in enumerate(_PIECES)}
 
 
 def different(texts, vocab, do_lower_case):
-    """The texts with other ids than the reference's."""
+    """Returns the texts whose ids differ from the reference's."""
     bulk = bulk_tokenization.BulkTokenizer(vocab, do_lower_case)
     ids, lengths = bulk.tokenize(texts)
     assert ids.dtype == np.int32
@@ -62,7 +62,7 @@ def test_forgets_pieces_beyond_the_limit(monkeypatch):
     monkeypatch.setattr(bulk_tokenization, "_MAX_PIECES", 200)
     monkeypatch.setattr(bulk_tokenization, "_BATCH_BYTES", 1000)
     bulk = bulk_tokenization.BulkTokenizer({"[UNK]": 0, "東": 1}, True)
-    # What counts as a word is all of a text without ASCII punctuation.
+    # A word is a part of a text without ASCII punctuation.
     for size in range(1, 100):
         ids, _ = bulk.tokenize(["東" * size])
         assert ids.tolist() == [1] * size

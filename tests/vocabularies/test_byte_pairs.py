@@ -1,4 +1,4 @@
-"""The vocabulary of byte pairs and its files."""
+"""The byte-pair vocabulary and its files."""
 
 import hashlib
 import json

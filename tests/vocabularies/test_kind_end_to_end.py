@@ -1,7 +1,7 @@
-"""A kind of vocabulary from outside the package, from text to served answers.
+"""A custom kind of vocabulary, from text to served answers.
 
-What Python computes of a row stands beside what a SavedModel answers: rows are
-laid out by the template's own `row`, which no graph reads.
+Rows computed in Python are compared with a SavedModel's answers. They are laid
+out by the template's own `row`, which no graph uses.
 """
 
 import dataclasses
@@ -32,7 +32,7 @@ CONFIG = modeling.BertConfig(
 LENGTH = 16
 LABELS = ("O", "X", "Y")
 ROW = ("input_ids", "input_mask", "segment_ids")
-# The last word of the first is unknown.
+# The last word of the first text is unknown.
 TEXTS = ("a b zz", "c  d e", "f", "g h i j")
 OTHERS = ("k l", "m", "n o p", "q")
 
@@ -47,19 +47,19 @@ def _registered(monkeypatch):
 
 
 def ids(text):
-    """By Python's own split."""
+    """Returns ids by Python's own split."""
     return [VOCABULARY.ids.get(word, 3) for word in text.split()]
 
 
 def inputs(first, second=()):
-    """One row [1, S], without padding."""
+    """Returns one row [1, S], without padding."""
     row, segments = TEMPLATE.row(first, second)
     values = row, [1] * len(row), segments
     return {name: tf.constant([x]) for name, x in zip(ROW, values, strict=True)}
 
 
 def padded(first, second=(), length=LENGTH):
-    """One row as records have it."""
+    """Returns one row as in records."""
     row, segments = TEMPLATE.row(first, second)
     rest = length - len(row)
     return (
@@ -70,7 +70,7 @@ def padded(first, second=(), length=LENGTH):
 
 
 def write(folder, head):
-    """Writes a checkpoint of random weights; returns its folder and model."""
+    """Writes a checkpoint with random weights; returns its folder and model."""
     made = samples.random_model(head, CONFIG)
     weights = {v.path: v.value for v in made.variables}
     folder.mkdir()
@@ -134,7 +134,7 @@ def test_other_libraries_are_said_to_have_none(
 
 @pytest.fixture(name="serve")
 def _serve(tmp_path):
-    """Exports a checkpoint's head; both ways of loading answer the same."""
+    """Exports a checkpoint's head; both ways of loading it answer the same."""
 
     def serve(folder, asked, **said):
         loaded = bert_tf.load(folder, max_seq_length=LENGTH, **said)

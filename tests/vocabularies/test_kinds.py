@@ -1,4 +1,4 @@
-"""Files of vocabularies of all kinds, and a kind from outside the package."""
+"""Vocabulary files of all kinds, and a custom kind."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ def _row(monkeypatch):
 
 def test_word_pieces_of_any_name(tmp_path):
     path = tmp_path / "pieces.dat"
-    # As an editor on Windows writes it.
+    # As saved by an editor on Windows.
     path.write_bytes(b"\xef\xbb\xbf" + _text(_PIECES).encode())
     files = vocabularies.open_files(path)
     content = _text(_PIECES).encode()
@@ -41,7 +41,7 @@ def test_sentence_pieces(tmp_path):
     assert files == expected
     settings = vocabularies.read(files, False, "it").settings
     assert settings == {"do_lower_case": False}
-    # Files go through JSON.
+    # Files can be serialized as JSON.
     config = json.loads(json.dumps(files.to_config()))
     assert vocabularies.Files.from_config(config) == files
 
@@ -81,7 +81,7 @@ def test_a_folder_is_known_by_all_files_of_a_kind(tmp_path):
     (tmp_path / "spiece.model").write_bytes(sentence_models.train())
     found = vocabularies.find(tmp_path)
     assert found == vocabularies.Files("byte_pairs", byte_pair_samples.files())
-    # Of a file alone that other programs have as well nothing is thought.
+    # A file that other programs use as well does not determine a kind.
     (tmp_path / "merges.txt").unlink()
     other = vocabularies.find(tmp_path)
     assert other is not None
@@ -91,7 +91,7 @@ def test_a_folder_is_known_by_all_files_of_a_kind(tmp_path):
 def test_differences_are_said():
     files = byte_pair_samples.files()
     brought = vocabularies.Files("byte_pairs", files)
-    # The same pieces, as another program writes them.
+    # The same tokens, as another program writes them.
     written = json.dumps(json.loads(files["vocab.json"]), indent=1).encode()
     same = vocabularies.Files("byte_pairs", files | {"vocab.json": written})
     assert same != brought

@@ -1,4 +1,4 @@
-"""A kind of vocabulary from outside the package, wherever rows are laid out."""
+"""A custom kind of vocabulary, wherever rows are laid out."""
 
 import itertools
 
@@ -30,7 +30,7 @@ def _tokenizer(monkeypatch):
 
 
 def row(first, second, length):
-    """A row, padded: name -> list."""
+    """Returns a padded row: name -> list."""
     ids = [*FRONT, *first]
     segments = [FIRST] * len(ids)
     if second:
@@ -51,7 +51,7 @@ def ids_of(text):
 
 
 def cut(first, second, length):
-    """Takes pieces off the longer text until both fit."""
+    """Removes tokens of the longer text until both fit."""
     first, second = list(first), list(second)
     room = length - 3 - (2 if second else 0)
     while len(first) + len(second) > room:
@@ -123,7 +123,7 @@ def test_question_and_context():
         for name, values in row(query, part, 12).items():
             assert features[name][number].tolist() == values
         inside = start <= 4 and start + len(part) > 5
-        # The second of the pieces in front is the pooled one.
+        # The second of the leading tokens is the pooled one.
         starts.append(4 - start + 6 if inside else 1)
         ends.append(5 - start + 6 if inside else 1)
     assert labels["start_positions"].tolist() == starts

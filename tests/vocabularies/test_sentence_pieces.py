@@ -1,4 +1,4 @@
-"""The vocabulary of sentence pieces; test_tokenizers.py splits texts by it."""
+"""The SentencePiece vocabulary; test_tokenizers.py tokenizes texts with it."""
 
 from bert_tf.errors import InputError
 from bert_tf.text import learning_sentence_pieces as learning
@@ -50,7 +50,7 @@ def test_numbers_are_cut_off_their_commas():
         pieces = tokenizer.tokenize(text)
         assert pieces[-1] == ","
         number = raw.encode(piece[:-1].replace("▁", ""), return_type=str)
-        # As in the original, with a space also in the midst of a word.
+        # As in the original, with a space even inside a word.
         assert pieces[-len(number) - 1 : -1] == number
         tokens = tokenizer.tokenize_with_offsets(text)
         assert "".join(text[x.start : x.end] for x in tokens) == text
@@ -67,7 +67,7 @@ def test_offsets():
     assert ("<unk>", "漢字\u0301\u0302漢") in covered
     assert ("▁in", "İn") in covered
     assert ("▁", "") in covered
-    # Nothing but space is left out, nothing is covered twice.
+    # Only spaces are not covered, and nothing is covered twice.
     places = [x for token in tokens for x in range(token.start, token.end)]
     assert places == sorted(set(places))
     left = {text[x] for x in set(range(len(text))) - set(places)}
@@ -99,7 +99,7 @@ def test_the_casing_is_that_of_the_pieces():
 
 
 def test_whole_words_as_the_original():
-    """By the description of the original's _is_start_piece_sp."""
+    """As in the original's _is_start_piece_sp."""
     vocabulary = sentence_models.vocabulary()
     letters = "abcdefghijklmnopqrstuvwxyz"
     marks = set('!"#$%&"()*+,-./:;?@[\\]^_`{|}~')
@@ -108,7 +108,7 @@ def test_whole_words_as_the_original():
         english = all(x.lower() in letters or x in marks for x in piece)
         starts = piece[0] in "▁<" or piece in marks or not english
         expected.append(not starts)
-    # The original's list lacks four marks of ASCII: ' < = >.
+    # The original's list lacks four ASCII characters: ' < = >.
     assert vocabulary.continues.tolist() == expected
     assert 0 < sum(expected) < len(expected)
 

@@ -11,14 +11,14 @@ import tokenizers
 from tokenizers import models, pre_tokenizers
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-# Such as no text of words has: punctuation, case, accents, other scripts.
+# Symbols that no text has as words: punctuation, case, accents, other scripts.
 OWN = ("v_1", "V_1", "a.b,c", "##x", "é", "e\u0301", "東京", "[x]", "\ufeff")
 VOCABULARY = symbols.Symbols((*SPECIAL, *OWN))
 UNKNOWN = 1
 
 
 def expected(text):
-    """Ids by Python alone."""
+    """Returns ids computed in Python alone."""
     own = {symbol: len(SPECIAL) + i for i, symbol in enumerate(OWN)}
     return [own.get(symbol, UNKNOWN) for symbol in text.split()]
 
@@ -45,7 +45,7 @@ def test_a_masked_symbol_is_filled_as_it_is():
 def test_a_file_is_known_by_its_name(tmp_path, name):
     path = tmp_path / name
     lines = [*SPECIAL, *OWN]
-    # As an editor on Windows writes it, without an end of the last line.
+    # As saved by an editor on Windows, without a final line end.
     path.write_bytes(("\ufeff" + "\r\n".join(lines)).encode())
     found = vocabularies.open(path, do_lower_case=True)
     assert found == VOCABULARY
@@ -122,11 +122,11 @@ def test_a_bad_file(lines, problem):
         symbols.Symbols.parse(data, "it")
 
 
-# ---- Beside word pieces ------------------------------------------------------
+# ---- In a WordPiece vocabulary -----------------------------------------------
 
 
 def test_names_of_letters_and_digits_are_one_word_piece(tmp_path):
-    """Text and symbols in one vocabulary: what docs/symbols.md says to do."""
+    """Text and symbols in one vocabulary, as in docs/symbols.md."""
     path = tmp_path / "vocab.txt"
     pieces = (*SPECIAL, "a", "cat", "##s", "v", "##1", "v17", "v1", "##7")
     path.write_text("".join(f"{piece}\n" for piece in pieces))

@@ -1,4 +1,4 @@
-"""What is read of a tokenizer.json, of each type of model."""
+"""Reading tokenizer.json, for each type of model."""
 
 import base64
 import json
@@ -25,7 +25,7 @@ _HUNDRED = 100.0
 
 
 def _word_pieces(lower: bool = True) -> dict[str, Any]:
-    """As the library writes it."""
+    """Returns a file as the library writes it."""
     ids = {piece: index for index, piece in enumerate(_PIECES)}
     made = tokenizers.Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
     made.normalizer = normalizers.BertNormalizer(lowercase=lower)
@@ -35,7 +35,7 @@ def _word_pieces(lower: bool = True) -> dict[str, Any]:
 
 
 def _unigram(lower: bool = True) -> dict[str, Any]:
-    """As transformers writes ALBERT's, by the description of its converter."""
+    """Returns ALBERT's file, by the description of transformers' converter."""
     proto = samples.vocabulary().proto
     steps: list[dict[str, Any]] = [
         {"type": "Replace", "pattern": {"String": x}, "content": '"'}
@@ -235,7 +235,7 @@ def test_without_rules_and_with_more_pieces(tmp_path):
     kinds = [entry.type for entry in entries[-3:]]
     assert kinds == [kind.UNUSED, kind.CONTROL, kind.CONTROL]
     tokenizer = vocabulary.tokenizer()
-    # Two are found before the model splits a text: see test_added_tokens.py.
+    # Two are matched before the model splits text: see test_added_tokens.py.
     for entry in entries[-3:]:
         assert entry.piece not in tokenizer.tokenize(entry.piece)
 

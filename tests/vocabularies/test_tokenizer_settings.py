@@ -1,4 +1,4 @@
-"""Settings of other models' tokenizers, beside the library `tokenizers`."""
+"""Settings of other models' tokenizers, compared with `tokenizers`."""
 
 import dataclasses
 import json
@@ -20,7 +20,7 @@ from tokenizers import models, normalizers, pre_tokenizers, processors
 
 _LENGTH = 64
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-# Without the capital sigma, which the library lower-cases otherwise.
+# Without the capital sigma, which the library lower-cases differently.
 _CHARS = (
     "abcÄöüßéèñçİıŞşğIi中国人漢豈가나다한국어かガギｶﾞ日本ΑάΩώσςЙйèाि०ु .,!?-#$12½"
     "\t\n\xa0\u3000\x00\ufffd\u200b\u0301\u0323\U0001d15e₩ﬁ…\xad"
@@ -38,7 +38,7 @@ def _texts(count: int = 1500) -> list[str]:
 
 
 def _pieces() -> tuple[str, ...]:
-    """Every character that a text may become, first in a word and later."""
+    """Returns every character a text may become, word-initial and later."""
     forms = [_CHARS, _CHARS.lower(), "각İstanbulÄpfelmüssen"]
     chars = "".join(forms)
     chars += unicodedata.normalize("NFD", chars)
@@ -52,7 +52,7 @@ def _pieces() -> tuple[str, ...]:
 def _bert(
     lower: bool, strip_accents: bool | None, chinese: bool
 ) -> tokenizers.Tokenizer:
-    """Makes the library's tokenizer as transformers does."""
+    """Makes the library's tokenizer like transformers."""
     ids = {piece: index for index, piece in enumerate(_pieces())}
     made = tokenizers.Tokenizer(
         models.WordPiece(
@@ -109,7 +109,7 @@ def test_word_pieces(tmp_path, lower, strip_accents, chinese):
         "tokenize_chinese_chars": chinese,
     }
     _check(vocabulary, library)
-    # As a user gives them, without a tokenizer.json.
+    # Passed by a user, without a tokenizer.json.
     path.unlink()
     path = tmp_path / "vocab.txt"
     path.write_text("".join(f"{piece}\n" for piece in _pieces()), "utf-8")
@@ -160,7 +160,7 @@ def test_byte_pairs(tmp_path):
             expected.ids
         )
     assert own.tokenize_with_offsets("\ud800a")[-1][1:] == (1, 2)
-    # As versions 4 of transformers write them.
+    # The settings that transformers 4 writes.
     path.unlink()
     byte_pair_samples.write(tmp_path)
     _write(tmp_path, "tokenizer_config.json", {"add_prefix_space": True})
@@ -184,7 +184,7 @@ def _settings() -> list[vocabularies.Vocabulary]:
 
 @pytest.mark.parametrize("number", range(3))
 def test_they_travel(tmp_path, number):
-    """In the files of runs and exports, and in folders for transformers."""
+    """They are kept in runs, exports, and folders for transformers."""
     vocabulary = _settings()[number]
     lower = vocabulary.settings.get("do_lower_case", False)
     files = vocabularies.Files(vocabulary.kind, vocabulary.files)
@@ -213,7 +213,7 @@ def test_they_travel(tmp_path, number):
     assert vocabularies.open_files(written / "tokenizer.json").contents[
         tokenizer_config.FILE
     ] == (files.contents[tokenizer_config.FILE])
-    # Where no tokenizer.json is read, the config says the same.
+    # Without a tokenizer.json, the config has the same settings.
     (written / "tokenizer.json").unlink()
     assert vocabularies.find(written) == files
 
@@ -256,7 +256,7 @@ def test_defaults_leave_no_file(tmp_path, config):
     path.write_text(text, "utf-8")
     _write(tmp_path, "tokenizer_config.json", config)
     assert vocabularies.open_files(path).contents == {path.name: text.encode()}
-    # Beside a file of another name nothing is looked for.
+    # With a vocabulary of another name no such files are read.
     _write(tmp_path, "tokenizer_config.json", {"strip_accents": False})
     assert len(vocabularies.open_files(path).contents) == 2
     path.rename(tmp_path / "mine.txt")
@@ -288,7 +288,7 @@ _BERT_ROWS: tuple[dict[str, Any], ...] = (
 
 
 def _folder(folder: pathlib.Path, **parts: Any) -> pathlib.Path:
-    """Writes a vocab.txt beside a tokenizer.json with some other parts."""
+    """Writes a vocab.txt next to a tokenizer.json with some changed parts."""
     found = json.loads(_bert(True, None, True).to_str())
     for name, value in parts.items():
         is_part = isinstance(value, dict) and "type" not in value

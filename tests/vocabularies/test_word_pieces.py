@@ -1,4 +1,4 @@
-"""The facts of a vocabulary of word pieces, and the tokenizers it makes."""
+"""Properties of a WordPiece vocabulary, and the tokenizers it makes."""
 
 import hashlib
 
@@ -25,7 +25,7 @@ def test_open(vocab_file):
     assert vocabulary.files == {"vocab.txt": text.encode()}
     assert vocabulary.sha256 == hashlib.sha256(text.encode()).hexdigest()
 
-    # Of any name.
+    # The file may have any name.
     path = vocab_file.rename(vocab_file.with_name("vocab.2024"))
     assert vocabularies.open(path, do_lower_case=True).pieces == _PIECES
     made = word_pieces.WordPiece(_PIECES, do_lower_case=True)
@@ -38,7 +38,7 @@ def test_special_pieces():
     assert special.cls == ("[CLS]", 2)
     assert special.sep == ("[SEP]", 3)
     assert special.mask == ("[MASK]", -1)
-    # The original fills up with 0, wherever [PAD] is.
+    # The original pads with 0, wherever [PAD] is.
     assert special.pad == ("[PAD]", 0)
     pieces = (*_PIECES, "[MASK]")
     assert word_pieces.WordPiece(pieces, True).special.mask == ("[MASK]", 7)
@@ -68,7 +68,7 @@ def test_rows():
 
 
 def test_row_of_another_template():
-    """As RoBERTa's: two separators between, and no second segment."""
+    """As in RoBERTa: two separators between texts, and no second segment."""
     template = vocabularies.Template((0,), (2, 2), (2,), (0, 0), 0)
     assert template.row([7], [8, 9]) == ([0, 7, 2, 2, 8, 9, 2], [0] * 7)
     assert (template.special(1), template.special(2)) == (2, 4)

@@ -1,6 +1,9 @@
-"""Words that the pages avoid, with the words to write instead."""
+"""Words that pages, docstrings and comments avoid, and those to write."""
 
+import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator, Mapping
 
 from tools.lint.problems import File, Problem, Repository
@@ -38,23 +41,44 @@ _NOT_PROSE = re.compile(
 )
 
 
-def _prose(file: File) -> str:
-    """Returns the contents of a page with everything else left blank."""
-    return _NOT_PROSE.sub(
-        lambda match: re.sub(r"[^\n]", " ", match[0]), file.text
-    )
+_DOCUMENTED = (
+    ast.Module,
+    ast.ClassDef,
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+)
 
 
 def pages_are_plain_english(repository: Repository) -> Iterator[Problem]:
     """Pages use the field's words, which readers know and search for."""
     for file in [*repository.pages, *repository.notebooks]:
-        prose = _prose(file)
-        for words, advice in _BANNED.items():
-            pattern = rf"\b(?:{words})\b".replace(" ", r"\s")
-            for match in re.finditer(pattern, prose, re.I):
-                found = " ".join(match[0].split())
-                line = prose.count("\n", 0, match.start()) + 1
-                yield file.problem(line, f'"{found}": write {advice}.')
+        yield from _problems(file, 1, file.text)
 
 
-RULES = (pages_are_plain_english,)
+def code_is_plain_english(repository: Repository) -> Iterator[Problem]:
+    """Docstrings and comments use these words, too."""
+    for file in [*repository.package, *repository.scripts]:
+        for node in file.nodes:
+            if isinstance(node, _DOCUMENTED) and ast.get_docstring(node):
+                first = node.body[0]
+                text = ast.get_source_segment(file.text, first) or ""
+                yield from _problems(file, first.lineno, text)
+        for token in tokenize.generate_tokens(io.StringIO(file.text).readline):
+            if token.type == tokenize.COMMENT:
+                yield from _problems(file, token.start[0], token.string)
+
+
+def _problems(file: File, start: int, text: str) -> Iterator[Problem]:
+    """Yields the banned words in a text whose first line is `start`."""
+    prose = _NOT_PROSE.sub(
+        lambda match: re.sub(r"[^\n]", " ", match[0]), text
+    )
+    for words, advice in _BANNED.items():
+        pattern = rf"\b(?:{words})\b".replace(" ", r"\s")
+        for match in re.finditer(pattern, prose, re.I):
+            found = " ".join(match[0].split())
+            line = start + prose.count("\n", 0, match.start())
+            yield file.problem(line, f'"{found}": write {advice}.')
+
+
+RULES = (pages_are_plain_english, code_is_plain_english)
