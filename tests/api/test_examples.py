@@ -80,7 +80,7 @@ def test_page(name, folder, tmp_path, run):
         code = code.replace(_HUB_NAME, weights.minilm())
     (tmp_path / f"{name}.py").write_text(code, "utf-8")
     printed = run(tmp_path / name)
-    # Other pages say in a comment what a last line returns.
+    # Other pages show the value of the last line in a comment.
     if name.startswith(("keras_recipes", "python_api")):
         assert printed.strip(), "each example shows what it does"
     if name.startswith("README"):

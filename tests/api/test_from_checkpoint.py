@@ -73,7 +73,7 @@ _GROUPS = {"embedding_size": 16, "num_hidden_groups": 2, "num_hidden_layers": 4}
     ],
 )
 def test_other_encoders(tmp_path, architecture, changes, layers):
-    """Against transformers; frozen layers and all come back from a config."""
+    """Compared with transformers; frozen layers are kept in a config, too."""
     from tests import huggingface_models as hf
 
     theirs = hf.make(architecture, **changes)
@@ -99,7 +99,7 @@ def test_other_encoders(tmp_path, architecture, changes, layers):
     assert not np.array_equal(classifier.predict(ids, verbose=0), before)
 
 
-# ---- Values, by who wrote the folder ----------------------------------------
+# ---- Values, by the program that wrote the folder ---------------------------
 
 _SMALL = modeling.BertConfig(**samples.SMALL)
 
