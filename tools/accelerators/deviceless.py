@@ -116,7 +116,7 @@ def _compile(path: pathlib.Path, chip: chips.Chip) -> None:
         topology_name=chip.topology,
         **chip.topology_options,
     )
-    device = topology.devices[0]
+    device: Any = topology.devices[0]
     options = compiler.get_compile_options(
         num_replicas=1,
         num_partitions=1,
