@@ -5,8 +5,8 @@
     model(["what a film"])
     classifier = bert_tf.BertClassifier.from_checkpoint(path, labels=labels)
 
-The public names are those of `__all__`; docs/python_api.md describes them.
-Each is imported when it is first used: until then no TensorFlow is.
+`__all__` lists the public names, and docs/python_api.md describes them. Each is
+imported on first use, so importing the package does not import TensorFlow.
 
 Importing this package, before TensorFlow is imported, sets three environment
 variables unless the user has set them:
@@ -92,7 +92,7 @@ if "tensorflow" not in sys.modules:
 
 
 def _is_a_script() -> bool:
-    """Whether a script of ours is run; Python tells a library's user itself."""
+    """Whether one of our scripts runs, rather than a user's program."""
     main = getattr(sys.modules.get("__main__"), "__file__", None) or ""
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     return os.path.dirname(os.path.abspath(main)) == root

@@ -58,7 +58,7 @@ def is_cjk(char: str) -> bool:
 
 
 def count_cjk(text: str) -> int:
-    """Counts the Chinese characters, each of which is a separate word."""
+    """Counts the Chinese characters; each one is a separate word."""
     return len(_CJK.findall(text))
 
 

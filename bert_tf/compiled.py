@@ -1,4 +1,4 @@
-"""Tells whether a step is compiled as a whole or run op by op.
+"""Whether a step is compiled as a whole or run op by op.
 
 XLA fuses what TensorFlow otherwise runs one operation at a time, so the same
 mathematics needs two forms. Op by op, each operation should do much; compiled,

@@ -6,7 +6,7 @@ class InputError(ValueError):
 
     The message has what is wrong, what was expected, what was received and the
     way out. Scripts print it as one line and exit with code 1. Any other error,
-    except those of the file system, is a bug and keeps its traceback.
+    except file system errors, is a bug and keeps its traceback.
     """
 
     # With this, TensorFlow's AutoGraph recognizes that it can recreate the

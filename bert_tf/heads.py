@@ -1,7 +1,7 @@
 """BERT with a head for each kind of task; shapes as in modeling.py.
 
-Variables of the released checkpoints have their released names; those of
-fine-tuned models have the names from the original's scripts. Heads that the
+Variables of the released checkpoints have their released names; fine-tuned
+models have the names from the original's scripts. Heads that the
 original does not have use the same scheme, `cls/...`, so that a checkpoint's
 names identify its head.
 
@@ -184,9 +184,10 @@ class BertPretrainer(Model):
     def call(self, inputs, dropout_seed=None, training=None):
         """Returns float32 logits of words [B, P, V] and of sentences [B, 2].
 
-        The inputs are those of `Bert`, and int32 `masked_lm_positions` [B, P].
-        If rows are packed with K sequences, they also have `cls_positions` [B,
-        K], and there are logits for each sequence, [B, K, 2].
+        The inputs are the inputs of `Bert`, and int32 `masked_lm_positions`
+        [B, P]. If rows are packed with K sequences, they also have
+        `cls_positions` [B, K], and there are logits for each sequence, [B, K,
+        2].
         """
         inputs = model_inputs.standard(inputs, needs=("masked_lm_positions",))
         dropout_seed = self._drawn.unless(dropout_seed, training)

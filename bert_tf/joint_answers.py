@@ -1,10 +1,10 @@
 """An encoder with the joint head for answers of ALBERT and XLNet.
 
-The end of an answer is scored for each of some starts, and whether there is an
-answer is a score of its own (google-research/albert, run_squad_v2.py; XLNet,
-Yang et al., 2019). Variables have ALBERT's names.
+The head scores the ends of an answer given its start, for the best starts. A
+separate score is for whether there is an answer (google-research/albert,
+run_squad_v2.py; XLNet, Yang et al., 2019). Variables have ALBERT's names.
 
-Shapes as in modeling.py; K starts and J ends that are listed for a sequence.
+Shapes as in modeling.py; K best starts and J best ends of a sequence.
 """
 
 from typing import Any, NamedTuple

@@ -5,8 +5,8 @@ Shapes, by the same letters in all files about models:
 - H: head size, D = N * H               F: feed-forward size
 - V: vocabulary  T: token types         L: layers
 - E: size of word embeddings, D in BERT
-- M: max_position_embeddings            R: places whose output is read
-- J: tokens of the batch joined in one row, filled up with padding
+- M: max_position_embeddings            R: positions whose output is read
+- J: tokens of the batch joined in one row, and its padding
 - P: predictions per row                C: classes
 - K: sequences of a row or a problem: those packed in it, or its choices
 
@@ -142,10 +142,10 @@ def block_diagonal_mask(sequence_ids: tf.Tensor) -> tf.Tensor:  # [B, S]
 
 
 class Encoder(keras.layers.Layer):
-    """A stack of transformer layers; one may stand in it more than once.
+    """A stack of transformer layers, which may repeat a layer.
 
-    With `remat` the backward pass computes what is inside a layer again, with
-    the same dropout, instead of keeping it.
+    With `remat` the backward pass recomputes the activations inside a layer,
+    with the same dropout, instead of keeping them.
     """
 
     computes_as_bert = True
@@ -299,10 +299,10 @@ class Bert(keras.Model):
                 embeddings of `input_ids`, which may then be left out. Other
                 keys are ignored.
             dropout_seed: int32 [2], or None for no dropout.
-            positions: int32 [B, R], the places whose last-layer output is
-                read, the first to be pooled. By default all. The rest is not
+            positions: int32 [B, R], the positions whose last-layer output is
+                read; the first is pooled. By default all. The rest is not
                 computed, which saves most of a layer.
-            training: Whether seeds of dropout are drawn where none is given.
+            training: Whether to draw a dropout seed if `dropout_seed` is None.
         """
         inputs = model_inputs.standard(inputs)
         self._check_length(inputs["input_ids"].shape[1])
@@ -347,11 +347,10 @@ class Bert(keras.Model):
             )
 
     def mask(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
-        """Returns what is added to scores: -10000 where one sees no other.
+        """Returns the mask added to scores: -10000 where a key is hidden.
 
-        The inputs are those of `call`. The mask is float32 [B, 1, 1, S], or [B,
-        1, S, S] where rows hold several sequences, none of which sees the
-        others.
+        It takes the inputs of `call`. The mask is float32 [B, 1, 1, S], or [B,
+        1, S, S] if rows hold several sequences, which do not see each other.
         """
         if "sequence_ids" in inputs:
             return block_diagonal_mask(inputs["sequence_ids"])
@@ -371,5 +370,5 @@ def _as_it_is(layout: padding.Rows) -> padding.Rows:
 
 
 def _numbered(ids: tf.Tensor) -> tf.Tensor:
-    """The position of each place of `ids` [B, S] in its row, [B, S]."""
+    """Returns the index of each of `ids` [B, S] in its row, [B, S]."""
     return tf.zeros_like(ids) + tf.range(tf.shape(ids)[1], dtype=ids.dtype)

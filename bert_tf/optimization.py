@@ -232,7 +232,7 @@ class Optimizer:
 
     @property
     def clips_own(self) -> bool:
-        """Whether each replica clips the gradients of its own rows."""
+        """Whether each replica clips its local gradients."""
         return self.clipping == "per_replica"
 
     def clip_own(

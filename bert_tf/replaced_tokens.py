@@ -114,10 +114,10 @@ class ReplacedTokensPretrainer(BertReplacedTokens):
     def call(self, inputs, dropout_seed=None, training=None):
         """Returns `Outputs`.
 
-        The inputs are those of `Bert`, with masked words, and the int32
-        `masked_lm_positions` and `masked_lm_ids` [B, P], the original words,
-        and `masked_lm_weights` [B, P], 0 for padding. Positions must be
-        distinct.
+        The inputs are the inputs of `Bert`, with masked words; int32
+        `masked_lm_positions` [B, P], which must be distinct; int32
+        `masked_lm_ids` [B, P], the original words; and `masked_lm_weights` [B,
+        P], 0 for padding.
         """
         places = tf.cast(inputs["masked_lm_positions"], tf.int32)
         ids = tf.cast(inputs["masked_lm_ids"], tf.int32)

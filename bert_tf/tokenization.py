@@ -1,6 +1,6 @@
 """Splits text into the WordPiece tokens of a BERT vocabulary.
 
-The tokens equal those of the original's tokenizer, character for character:
+The tokens equal the original tokenizer's, character for character:
 clean the text, put spaces around CJK characters, optionally lower-case and
 strip accents, split at white space and punctuation, then take the longest
 matching token from the left. `text.graph` runs the same rules in the graph.

@@ -36,7 +36,7 @@ class Pruning:
     prunes: Callable[[str], bool]
 
     def share_after(self, step: tf.Tensor) -> tf.Tensor:
-        """Returns the share of zeros after so many steps, float32."""
+        """Returns the share of zeros after `step` steps, float32."""
         done = tf.cast(step, tf.float32) / self.end
         return self.share * (1 - (1 - tf.minimum(done, 1)) ** 3)
 

@@ -1,11 +1,12 @@
 """ALBERT (Lan et al., 2019, https://arxiv.org/abs/1909.11942), and its row.
 
-It is BERT of which layers share their weights, and whose embeddings are of a
-size of their own. Shapes as in modeling.py, and E: size of the embeddings.
+A BERT whose layers share their weights, and whose embeddings may have a
+different size from the hidden states. Shapes as in modeling.py, and E: size of
+the embeddings.
 
-Every variable's path is its name in the released checkpoints. A block there
-normalizes under other names than BERT's: bert/encoder/transformer/group_0/
-inner_group_0/LayerNorm and LayerNorm_1.
+Every variable's path is its name in the released checkpoints. These name the
+layer norms of a block differently from BERT's: bert/encoder/transformer/
+group_0/inner_group_0/LayerNorm and LayerNorm_1.
 """
 
 from typing import Any

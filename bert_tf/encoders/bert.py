@@ -234,7 +234,7 @@ BERT = family.Family(
     | {f"{_OURS}/{name}": letters for name, letters in _LAYER.items()},
     words="bert/embeddings/word_embeddings",
     pooler=frozenset(_POOLER),
-    # The same variables, with the masks of what is behind taken off.
+    # The same variables, without the mask of later tokens.
     starts_from="left_to_right",
     huggingface=HUGGINGFACE,
     keras_hub=_KERAS_HUB,

@@ -93,7 +93,8 @@ BERT_GENERATION = dataclasses.replace(
         for name, shape in bert.BERT.variables.items()
         if name != bert.TYPES
     },
-    # Its sentence pieces have no tokens around texts, which every row here has.
+    # Its SentencePiece vocabulary has no [CLS] and [SEP] tokens, which every
+    # row here needs.
     vocabularies=(),
     starts_from=None,
     huggingface=_GENERATION,

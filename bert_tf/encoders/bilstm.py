@@ -129,10 +129,11 @@ def _delayed(states: tf.Tensor) -> tf.Tensor:
 def _slopes(gates: tf.Tensor, cells: tf.Tensor, before: tf.Tensor) -> tf.Tensor:
     """Returns the local derivatives for the backward pass, [S, B, 6 H].
 
-    The first four are the derivatives by the gates, in their order: of the cell
-    state, or for the output gate of the hidden state. The fifth is the
-    derivative of the hidden state by the cell state, and the last that of the
-    cell state by the previous one, which is the forget gate itself.
+    The first four are the derivatives with respect to the gates, in their
+    order: of the cell state, or, for the output gate, of the hidden state. The
+    fifth is the derivative of the hidden state with respect to the cell state.
+    The last is the derivative of the cell state with respect to the previous
+    one, which is the forget gate itself.
     """
     H = cells.shape[-1]
     i, f, o = tf.split(tf.sigmoid(gates[..., : 3 * H]), 3, axis=-1)

@@ -60,7 +60,7 @@ class BiLstmLmConfig(bilstm.BiLstmConfig):
 
 
 class Stack(keras.layers.Layer):
-    """Layers of both directions, each of which reads the layer below."""
+    """Layers of both directions; each layer reads the layer below."""
 
     def __init__(self, config: BiLstmLmConfig, **kwargs: Any):
         super().__init__(**kwargs)

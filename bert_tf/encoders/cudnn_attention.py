@@ -124,7 +124,7 @@ def _backward(q, k, v, statistics, dy, y, lengths, options):
 
 
 def _all(q: tf.Tensor) -> tf.Tensor:
-    """The number of queries [B]: those of padding are computed as well."""
+    """The number of queries [B], including the padding, which is computed."""
     return tf.fill([q.shape[0]], q.shape[1])
 
 

@@ -1,10 +1,10 @@
 """DistilBERT (Sanh et al., 2019, https://arxiv.org/abs/1910.01108).
 
-BERT's encoder without token types, of fewer layers. Its variables have BERT's
-names, as there are no original ones for TensorFlow. The encoder has no pooler:
-what its classifiers have in its place is a dense layer with ReLU.
+BERT's encoder with fewer layers and without token types. Its variables have
+BERT's names, because no original for TensorFlow exists. The encoder has no
+pooler; its classifiers have a dense layer with ReLU instead.
 
-Its own training keeps the position table as it comes from the teacher.
+The original's training leaves the teacher's position table unchanged.
 """
 
 import dataclasses

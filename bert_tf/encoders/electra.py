@@ -1,10 +1,10 @@
 """ELECTRA (Clark et al., 2020, https://arxiv.org/abs/2003.10555), and its row.
 
-BERT's encoder, whose embeddings may be of a size of their own, without a
-pooler. While it is pre-trained, a smaller encoder of the same kind, the
-generator, replaces some of its tokens: see replaced_tokens.py. Both have the
-same embeddings, words, positions, types and their layer norm, as in the
-original's code; in the paper they share words and positions.
+BERT's encoder without a pooler, whose embeddings may have a different size from
+the hidden states. During pre-training a smaller encoder of the same kind, the
+generator, replaces some of its tokens: see replaced_tokens.py. Both share all
+embeddings (words, positions, types, and their layer norm), as in the original's
+code; in the paper they share words and positions.
 
 Every variable's path is its name in the released checkpoints. Shapes as in
 modeling.py.
@@ -47,7 +47,7 @@ class Electra(modeling.Bert):
 
 
 class Generator(Electra):
-    """What puts words in the place of those that are masked."""
+    """The encoder that predicts replacements for masked words."""
 
     scope = "generator"
 

@@ -1,7 +1,7 @@
-"""The table of encoders: which there are, and which a config means.
+"""The table of encoders, and the lookup of a config's encoder.
 
-An encoder from elsewhere joins by one call, before any config is read; then
-scripts train it, export it and answer with it. The whole of a variant of BERT:
+Register a custom encoder by one call, before any config is read; then the
+scripts can train it, export it and predict with it. A complete variant of BERT:
 
     class Scaled(modeling.Bert): ...
 
@@ -132,7 +132,7 @@ def from_values(values: Mapping[str, Any]) -> configuration.BertConfig:
 def read_config(path: str) -> configuration.BertConfig:
     """Reads the config of any encoder; without a `model_type` it is BERT's.
 
-    It raises InputError for no config, and for that of an unknown encoder.
+    It raises InputError unless the file is the config of a known encoder.
     """
     values = configuration.read_json_file(path)
     try:

@@ -1,8 +1,9 @@
-"""What is to be known of an encoder beside its layers: a row of facts.
+"""Everything the package needs to know about an encoder besides its layers.
 
-Shapes are words of letters, a letter a size, as in modeling.py: V vocabulary,
-T token types, M positions, D hidden size, E size of word embeddings, F
-feed-forward size; digits are themselves. A family may have letters of its own.
+Shapes are written as words with a letter for each size, as in modeling.py: V
+vocabulary, T token types, M positions, D hidden size, E size of word
+embeddings, F feed-forward size; digits are literal sizes. A family may define
+more letters.
 """
 
 import dataclasses
@@ -24,19 +25,20 @@ Units = dict[str, int]
 
 @dataclasses.dataclass(frozen=True)
 class Generator:
-    """The encoder that makes the inputs of another while that is pre-trained.
+    """The encoder that creates another encoder's inputs in pre-training.
 
-    It predicts masked words; the other tells what it put there from the words
-    of the text.
+    It predicts masked words; the other encoder, the discriminator, detects
+    which words were replaced.
 
     Attributes:
-        config: Returns its config, of the other's.
-        model: Makes it beside the other, with which it shares embeddings.
-        names: What names of its variables begin with -> what those of a model
-            of its own do, with a head of masked words. The first that fits
-            counts.
-        by_piece: Those of its variables that only it has and that have a row
-            for each piece.
+        config: Returns the generator's config for a discriminator's config.
+        model: Builds the generator for a discriminator, whose embeddings it
+            shares.
+        names: Prefix of the generator's variables -> prefix of the same
+            variables in a separate model with a masked-word head. The first
+            match counts.
+        by_piece: The generator's variables that are not shared and have a row
+            for each token.
     """
 
     config: Callable[[Any], configuration.BertConfig]
@@ -45,7 +47,7 @@ class Generator:
     by_piece: frozenset[str]
 
     def alone(self, name: str) -> str | None:
-        """Returns a variable's name in a model of its own; None of others."""
+        """Returns a variable's name in a separate model; None for others."""
         for before, after in self.names.items():
             if name.startswith(before):
                 return after + name.removeprefix(before)
@@ -59,27 +61,26 @@ class Family:
     Attributes:
         name: The `model_type` of its configs.
         config: Its class of configs, whose `model_type` is the name.
-        model: Makes the encoder of a config: what `heads` take.
+        model: Builds the encoder of a config, as `heads` expects it.
         variables: Name of a variable -> letters of its shape; in a layer's name
             each `{}` stands for a number.
         words: The variable that is the table of word embeddings.
-        pooler: The variables that a checkpoint may lack, as heads over the
-            sequence output need none.
-        counts: The config's fields that say how many there are of each number
-            in a layer's name.
+        pooler: The variables that a checkpoint may lack, because heads over the
+            sequence output do not need them.
+        counts: For each number in a layer's name, the config's field with its
+            count.
         absent: Returns the variables that a config's model does not have.
-        sizes: Returns what its own letters stand for, or others in its place.
-        vocabularies: The kinds of vocabularies that its released models have;
-            none where those can't be read, and the model is one of ids.
-        config_file: What released checkpoints call the file of their config,
-            which is read beside them.
-        starts_from: The family whose checkpoints training may start from, too:
-            `on_top` are the variables that those lack, which then start from
-            random values.
-        generator: What it is pre-trained against; None where masked words are
-            its own task.
-        huggingface: What it is in files of Hugging Face; None where
-            transformers has no such model. `keras_hub` likewise.
+        sizes: Returns the sizes of the family's additional or changed letters.
+        vocabularies: The kinds of vocabularies that its released models have.
+            Empty if those can't be read; then the model only takes ids.
+        config_file: The name of the config file next to released checkpoints.
+        starts_from: Another family whose checkpoints training may start from.
+            These lack the variables in `on_top`, which then start from random
+            values.
+        generator: The generator it is pre-trained with; None if it predicts
+            masked words itself.
+        huggingface: Its tables for Hugging Face files; None if transformers has
+            no such model. `keras_hub` likewise.
     """
 
     name: str
@@ -101,7 +102,7 @@ class Family:
 
     @property
     def prefix(self) -> str:
-        """What all names begin with, such as `bert/`."""
+        """The prefix of all names, such as `bert/`."""
         return self.words.partition("/")[0] + "/"
 
     @property
@@ -140,7 +141,7 @@ class Family:
     def numbers(
         self, config: configuration.BertConfig
     ) -> list[foreign.Numbers]:
-        """Returns the numbers of each layer that has weights of its own."""
+        """Returns the numbers of each layer that has its own weights."""
         counts = (range(getattr(config, name)) for name in self.counts)
         return list(itertools.product(*counts))
 
@@ -180,9 +181,9 @@ class Family:
         return None
 
     def renumbered(self, name: str, number: int) -> str:
-        """Returns what a layer's variable is called in that of another number.
+        """Returns the name of a layer's variable in layer `number`.
 
-        Others keep their names.
+        Variables outside layers keep their names.
         """
         for before in self._layers():
             found = re.match(rf"{re.escape(before)}(\d+)/", name)
@@ -221,5 +222,5 @@ class Family:
         return num_layers if is_layer else num_layers + 1
 
     def _layers(self) -> set[str]:
-        """What stands before the numbers of layers."""
+        """The prefixes before the numbers of layers."""
         return {x.partition("{}")[0] for x in self.variables if "{}" in x}

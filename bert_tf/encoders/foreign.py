@@ -1,7 +1,7 @@
-"""What other libraries call an encoder's variables, heads and config.
+"""Other libraries' names of an encoder's variables, heads and config fields.
 
-A family gives a record for each library that has it. The records are tables;
-what reads and writes the files, in `checkpoints/`, knows no family.
+A family has a record for each library that supports it. The records are tables;
+the code in `checkpoints/` that reads and writes the files knows no family.
 """
 
 import dataclasses
@@ -14,14 +14,15 @@ from bert_tf.errors import InputError
 # ---- Rows of tables ---------------------------------------------------------
 
 
-# The numbers in a layer's name: one, or those of a group and in it.
+# The numbers in a layer's name: one number, or a group and a layer in it.
 Numbers = tuple[int, ...]
 
 
 class Row(NamedTuple):
-    """A line of a foreign format's table, with `{}` for numbers of a layer.
+    """Our name and another library's name of a variable.
 
-    Our name is the original's. If `transposed`, the axes of a matrix swap.
+    `{}` stands for the numbers of a layer. Our name is the original's. If
+    `transposed`, the two axes of the matrix are swapped.
     """
 
     ours: str
@@ -106,17 +107,17 @@ class ConfigKeys:
     """How a family's config.json differs from ours.
 
     Attributes:
-        renamed: Our field -> their key, where these are not the same.
-        defaults: Our field -> what transformers takes where a file is silent,
-            where that is not our default.
-        fixed: Our field -> the only value that transformers computes with.
+        renamed: Our field -> their key, where the names differ.
+        defaults: Our field -> the default of transformers, where it differs
+            from ours.
+        fixed: Our field -> the only value that transformers supports.
         unsaid: Our fields that their file does not have.
-        needed: Their key -> the only value that can be computed here.
-        written: What their file says beside our fields.
-        unused_positions: How many rows their position table has before those
-            that are read.
-        told_by: What their file says of this family alone, should it say that
-            the model is a BERT.
+        needed: Their key -> the only value that is supported here.
+        written: Additional keys and values of their file.
+        unused_positions: The number of unused rows at the start of their
+            position table.
+        told_by: Keys and values that identify this family in a file whose
+            model type is BERT.
     """
 
     renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -133,9 +134,9 @@ class ConfigKeys:
         values: Mapping[str, Any],
         config: type[configuration.BertConfig],
     ) -> dict[str, Any]:
-        """Returns what a config.json says, by our fields and in our words.
+        """Converts the values of a config.json to our fields.
 
-        It raises InputError for what we can't compute.
+        It raises InputError for unsupported values.
         """
         for key, value in self.needed.items():
             if values.get(key, value) != value:
@@ -227,9 +228,8 @@ class HuggingFaceHead(NamedTuple):
 
     Attributes:
         architecture: Its class.
-        has_pooler: Whether that builds what is our pooler.
-        rows: What it has beside the encoder's rows, and what it calls
-            otherwise than these.
+        has_pooler: Whether this class builds the pooler.
+        rows: Its rows in addition to the encoder's, and rows that replace them.
     """
 
     architecture: str
@@ -242,17 +242,18 @@ class HuggingFace:
     """A family in transformers.
 
     Attributes:
-        prefix: What a model with a head puts before the encoder's names.
-        rows: The encoder's, and the pooler's where there is one.
-        heads: By the names of our heads: those that transformers has.
-        tied: Names of second copies -> those of the tensors.
-        keys: Of config.json.
-        tokenizer: The class of its tokenizers; "" for that of the kind of its
-            vocabularies.
-        stacked: Name of a tensor of theirs -> our variables that are its rows,
-            in this order. All but the last have as many as the config says.
-        optional: Our variables that a model there has only where ours does.
-        model_type: What config.json calls it; "" for the family's name.
+        prefix: The prefix of the encoder's names in a model with a head.
+        rows: The rows of the encoder, and of the pooler if it has one.
+        heads: Name of our head -> the head in transformers, if it exists.
+        tied: Name of a second copy -> name of the tensor.
+        keys: The keys of config.json.
+        tokenizer: The class of its tokenizers; "" for the usual class of its
+            kind of vocabulary.
+        stacked: Name of their tensor -> our variables that are its rows, in
+            this order. The config determines the number of rows of all
+            variables except the last.
+        optional: Our variables that their model has only if ours has them.
+        model_type: Its name in config.json; "" for the family's name.
         identified_by: Other keys and values of config.json that identify the
             family if `model_type` is another family's, too.
     """
@@ -327,18 +328,17 @@ class KerasHub:
     """A family in KerasHub.
 
     Attributes:
-        name: What its classes begin with, such as Bert of BertBackbone.
-        rows: The encoder's, with the pooler's if the backbone has it.
-        heads: By the names of our heads, those that it has: their rows. They
-            may have the pooler's.
-        older: Classes of tasks under names of before -> name of our head.
+        name: The prefix of its classes, such as Bert in BertBackbone.
+        rows: The rows of the encoder, and of the pooler if the backbone has it.
+        heads: Name of our head -> its rows, which may include the pooler's.
+        older: Former name of a task's class -> name of our head.
         arguments: Our field -> the argument of the backbone.
-        numerics: Our field -> the only value that it computes with.
-        transform: The same, of the head of masked words.
-        multiples: Our field -> the one that it must be a multiple of.
-        zeros: Our variables that it has not, and that are zero.
-        added: Our table -> the one whose first row is to be added to each of
-            its rows, as there is no place for it.
+        numerics: Our field -> the only value that KerasHub supports.
+        transform: Likewise, for the masked-word head.
+        multiples: Our field -> the field that it must be a multiple of.
+        zeros: Our variables that KerasHub does not have; they are zero.
+        added: Our table -> the table whose first row is added to each of its
+            rows, because KerasHub has no variable for it.
     """
 
     name: str

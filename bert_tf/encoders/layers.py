@@ -38,11 +38,11 @@ def of_policy(policy: keras.DTypePolicy) -> Iterator[None]:
 class Dense(keras.layers.Layer):
     """`x @ kernel + bias`; kernel [in_size, out_size].
 
-    `enable_lora` adds a product of two small matrices to the kernel, which are
-    trained in its place (Hu et al., 2021, LoRA).
+    `enable_lora` adds a product of two small matrices to the kernel, and trains
+    these instead of it (Hu et al., 2021, LoRA).
     """
 
-    lora_scale: float | None = None  # of that product; None: there is none
+    lora_scale: float | None = None  # of that product; None without LoRA
 
     def __init__(
         self, config: BertConfig, in_size: int, out_size: int, **kwargs: Any
@@ -97,7 +97,7 @@ class Dense(keras.layers.Layer):
         self.lora_scale = None
 
     def quantize(self, mode=None, **kwargs):
-        """Refuses what Keras would otherwise skip without a word."""
+        """Raises InputError: Keras would skip these layers silently."""
         raise InputError(
             "Keras cannot quantize the layers of bert_tf. Export the model "
             "with 8-bit weights: bert_tf.export(model, path, format="
@@ -146,17 +146,17 @@ class LayerNorm(keras.layers.Layer):
 # Attention, from a layer's input x to what is added to it:
 #
 #   x [B, S, D]    queries, key and value: one product       [B, S, 3 D]
-#                  taken apart into heads                    3 x [B, N, S, H]
+#                  split into heads                          3 x [B, N, S, H]
 #   q k^T          each query's scores of all keys, masked   [B, N, S, S]
 #   softmax, drop  how much a query takes of each value      [B, N, S, S]
 #   times v        what it gathers                           [B, N, S, H]
-#   heads joined   beside each other again                   [B, S, D]
+#   heads joined   into one vector for each token            [B, S, D]
 #   output/dense   and then dropout, + x, layer norm         [B, S, D]
 #
-# Where only R places are read of a layer, its queries are theirs: R for the
-# first of two S, and for the only one behind the scores. A layout may keep the
+# If a layer's output is read at R positions only, these are its queries: the
+# scores are [B, N, R, S], and S is R in all later shapes. A layout may keep the
 # tokens of a batch in one row, x [1, J, D]: then sequences are rows, [B, S, D],
-# from `to_rows` to `from_rows`.
+# only between `to_rows` and `from_rows`.
 
 
 class SelfAttention(keras.layers.Layer):
@@ -175,18 +175,20 @@ class SelfAttention(keras.layers.Layer):
             layer.build()
 
     def call(self, x, queries, dropout_seed, layout):
-        """Returns what each of the queries gathers from `x`, shaped as they.
+        """Returns the attention output, in the shape of `queries`.
 
-        `x` is [B, S, D] or as the layout has it, and the queries those of it
-        that attend: `layout.queries(x)`. `dropout_seed` is int32 [2] or None.
-        The layout says where tokens lie, and which of them see each other. If
-        it is fused, `x` is a list of three, for queries, keys and values.
+        `x` is [B, S, D] or in the layout's shape, and `queries` are the tokens
+        of it that attend: `layout.queries(x)`. `dropout_seed` is int32 [2] or
+        None. The layout defines where the tokens are, and which tokens see each
+        other. If it is fused, `x` is a list of three tensors, for queries, keys
+        and values.
         """
         if layout.is_fused:
             return self._fused(x, dropout_seed, layout)  # [B, S, D]
         if compiled.is_for_tpus():
             q, k, v = self._apart(x, queries)  # [B, N, R, H], [B, N, S, H]
-        # One product for the three: D is small beside what fills a processor.
+        # One product for all three: D alone is too small to use a processor
+        # fully.
         elif queries is x:
             y = self._project(x, self.query, self.key, self.value)  # [.., 3 D]
             y = layout.to_rows(y)  # [B, S, 3 D]
@@ -265,17 +267,17 @@ class SelfAttention(keras.layers.Layer):
         return tf.unstack(y)
 
     def _join_heads(self, context):  # [B, N, S, H]
-        """Puts the heads of each token beside each other, [B, S, D]."""
+        """Concatenates the heads of each token, [B, S, D]."""
         context = tf.transpose(context, [0, 2, 1, 3])  # [B, S, N, H]
         batch, length = tf.unstack(tf.shape(context)[:2])
         return tf.reshape(context, [batch, length, self.config.hidden_size])
 
 
 def _branches(x: tf.Tensor, count: int) -> list[tf.Tensor]:
-    """Returns `x` so many times, and makes its gradient a chain of sums.
+    """Returns `x` `count` times, and makes its gradient a chain of sums.
 
-    XLA adds the sum so far where it computes a product of matrices, if the
-    product is on the left.
+    XLA fuses the addition of the previous sum into a matrix product if the
+    product is the left operand.
     """
 
     @tf.custom_gradient

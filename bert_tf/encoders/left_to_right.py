@@ -1,11 +1,11 @@
 """BERT that reads from left to right, and its row.
 
 It is "LTR & No NSP" of the paper's ablations (Devlin et al., 2018, section
-5.1), what GPT is to BERT: the same layers, vocabulary and records, but no place
-sees what stands behind it. Pre-training predicts the piece that follows.
+5.1), a GPT with BERT's layers, vocabulary and records: no token sees a later
+one. Pre-training predicts the next token.
 
-What stands for a row is its last token: the first, [CLS], sees nothing but
-itself. Variables have BERT's names.
+The last token represents a row, because the first, [CLS], only sees itself.
+Variables have BERT's names.
 
 Shapes as in modeling.py.
 """
@@ -19,8 +19,8 @@ from bert_tf.encoders import bert, foreign, model_inputs, ops
 
 import tensorflow as tf
 
-# Twice what hides padding: where there is nothing but padding before a place,
-# the softmax still gives exactly 0 to what is behind.
+# Twice the mask of padding: if there is only padding before a token, the
+# softmax still gives exactly 0 to the tokens after it.
 _BEHIND = -20000.0
 
 
@@ -34,7 +34,7 @@ class LeftToRightConfig(modeling.BertConfig):
 
 
 def causal_mask(length: tf.Tensor) -> tf.Tensor:
-    """Returns -20000 for the keys behind each query, else 0: [1, 1, S, S]."""
+    """Returns -20000 for the keys after each query, else 0: [1, 1, S, S]."""
     # For GPUs TensorFlow compares int32 on the host.
     places = tf.cast(tf.range(length), tf.float32)  # [S]
     is_behind = tf.expand_dims(places, 0) > tf.expand_dims(places, 1)
@@ -44,7 +44,7 @@ def causal_mask(length: tf.Tensor) -> tf.Tensor:
 
 
 def last_tokens(input_mask: tf.Tensor) -> tf.Tensor:  # [B, S]
-    """Returns the place of each row's last token, [B, 1]; 0 of an empty row."""
+    """Returns the index of each row's last token, [B, 1]; 0 for empty rows."""
     places = tf.range(tf.shape(input_mask)[1])  # [S]
     places = tf.where(input_mask > 0, places, 0)  # [B, S]
     return tf.reduce_max(places, axis=1, keepdims=True)
@@ -53,7 +53,7 @@ def last_tokens(input_mask: tf.Tensor) -> tf.Tensor:  # [B, S]
 class LeftToRight(modeling.Bert):
     """A left-to-right model without a head.
 
-    Of its outputs, `pooled` is of the last token of each row.
+    The output `pooled` is computed from the last token of each row.
 
     Attributes:
         keep: Gets the last hidden states of every call; see
@@ -91,7 +91,7 @@ class LeftToRight(modeling.Bert):
             if positions is not None:
                 sequence = ops.at(sequence, positions)  # [B, R, D]
         else:
-            # The first of the places that are read is pooled.
+            # The first of the positions that are read is pooled.
             positions = tf.concat([last, positions], axis=1)  # [B, 1 + R]
             outputs = super().call(inputs, dropout_seed, positions, training)
             sequence, pooled = outputs.sequence[:, 1:], outputs.pooled

@@ -1,4 +1,4 @@
-"""Checks and completes what a model is given; shapes as in modeling.py."""
+"""Checks and completes a model's inputs; shapes as in modeling.py."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -35,12 +35,13 @@ def standard(
 ) -> dict[str, tf.Tensor]:
     """Returns inputs by our names, int32, with mask and segments.
 
-    Without a mask all are tokens, as for the original and for transformers: no
-    id says that a place is padding. Without segments there is one. Names may be
-    ours or Hugging Face's; `rank` is that of `input_ids`, 2 for [B, S] or 3 for
-    [B, K, S]. It raises InputError for anything else, and if what it `needs` is
-    not there. Instead of `input_ids` there may be `inputs_embeds`, floats with
-    one more dimension; the ids are then 0. Other keys are ignored.
+    Without a mask all positions are tokens, as in the original and in
+    transformers: no id means padding. Without segments all are 0. Names may be
+    ours or Hugging Face's. `rank` is the rank of `input_ids`: 2 for [B, S], 3
+    for [B, K, S]. Instead of `input_ids` there may be `inputs_embeds`, floats
+    with one more dimension; the ids are then 0. Other keys are ignored. It
+    raises InputError for any other input, and if an input in `needs` is
+    missing.
     """
     shape = {2: "[batch, length]", 3: "[batch, choices, length]"}[rank]
     expected = _EXPECTED.format(shape=shape)

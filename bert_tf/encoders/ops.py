@@ -350,10 +350,10 @@ def at(x: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
 def put(
     ids: tf.Tensor, places: tf.Tensor, values: tf.Tensor, is_put: tf.Tensor
 ) -> tf.Tensor:
-    """Returns ids [B, S] with values [B, P] at places [B, P] where `is_put`.
+    """Returns `ids` [B, S] with `values` [B, P] at `places` where `is_put`.
 
-    The result is float32, which represents all integers up to 16 million: GPUs
-    have no kernels for int32.
+    `places` are indices [B, P]. The result is float32, which represents all
+    integers up to 16 million, because GPUs have no kernels for int32.
     """
     ids, values = tf.cast(ids, tf.float32), tf.cast(values, tf.float32)
     change = tf.where(is_put, values - at(ids, places), 0.0)  # [B, P]

@@ -1,17 +1,18 @@
-"""Where the tokens of a batch lie while the encoder computes.
+"""Layouts of a batch's tokens inside the encoder.
 
-Only attention needs sequences as rows, padding included. Elsewhere the tokens
-of all of them may stand in one row, and no time goes into padding.
+Only attention needs sequences as rows, including the padding. All other layers
+can compute on one row with the tokens of all sequences, and save the time for
+padding.
 
-Shapes as in modeling.py; the J tokens of a batch are filled up with padding to
-a multiple of 32. E: features of any number.
+Shapes as in modeling.py; the J tokens of a batch are padded to a multiple of
+32. E: any number of features.
 """
 
 from bert_tf.encoders import cudnn_attention, ops
 
 import tensorflow as tf
 
-# Kernels are prepared anew for each length: so there are fewer.
+# Kernels are prepared for each length, so this limits their number.
 _MULTIPLE = 32
 
 
@@ -19,9 +20,10 @@ class Rows:
     """Sequences as rows: the encoder computes on [B, S, D].
 
     Attributes:
-        mask: What attention adds to its scores: 0 for the keys that a query
-            sees, -10000 for others, [B, 1, 1, S] or [B, 1, R, S].
-        positions: int32 [B, R], the places that attend and go on; None: all.
+        mask: Added to the attention scores: 0 for the keys that a query sees,
+            -10000 for others, [B, 1, 1, S] or [B, 1, R, S].
+        positions: int32 [B, R], the positions that attend and that later
+            layers get; None: all.
         is_fused: Whether layers call `attend_fused`.
     """
 
@@ -95,7 +97,7 @@ class FusedRows(Rows):
     def attend_fused(self, q, k, v, scale, rate, seed):  # [B, S, N, H] each
         """Returns what queries gather, [B, S, N, H]; the rate is 0 unseeded."""
         is_token = tf.cast(self._input_mask, tf.int32)
-        # A row that fills up a batch has no token, and nothing to divide by.
+        # A padding row of a batch has no token: avoids a division by 0.
         lengths = tf.maximum(tf.reduce_sum(is_token, axis=1), 1)
         rate = 0.0 if seed is None else rate
         options = cudnn_attention.Options(
@@ -131,7 +133,7 @@ class Tokens(Rows):
         return tf.reshape(flat, [*tf.unstack(self.shape), x.shape[-1]])
 
     def from_rows(self, x):  # [B, S, E]
-        # The gradient of tf.gather would add up rows of which none is twice.
+        # The gradient of tf.gather would sum rows, but all indices differ.
         @tf.custom_gradient
         def function(x):
             flat = tf.reshape(x, [-1, x.shape[-1]])
@@ -145,7 +147,7 @@ class Tokens(Rows):
 
 
 class _Reading(Rows):
-    """The layer after which only some tokens go on, as [B, R, D]."""
+    """The layout of a layer whose output is read at some tokens, [B, R, D]."""
 
     def __init__(self, tokens: Tokens, positions: tf.Tensor):
         super().__init__(_mask_at(tokens.mask, positions), positions)

@@ -1,10 +1,10 @@
 """RoBERTa (Liu et al., 2019, https://arxiv.org/abs/1907.11692).
 
-BERT's encoder with other numbers. Its variables have BERT's names, as there are
-no original ones for TensorFlow. Its position table has two rows more than it
-has positions, which no token reads: it was made so by counting positions from
-the id of padding, 1. They are kept in a variable of their own, so that what is
-written for other libraries is what was read, bit for bit.
+BERT's encoder with other sizes. Its variables have BERT's names, because no
+original for TensorFlow exists. Its position table has two unused rows, because
+the original counts positions from the id of padding, 1. A separate variable
+keeps them, so that files written for other libraries equal the files that were
+read, bit for bit.
 """
 
 import dataclasses

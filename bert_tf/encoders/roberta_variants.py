@@ -2,8 +2,8 @@
 
 They compute as RoBERTa does. XLM-R (Conneau et al., 2019,
 https://arxiv.org/abs/1911.02116) and CamemBERT (Martin et al., 2019,
-https://arxiv.org/abs/1911.03894) read sentence pieces, data2vec-text (Baevski
-et al., 2022, https://arxiv.org/abs/2202.03555) reads byte pairs.
+https://arxiv.org/abs/1911.03894) use SentencePiece, data2vec-text (Baevski et
+al., 2022, https://arxiv.org/abs/2202.03555) uses byte-level BPE.
 """
 
 import dataclasses

@@ -36,8 +36,8 @@ class Words(keras.layers.Layer):
 class Student(modeling.Bert):
     """An encoder of sequences of words, with the interface of BERT.
 
-    It does not read segment IDs: the separator tokens tell the texts of a pair
-    apart. Padding may be before or after the tokens of a row.
+    It ignores segment IDs: the separator tokens mark the two texts of a pair.
+    Padding may be before or after the tokens of a row.
     """
 
     config: StudentConfig
@@ -55,7 +55,7 @@ class Student(modeling.Bert):
 
 
 def next_to(mask: tf.Tensor, places: int) -> tf.Tensor:
-    """Returns the mask [B, S] shifted: entry i is that of i + `places`.
+    """Returns the mask [B, S] shifted: entry i is `mask[:, i + places]`.
 
     `places` may be negative; entries outside the sequence are 0.
     """

@@ -3,14 +3,14 @@ r"""Data creation as an Apache Beam pipeline, for a cluster.
 It calls the functions of `stages` in the same order as `local`, so the output
 is byte for byte the same. Beam's shuffle replaces the working folder:
 
-    units -> tokenize -> (piece, documents), and counts -> plan
-    documents -> to the piece itself, and to those that it is the partner of
-    group by piece -> cut -> (shard, sequences)
+    units -> tokenize -> (chunk, documents), and counts -> plan
+    documents -> to the chunk itself, and to the chunks that it is a partner of
+    group by chunk -> cut -> (shard, sequences)
     group by shard -> sort, mask, write -> manifest
 
 All workers must have access to the input, the vocabulary and the output, such
 as on gs:// or a shared file system. A worker keeps the sequences of a whole
-shard in memory, or the documents of a piece and of its --dupe_factor partners.
+shard in memory, or the documents of a chunk and of its --dupe_factor partners.
 Remove the shards of a failed pipeline before you start it again.
 
 Apache Beam requires older versions of protobuf and pyarrow than the newest
@@ -78,7 +78,7 @@ _NAMES = {"DaskRunner": "apache_beam.runners.dask.dask_runner.DaskRunner"}
 
 _Counts = dict[str, int]
 _Tokenized = tuple[pretraining_sequences.Corpus, _Counts]
-# A piece, a repetition, and sequences with their keys.
+# A chunk, a repetition, and sequences with their keys.
 _Block = tuple[stages.Piece, int, np.ndarray, pretraining_sequences.Sequences]
 
 
@@ -86,7 +86,7 @@ _Block = tuple[stages.Piece, int, np.ndarray, pretraining_sequences.Sequences]
 class _Plan:
     """Everything that depends on all documents together.
 
-    `partners` maps each piece to the pieces and repetitions that take random
+    `partners` maps each chunk to the chunks and repetitions that take random
     second segments from it.
     """
 
@@ -146,7 +146,7 @@ def _build(
         pipeline
         | "Units" >> beam.Create(job.units)
         | "Spread" >> beam.Reshuffle()
-        # (piece, (documents, counts)): not every runner knows side outputs.
+        # (chunk, (documents, counts)): not every runner has side outputs.
         | "Tokenize" >> beam.FlatMap(_tokenize, task)
     )
     plan = beam.pvalue.AsSingleton(
@@ -173,7 +173,7 @@ def _build(
 def _tokenize(
     unit: corpus.Unit, job: creation_job.Job
 ) -> Iterator[tuple[stages.Piece, _Tokenized]]:
-    """Yields the parts of a unit with their documents and counts."""
+    """Yields the chunks of a unit with their documents and counts."""
     for piece, documents, counts in local_creation.tokenize_unit(job, unit):
         yield piece, (documents, counts)
 
@@ -183,7 +183,7 @@ def _plan(
     job: creation_job.Job,
     output: creation_output.Output,
 ) -> _Plan:
-    """Makes the decisions that need all pieces; checks like the local run."""
+    """Makes the decisions that need all chunks; checks like the local run."""
     counts: collections.Counter[str] = collections.Counter()
     pieces = []
     for piece, part in sorted(counted, key=lambda item: item[0]):
@@ -204,7 +204,7 @@ def _plan(
 def _send(
     item: tuple[stages.Piece, _Tokenized], plan: _Plan
 ) -> Iterator[tuple[stages.Piece, Any]]:
-    """Yields documents by receiving piece: None marks the piece's own."""
+    """Yields documents by receiving chunk: None marks the chunk's own."""
     piece, (documents, counts) = item
     if not counts["documents"]:
         return
@@ -218,7 +218,7 @@ def _cut(
     job: creation_job.Job,
     plan: _Plan,
 ) -> Iterator[tuple[int, _Block]]:
-    """Yields the sequences of a piece, by shard."""
+    """Yields the sequences of a chunk, by shard."""
     piece, sent = item
     documents = dict(sent)
     for repetition in range(job.settings.dupe_factor):

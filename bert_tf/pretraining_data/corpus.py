@@ -3,13 +3,12 @@
 A unit is about 16 MB of text. A large file is divided into several units, each
 read by seeking; small files share a unit. A unit has all documents that START
 in its range of bytes. A compressed file can't be divided, so one worker reads
-it, and `pieces` groups its documents like those of several units.
+it, and `pieces` groups its documents into chunks of the size of a unit.
 
 For the formats see text_formats.py. In all formats except `lines`, sentencex
 splits the sentences. Vocabularies of symbols skip this, because symbols form no
 sentences, and sentencex would split some symbols. On 2.9 MB of English
 Wikipedia and one core:
-MB of English Wikipedia on one core:
 
     library                    MB/s
     sentencex 1.0.32           55    leaves "Dr. Smith", "5 p.m. Mr.", "$3.50"
@@ -264,9 +263,9 @@ def _sentences(paragraphs: Iterable[str], language: str) -> list[str]:
 def pieces(
     documents: Iterable[Document], piece_bytes: int = UNIT_BYTES
 ) -> Iterator[list[Document]]:
-    """Groups documents into pieces, by the size of their text.
+    """Groups documents into chunks, by the size of their text.
 
-    A unit of an uncompressed file becomes a single piece, unless it has very
+    A unit of an uncompressed file becomes a single chunk, unless it has very
     long documents.
     """
     piece: list[Document] = []

@@ -1,6 +1,6 @@
 """Data creation on one machine: tasks, restart, progress.
 
-A task is a unit, a repetition of a piece, or a shard. Tasks whose files exist
+A task is a unit, a repetition of a chunk, or a shard. Tasks whose files exist
 are not run again. The output does not depend on which process runs a task, or
 when.
 """
@@ -34,7 +34,7 @@ def tokenize_unit(
 ) -> Iterator[
     tuple[stages.Piece, pretraining_sequences.Corpus, dict[str, int]]
 ]:
-    """Yields the pieces of a unit: their documents and counts."""
+    """Yields the chunks of a unit: their documents and counts."""
     vocabulary, tokenizer, words = job.vocabulary, job.tokenizer, job.words
     documents = corpus.read(unit, job.reader, vocabulary.has_sentences)
     for number, piece in enumerate(corpus.pieces(documents)):
@@ -217,7 +217,7 @@ def write_manifest(
 def _tokenize_all(
     job: creation_job.Job, pool: workers.Workers
 ) -> tuple[list[stages.Piece], collections.Counter[str]]:
-    """Runs phase 1; returns the pieces with documents, and all counts."""
+    """Runs phase 1; returns the chunks with documents, and all counts."""
     units = job.units
     # Each task has a copy of the job, and there are many units.
     job = dataclasses.replace(job, units=())

@@ -1,14 +1,14 @@
 """Creates pre-training records from any amount of text, in three phases.
 
-1. Tokenize: the text is read in pieces of about 16 MB, and their documents are
+1. Tokenize: the text is read in chunks of about 16 MB, and their documents are
    converted to token ids.
-2. Sequences: each piece is split into sequences, `dupe_factor` times. Every
+2. Sequences: each chunk is split into sequences, `dupe_factor` times. Every
    sequence draws a random 64-bit key.
 3. Shards: sorting by key is the global shuffle. A shard has the sequences with
-   keys in a range, from all pieces, masked and encoded.
+   keys in a range, from all chunks, masked and encoded.
 
 The functions here are pure, so it does not matter which process calls them, or
-when: `local` does on one machine, `beam` on a cluster.
+when: `local` calls them on one machine, `beam` on a cluster.
 """
 
 import collections
@@ -43,7 +43,7 @@ _MUCH = 0.3
 LENGTH = "length_"
 _LENGTHS = 16
 
-# The numbers of a unit, and of a piece in it.
+# A chunk of the corpus: the number of its unit, and its number in the unit.
 Piece = tuple[int, int]
 
 
@@ -60,7 +60,7 @@ def tokenize_documents(
     vocabulary: vocabularies.Vocabulary,
     words: word_lists.WordList | word_lists.Segmenter | None = None,
 ) -> pretraining_sequences.Corpus:
-    """Tokenizes the documents of a piece; skips sentences without words.
+    """Tokenizes the documents of a chunk; skips sentences without words.
 
     `words` joins tokens to words of several tokens.
     """
@@ -103,13 +103,13 @@ def count_documents(
     settings: pretraining_sequences.Settings,
     seed: int,
 ) -> dict[str, int]:
-    """Counts the contents of a piece, and the sequences of one repetition."""
+    """Counts the contents of a chunk, and the sequences of one repetition."""
     filled = len(tokenized.keys)
     tokens = len(tokenized.tokens)
     most = settings.max_tokens(vocabulary.template)
     beyond = np.maximum(np.diff(tokenized.sentences) - most, 0)
     masks_words = vocabulary.has_fixed_words and settings.masking != "token"
-    # The piece is its own partner, because it may be the only one.
+    # The chunk is its own partner, because it may be the only one.
     sequences = pretraining_sequences.create_sequences(
         tokenized, tokenized, settings, vocabulary.template, seed, repetition=0
     )
@@ -149,9 +149,9 @@ def _count_chinese(documents: Sequence[corpus.Document]) -> int:
 def partner(
     piece: Piece, pieces: Sequence[Piece], seed: int, repetition: int
 ) -> Piece | None:
-    """Draws the piece that random second segments come from, or None.
+    """Draws the chunk that random second segments come from, or None.
 
-    It is not `piece` itself. `pieces` are all pieces with documents.
+    It is not `piece` itself. `pieces` are all chunks with documents.
     """
     others = [other for other in pieces if other != piece]
     if not others:
@@ -169,7 +169,7 @@ def sequences_of_piece(
     seed: int,
     repetition: int,
 ) -> tuple[np.ndarray, pretraining_sequences.Sequences]:
-    """Splits a piece into sequences, each with a random key.
+    """Splits a chunk into sequences, each with a random key.
 
     `others` are the documents of its partner, if it has one.
 
@@ -313,7 +313,7 @@ def shard_records(
 ) -> Iterator[tuple[list[bytes], collections.Counter[str]]]:
     """Masks and encodes a shard, a batch at a time.
 
-    A slice has the sequences of all pieces and repetitions in order, and their
+    A slice has the sequences of all chunks and repetitions in order, and their
     keys.
 
     Yields:

@@ -4,13 +4,13 @@ Every file gets its name when it is complete, so that a killed run continues
 from the existing files:
 
     run.json                    the settings that determine the records
-    counts/tokens-U.json        of unit U, a list with an entry for each piece
-    tokens/U-P.npy              the documents of piece P of unit U
+    counts/tokens-U.json        of unit U, a list with an entry for each chunk
+    tokens/U-P.npy              the documents of chunk P of unit U
     sequences/U-P-R.bin         its sequences of repetition R, by their keys
     counts/shard-N.json         of shard N, which is in the output folder
 
 A file of sequences begins with a table of the starts of each shard's slices. So
-a shard only reads its part: the shuffle of 1,000 pieces into 10,000 shards
+a shard only reads its part: the shuffle of 1,000 chunks into 10,000 shards
 reads each sequence once.
 """
 
@@ -28,7 +28,7 @@ from bert_tf.storage import file_systems, run_lock
 import numpy as np
 from etils import epath
 
-# The numbers of a unit, and of a piece in it.
+# A chunk of the corpus: the number of its unit, and its number in the unit.
 Piece = tuple[int, int]
 
 _FOLDERS = ("counts", "tokens", "sequences")
@@ -176,7 +176,7 @@ class WorkFolder:
     def save_documents(
         self, piece: Piece, documents: pretraining_sequences.Corpus
     ) -> None:
-        """Writes the documents of a piece."""
+        """Writes the documents of a chunk."""
         path = self.path / "tokens" / "{:06d}-{:04d}.npy".format(*piece)
         with files.new_file(path) as file:
             for array in (
@@ -188,7 +188,7 @@ class WorkFolder:
                 np.lib.format.write_array(file, array)
 
     def load_documents(self, piece: Piece) -> pretraining_sequences.Corpus:
-        """Reads the documents of a piece."""
+        """Reads the documents of a chunk."""
         path = self.path / "tokens" / "{:06d}-{:04d}.npy".format(*piece)
         with path.open("rb") as file:
             try:
@@ -212,7 +212,7 @@ class WorkFolder:
         sequences: pretraining_sequences.Sequences,
         borders: np.ndarray,
     ) -> None:
-        """Writes the sequences of a piece, by ascending keys [r] uint64.
+        """Writes the sequences of a chunk, by ascending keys [r] uint64.
 
         `borders` [slices + 1] are the starts of the slices in `keys`.
         """

@@ -114,9 +114,9 @@ class Masking:
 def numbers_of_row(S: int, settings: Masking) -> int:
     """Returns how many random 64-bit numbers `mask` needs for each row.
 
-    Every row uses the same number, so its masks depend on its index alone, and
-    a reader can draw the numbers of its own rows only. The number is a multiple
-    of 4, the block size of numpy.random.Philox.
+    Every row uses the same number, so its masks only depend on its index, and a
+    reader can draw just the numbers of the rows it reads. The number is a
+    multiple of 4, the block size of numpy.random.Philox.
     """
     orders = 2 if settings.policy in _OF_SEVERAL_WORDS else 1
     return -(-(orders * S + 2 * settings.max_predictions_per_seq) // 4) * 4

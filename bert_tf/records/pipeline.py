@@ -195,7 +195,7 @@ def distribute(
 
     `lengths` has the value of each symbolic length, such as {"S": 128}. `trim`
     removes the padding beyond the longest sequence of a batch, down to a
-    multiple of so many tokens (0: no trimming, as on TPUs, which need one
+    multiple of `trim` tokens (0: no trimming, as on TPUs, which need one
     shape). `masks` masks words in unmasked records.
 
     Returns:

@@ -1,7 +1,7 @@
 """The types of records: a table of features for each.
 
-Features, lengths and dtypes equal those of the original BERT, so that either
-program can read the other's files.
+Features, lengths and dtypes are the same as in the original BERT, so that
+either program can read the other's files.
 
 Shapes: B batch, S sequence length, P predictions per sequence, K sequences of a
 record (choices, or the max number of packed ones).
@@ -71,7 +71,7 @@ class RecordType:
     def encode_batch(self, values: Mapping[str, np.ndarray]) -> list[bytes]:
         """Serializes arrays [B, length] or [B], 8 times as fast as `encode`.
 
-        The bytes of each row equal those of `encode`.
+        Each row has the same bytes as with `encode`.
         """
         self._check_names(values)
         columns = {}

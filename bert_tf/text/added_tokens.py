@@ -1,9 +1,9 @@
 """Tokens added to a vocabulary, in the graph.
 
-They are cut out of the texts by TensorFlow's own ops, and a tokenizer that
-knows none of them splits what is left. As in `vocabularies.added_token_search`.
+As in `vocabularies.added_token_search`: TensorFlow's own ops find the added
+tokens, and a tokenizer without them splits the text in between.
 
-Shapes: B texts, Q parts of all texts, of which each second is a token.
+Shapes: B texts, Q parts of all texts; every second part is an added token.
 """
 
 from collections.abc import Mapping
@@ -144,7 +144,7 @@ def _joined(
     of_tokens: tf.Tensor,
     is_token: tf.Tensor | None = None,
 ) -> tf.RaggedTensor:
-    """Puts values of tokens [Q] among those of text [Q, (tokens)].
+    """Joins the values of added tokens [Q] and of text [Q, (tokens)], in order.
 
     Returns them by text, [B, (tokens)].
     """

@@ -1,9 +1,9 @@
 """Byte-level BPE in the graph, with TensorFlow's own ops only.
 
-The results equal those of the `tokenizers` library. A table classifies each
-code point as a letter, a number or white space, and word boundaries follow from
-neighbouring classes. Words that are a single token are looked up. All other
-words are merged step by step, each distinct word once. Nothing is cached
+The results are the same as from the `tokenizers` library. A table classifies
+each code point as a letter, a number or white space, and word boundaries follow
+from neighbouring classes. Words that are a single token are looked up. All
+other words are merged step by step, each distinct word once. Nothing is cached
 between calls, so that the memory of a server does not grow.
 
 Shapes: B texts, N code points of all texts plus an end marker after each, W

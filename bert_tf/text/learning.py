@@ -1,6 +1,6 @@
 """Learns a WordPiece vocabulary from text, or extends one.
 
-The words are those of the tokenizer that will use the vocabulary. The
+Words are split like by the tokenizer that will use the vocabulary. The
 `tokenizers` library builds the tokens: it merges the most frequent pair of
 tokens again and again.
 """

@@ -1,6 +1,6 @@
-"""How fast devices are, and how much of that training a BERT takes.
+"""Peak speeds of devices, and the share of them that training reaches.
 
-Shapes as in modeling.py; read rows: those of the last layer that a head reads.
+Shapes as in modeling.py; read rows: rows of the last layer that a head reads.
 """
 
 import dataclasses
@@ -106,13 +106,13 @@ def training_flops(
     predictions: float,
     reads_all: bool = False,
 ) -> float:
-    """Multiplications and additions that training needs.
+    """Returns the multiplications and additions that training needs.
 
-    Those of the matrix products of real tokens: padding is not counted, nor
-    what rematerialization computes again, nor the last layer where nobody reads
-    it. The backward pass takes twice the forward pass. The pairs are the sum of
-    the squares of the sequences' tokens, for attention; the predictions are
-    masked words, 0 for a classifier.
+    It counts the matrix products of real tokens, without padding,
+    rematerialization, and the rows of the last layer that no head reads. The
+    backward pass takes twice the forward pass. `pairs` is the sum of the
+    squared numbers of tokens of the sequences, for attention; `predictions` is
+    the number of masked words, 0 for a classifier.
     """
     D, F = config.hidden_size, config.intermediate_size
     E, L = config.embedding_size, config.num_blocks
@@ -207,7 +207,7 @@ def meter(
 ) -> Meter:
     """Returns the meter of a run.
 
-    `peak_flops` is that of one device, by default of its data sheet.
+    `peak_flops` is the peak of one device, by default from its data sheet.
     """
     device = local()
     if peak_flops is None and device is not None:

@@ -1,8 +1,8 @@
 """Variables as arguments: the training step as a function without state.
 
-A variable is on a device of TensorFlow, so steps for devices that it does not
-have can't have variables. Here, the step is traced with arguments in their
-place. Assignments replace an argument, and its last value is a result. The
+A variable is on a device of TensorFlow, so steps for devices that TensorFlow
+does not have can't have variables. Here, the step is traced with arguments
+instead. An assignment replaces an argument, and its last value is a result. The
 step must be traced as compiled: kernels that update variables take no
 arguments.
 """
@@ -19,7 +19,7 @@ from tensorflow.python.ops import resource_variable_ops
 class Argument(resource_variable_ops.BaseResourceVariable):
     """A variable whose handle is its value, a tensor.
 
-    Gradient tapes watch handles, so gradients are those of the tensor.
+    Gradient tapes watch handles, so gradients are taken of the tensor.
     """
 
     def __init__(self, variable: tf.Variable, value: tf.Tensor):
@@ -59,7 +59,7 @@ def replaced(
 ) -> Iterator[list[Argument]]:
     """Replaces weights and an optimizer's slots by arguments.
 
-    The values are those of the weights, then of the slots, in order.
+    `values` has the values of the weights, then of the slots, in order.
     """
     variables = [weight._value for weight in weights]
     everything = [*variables, *slots.values()]

@@ -74,7 +74,7 @@ class Writer:
 
 
 def _step_aside() -> None:
-    """Lowers this thread's priority below that of the training threads."""
+    """Gives this thread a lower priority than the training threads have."""
     # Only on Linux does setpriority accept the number of a thread.
     if sys.platform == "linux":
         with contextlib.suppress(OSError):

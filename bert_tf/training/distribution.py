@@ -45,11 +45,11 @@ def set_up(
             TF_CONFIG, or from what Slurm's srun sets.
         dtype: One of DTYPES. Weights and statistics are always float32. float16
             needs GPUs, and an optimizer that scales the loss.
-        seed: Of the initial weights.
+        seed: The seed of the initial weights.
         logical_cpus: Devices to split the CPU into, to try several replicas.
-        tpu_name: Its name or grpc address; None for a local one.
-        tpu_zone: Its zone, where the environment does not tell.
-        gcp_project: Its project, likewise.
+        tpu_name: The TPU's name or grpc address; None for a local one.
+        tpu_zone: The TPU's zone; None to take it from the environment.
+        gcp_project: The TPU's project, likewise.
     """
     for name, value, allowed in (
         ("distribution_strategy", strategy, STRATEGIES),
@@ -113,10 +113,10 @@ def check_batch_size(
     accumulate: int | None = 1,
     replicas: int | None = None,
 ) -> None:
-    """Raises InputError unless replicas and micro-batches share it evenly.
+    """Raises InputError unless replicas and micro-batches divide the batch.
 
-    Micro-batches that are to be found, None, are found such that they do.
-    `replicas` replaces those of the strategy.
+    With `accumulate=None` the micro-batches are chosen later, so that they do.
+    `replicas` replaces the number of replicas of the strategy.
     """
     accumulate = accumulate or 1
     replicas = replicas or strategy.num_replicas_in_sync
@@ -134,9 +134,10 @@ def is_alone(strategy: tf.distribute.Strategy) -> bool:
 
 
 def agreement(strategy: tf.distribute.Strategy) -> Callable[[bool], bool]:
-    """Returns a function that says whether any worker says yes.
+    """Returns a function that is True if any worker passes True.
 
-    All workers have to call it at the same places, and return together.
+    All workers must call it at the same points of the run; it returns when all
+    have called it.
     """
     if is_alone(strategy):
         return lambda yes: yes
@@ -184,15 +185,15 @@ def cluster_watched() -> Iterator[None]:
 
 
 class StoppedTogetherError(SystemExit):
-    """All workers end at the same place, as one of them got a signal."""
+    """All workers stop after the same step, because one received a signal."""
 
 
 @contextlib.contextmanager
 def left_together(strategy: tf.distribute.Strategy) -> Iterator[None]:
-    """Keeps a worker that is done, until all workers of a cluster are.
+    """Makes a finished worker wait until all workers of a cluster are finished.
 
-    Otherwise those that still read of its last reduction would take it for a
-    crashed one. All leave at the same places; by an error each leaves at once.
+    Otherwise workers that still read its last reduction would assume a crash.
+    On an error a worker leaves at once.
     """
     try:
         yield
@@ -231,7 +232,7 @@ def _wait_for_all(strategy: tf.distribute.Strategy) -> None:
 
 
 def check_same_step(agree: Callable[[bool], bool], step: int) -> None:
-    """Raises InputError unless all workers go on from the same step."""
+    """Raises InputError unless all workers continue from the same step."""
     latest = 0
     for bit in reversed(range(40)):
         if agree(step >= latest + (1 << bit)):
@@ -381,7 +382,7 @@ def _tpu_strategy(
         if name:
             tf.config.experimental_connect_to_cluster(resolver)
         tf.tpu.experimental.initialize_tpu_system(resolver)
-    except Exception as error:  # Google's clients have many of their own.
+    except Exception as error:  # Google's clients define many error types.
         raise InputError(
             "No TPU was found. On a TPU host, leave --tpu_name out and use the "
             "environment of `make tpu-venv`; on other hosts, give the name or "

@@ -14,7 +14,7 @@ from absl import logging
 _CAPABILITY = (8, 0)
 _CUDNN = (8, 9)
 _LONGEST_HEAD = 128
-# cuDNN's kernels compute blocks of so many queries and keys.
+# cuDNN's kernels compute blocks of 64 queries and keys.
 _BLOCK = 64
 # Relative, of values in 16 bits: bfloat16 has 8 bits of precision.
 _TOLERANCE = 0.05
@@ -131,11 +131,11 @@ def _against_kernel(
 
 
 def tried(shape: tuple[int, int, int, int], dtype: str, is_causal: bool) -> str:
-    """Compares the kernel with the formula; returns what differs, or nothing.
+    """Compares the kernel with the formula; returns the difference, or "".
 
-    With dropout, nothing is known to compare with. But attention is linear in
-    the values, so the sums of values times their gradients are those of outputs
-    times theirs, unless the two passes drop different scores.
+    With dropout there is no reference. But attention is linear in the values,
+    so the sum of values times their gradients equals the sum of outputs times
+    their gradients, unless the two passes drop different scores.
     """
     B, S, _, size = shape
     draws = tf.random.stateless_normal([4, *shape], [1, 2])

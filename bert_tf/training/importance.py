@@ -158,7 +158,7 @@ class _Gated:
         units = self._layer.intermediate(y)  # [B, S or R, F]
         units *= tf.cast(self._units, units.dtype)
         y = self._layer.residual(units, y, None)  # [B, S or R, D]
-        # With a gate of 1 the output is exactly that of the layer.
+        # With a gate of 1 the output is exactly the layer's output.
         gate = tf.cast(self._whole - 1, y.dtype)
         return y + gate * (y - layout.queries(x))
 

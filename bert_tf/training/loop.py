@@ -37,36 +37,35 @@ def sizes_of(lengths: tf.Tensor, sequences: tf.Tensor) -> dict[str, tf.Tensor]:
 
 
 def sizes_of_rows(batch: Batch) -> dict[str, tf.Tensor]:
-    """Returns the sizes of a batch whose rows are sequences by themselves."""
+    """Returns the sizes of a batch with one sequence per row."""
     lengths = tf.reduce_sum(tf.cast(batch["input_mask"], tf.float32), -1)
-    # Of a batch that names no weights each row counts once.
+    # Without weights each row counts once.
     weights = batch.get("row_weights", tf.ones_like(lengths, tf.float32))
     return sizes_of(lengths, tf.reduce_sum(weights))
 
 
 @dataclasses.dataclass(frozen=True)
 class Objective:
-    """What is trained, as sums over a part of a batch.
+    """The objective of training, as sums over a part of a batch.
 
-    Its functions are traced without AutoGraph: what depends on tensors needs
-    TensorFlow's own control flow.
+    Its functions are traced without AutoGraph: control flow that depends on
+    tensors needs TensorFlow's ops.
 
     Args:
-        weights: Batch -> {loss name: float32 scalar}, what each loss is to be
-            divided by. It is summed over replicas before the forward pass.
+        weights: Batch -> {loss name: float32 scalar}, the divisor of each loss.
+            It is summed over replicas before the forward pass.
         sums: (model, batch, dropout seed or None) -> {loss name: {metric:
             float32 scalar}}. The metric "loss" of every loss is minimized; the
             others are reported, divided by the same weight.
-        factors: Loss name -> its factor in what is minimized, by default 1. The
-            losses are reported as they are.
-        sizes: Batch -> what a meter asks of it, as `sizes_of`.
-        trained: What it trains of a model, where that is not what the model's
-            outputs depend on.
-        own: Variables that it trains beside the model's, named `objective/...`.
-            Only training needs them: its checkpoints have them, exports and
-            `best/` do not.
-        derived: What is reported -> what is to be reported instead, such as
-            quotients of two of them; the losses stay.
+        factors: Loss name -> its factor in the total loss, by default 1. The
+            losses are reported without it.
+        sizes: Batch -> its sizes for the meter, as `sizes_of`.
+        trained: The variables of the model that are trained, if these are not
+            just the variables that the model's outputs depend on.
+        own: Additional variables to train, named `objective/...`. Only training
+            needs them: its checkpoints have them, exports and `best/` do not.
+        derived: Metrics -> the metrics to report instead, such as quotients of
+            two of them. It must keep the losses.
     """
 
     weights: Callable[[Batch], dict[str, tf.Tensor]]
@@ -81,7 +80,7 @@ class Objective:
     derived: Callable[[Scalars], Scalars] = lambda scalars: scalars
 
     def total(self, losses: Mapping[str, Any]) -> Any:
-        """Returns what is minimized: the losses, each times its factor."""
+        """Returns the total loss: the sum of losses times their factors."""
         if unknown := sorted(self.factors.keys() - losses.keys()):
             raise InputError(
                 f"The factors are of losses: {', '.join(losses)}. "
@@ -97,14 +96,14 @@ class Objective:
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """What some steps in a row come to, by names: sums over them.
+    """Metrics summed over consecutive steps.
 
     Attributes:
-        objective: That made the sums.
-        sums: Of each loss the metrics, not divided yet.
-        weights: What each loss is to be divided by.
-        counts: What a meter is told, such as tokens and seconds.
-        last: What of the last step alone is reported, such as rates.
+        objective: The objective that computed the sums.
+        sums: Loss name -> its metrics, not yet divided.
+        weights: Loss name -> the divisor of its metrics.
+        counts: Sums for the meter, such as tokens and seconds.
+        last: Values of the last step only, such as learning rates.
     """
 
     objective: Objective
@@ -127,14 +126,14 @@ class Block:
         )
 
     def scalars(self) -> Scalars:
-        """Returns means, counts and what is of the last step."""
+        """Returns means, counts and the values of the last step."""
         means = divide(self.objective, self.sums, self.weights)
         return means | {**self.last, **self.counts}
 
-    # ---- For a run that goes on behind these steps ----
+    # ---- For a run that resumes after these steps ----
 
     def kept(self) -> dict[str, float]:
-        """Returns what means are made of, by one name each; no speeds."""
+        """Returns the sums that means need, as a flat dict; no speeds."""
         sums = {
             f"sums/{name}/{metric}": value
             for name, metrics in self.sums.items()
@@ -148,7 +147,7 @@ class Block:
 
     @classmethod
     def of_kept(cls, objective: Objective, kept: Mapping[str, float]) -> Self:
-        """Returns the steps of which something was kept."""
+        """Returns the block of steps whose sums were `kept`."""
         sums: dict[str, dict[str, float]] = {}
         others: dict[str, dict[str, float]] = {"weights": {}, "counts": {}}
         for path, value in kept.items():
@@ -160,7 +159,7 @@ class Block:
         return cls(objective, sums, **others)
 
 
-# Of the counts, what is no speed.
+# The counts that do not measure speed.
 _KEPT = {"skipped_steps"}
 
 
@@ -235,7 +234,7 @@ def _steps(
         results = strategy.run(step_of_replica, (step, batch))
         return first_replica(strategy, results)
 
-    # A function of its own, so that it is traced once and called twice.
+    # A separate function, so that it is traced once and called twice.
     @tf.function(
         input_signature=[
             tf.TensorSpec([], tf.int64),
@@ -276,8 +275,8 @@ def _time_after(values: Any) -> tf.Tensor:
     """The time in seconds, float64, when all the values are there."""
     tensors = tf.nest.flatten(values, expand_composites=True)
     with tf.control_dependencies(tensors):
-        # Not tf.timestamp, which refuses to run with deterministic ops. The
-        # call into Python takes some 50 microseconds.
+        # tf.timestamp raises an error with deterministic ops. The call into
+        # Python takes about 50 microseconds.
         now = tf.numpy_function(time.monotonic, [], tf.float64)
     return tf.ensure_shape(now, [])
 

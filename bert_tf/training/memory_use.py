@@ -1,6 +1,6 @@
-"""How much memory training a BERT needs, and what fits into a device's.
+"""Estimates the memory of training, and chooses micro-batches that fit.
 
-Shapes as in modeling.py; read rows: those of the last layer that a head reads.
+Shapes as in modeling.py; read rows: rows of the last layer that a head reads.
 """
 
 import dataclasses
@@ -26,10 +26,10 @@ class Memory:
     """Bytes that a replica needs to train.
 
     Attributes:
-        state: Weights and moments, and gradients of micro-batches before.
-        gradients: At their most: before, while and after they are clipped.
-        activations: What the forward pass keeps for the backward pass.
-        working: What the largest operation needs beside that.
+        state: Weights, moments, and gradients of earlier micro-batches.
+        gradients: The peak of all gradients: before, during and after clipping.
+        activations: Activations that the backward pass needs.
+        working: Additional memory of the largest operation.
     """
 
     state: float
@@ -204,9 +204,10 @@ def largest(memory: Callable[[int], float], available: float) -> int:
 
 
 def has_room_for_copy(copy: float, steps: float) -> bool:
-    """Whether a checkpoint can be copied beside steps, both in bytes.
+    """Whether memory has room for a copy of a checkpoint during the steps.
 
-    Where it cannot, this is said: the run goes on, and waits for its saves.
+    Both arguments are bytes. If not, a warning is logged: the run continues,
+    and waits for its saves.
     """
     has_room = steps + copy <= available_memory()
     if not has_room:
@@ -249,12 +250,12 @@ def _read(path: str) -> str:
 
 
 def choose(rows: int, fits: Callable[[int], bool]) -> int:
-    """Returns how many micro-batches to cut a replica's batch into.
+    """Returns the number of micro-batches of a replica's batch.
 
-    `fits` is asked about all `rows`, then about a few of their divisors.
+    `fits` is called with `rows`, then with a few of its divisors.
     """
-    # By itself: the whole batch may fit where its half does not, which needs
-    # the gradients of the other half as well.
+    # Checked separately: the whole batch may fit even if half of it does not,
+    # because that also needs the gradients of the other half.
     largest = rows if fits(rows) else None
     sizes = [size for size in range(1, rows) if rows % size == 0]
     low, high = 0, 0 if largest else len(sizes)
@@ -315,8 +316,8 @@ def tried(
                     )
                 )
                 whole = batch["row_weights"].shape[0]
-                # Two parts, where the batch has so many: the gradients of the
-                # first are kept while the second is computed.
+                # Two parts, if the batch has two: the gradients of the first
+                # are kept while the second is computed.
                 count = 1 if rows == whole else 2
                 part = {name: x[: rows * count] for name, x in batch.items()}
                 gradients, _ = replica_step.add_up(

@@ -1,9 +1,9 @@
-"""Pre-training: what it minimizes, and the records that it reads.
+"""Pre-training: its objective, and the records that it reads.
 
-The losses are of masked words and of what two segments have to do with each
-other; of language models they are of the pieces that follow. Records are
-checked before any work. Shapes: B batch, S sequence length, P predictions per
-row, V vocabulary, K sequences packed in a row, or 1.
+The losses are of masked words and of the relation between two segments; for
+language models, of the next tokens. Records are checked before any work.
+Shapes: B batch, S sequence length, P predictions per row, V vocabulary, K
+sequences packed in a row, or 1.
 """
 
 import contextlib
@@ -81,7 +81,7 @@ def objective(kind: str) -> loop.Objective:
 
 
 def loss_names(kind: str) -> tuple[str, ...]:
-    """Returns the names of the losses of `objective`, of pieces first."""
+    """Returns the names of the losses of `objective`, of tokens first."""
     if kind in _OF_TEXTS:
         return _OF_TEXTS[kind].LOSSES
     sentences = _SENTENCES[kind]
@@ -94,7 +94,7 @@ def has_pairs(kind: str) -> bool:
 
 
 def sizes(batch: loop.Batch) -> dict[str, tf.Tensor]:
-    """Returns what a meter asks of a batch, whose rows may be packed."""
+    """Returns the sizes of a batch for the meter; its rows may be packed."""
     if "sequence_ids" not in batch:
         return loop.sizes_of_rows(batch)
     numbers = 1 + tf.range(batch["cls_positions"].shape[1])  # [K]
@@ -211,7 +211,7 @@ class Data:
 
     @property
     def predictions_per_row(self) -> int:
-        """Pieces that are predicted in a row, at most, in each direction."""
+        """The max number of predicted tokens in a row, over all directions."""
         if self.objective == "both_directions":
             return 2 * self.lengths["S"]
         return self.lengths["S" if self.objective in _OF_TEXTS else "P"]
@@ -263,10 +263,10 @@ def check_no_masking(*data: Data) -> None:
 
 
 def check_alike(data: Data, eval_data: Data, head: str | None) -> None:
-    """Compares what is evaluated on with what is trained on.
+    """Compares the evaluation data with the training data.
 
-    It raises InputError if they have another task for a head that reads the
-    labels of sentences, or, by their manifests, other pieces.
+    It raises InputError if they have different sentence tasks and the head
+    reads sentence labels, or if their manifests name different vocabularies.
     """
     if head == "pretraining":
         _check_equal("objective", data, eval_data, eval_data)

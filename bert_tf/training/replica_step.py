@@ -88,7 +88,7 @@ class ReplicaStep:
             batch: The rows of this replica.
             totals: The weights of the losses, summed over all replicas.
         """
-        # Compiled here: each replica has variables of its own.
+        # Compiled here, because each replica has its own variables.
         passes = self.compiler(
             functools.partial(
                 gradients_and_sums, self.model, self.optimizer, self.objective
@@ -133,9 +133,8 @@ def gradients_and_sums(
 ) -> tuple[list[tf.Tensor], dict[str, dict[str, tf.Tensor]]]:
     """Returns a micro-batch's gradients and its objective's sums.
 
-    The gradients are those of the sum of the losses, each divided by its total
-    and multiplied by its factor, and all multiplied by the optimizer's loss
-    scale, where it has one.
+    The gradients are of the sum of the losses, each divided by its total and
+    multiplied by its factor, times the optimizer's loss scale if it has one.
     """
     with tf.GradientTape() as tape:
         sums = objective.sums(model, part, dropout_seed)
@@ -189,8 +188,8 @@ def add_up(
         return i + 1, tf.nest.map_structure(tf.add, total, compute(i))
 
     total = compute(tf.constant(0))
-    # A loop: parts beside each other in the graph would run at the same time.
-    # So would the first one and the loop's first.
+    # A loop, because independent parts in the graph would run at the same time.
+    # So would the first part and the loop's first part without this dependency.
     with tf.control_dependencies(tf.nest.flatten(total)):
         _, total = tf.while_loop(
             lambda i, total: i < count,

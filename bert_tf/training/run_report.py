@@ -29,11 +29,11 @@ def replicas_of(strategy: tf.distribute.Strategy) -> Replicas:
 def log_model(
     replicas: Replicas, model: keras.Model, rows: int
 ) -> None:
-    """Logs the size of the model and what computes it.
+    """Logs the size of the model and the devices that compute it.
 
     Args:
-        replicas: Those of the run.
-        model: The one to train.
+        replicas: The replicas of the run.
+        model: The model to train.
         rows: Sequences that a replica computes at a time.
     """
     parameters = sum(math.prod(v.shape) for v in model.trainable_variables)

@@ -30,13 +30,13 @@ class Evaluation:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Evaluations:
-    """Those of a run: the best is kept, and too many no better ones end it.
+    """The evaluations of a run, with its best weights and early stopping.
 
     Attributes:
-        folder: Of the run, whose metrics.jsonl has those made before.
-        kept: The best of them.
-        every: Steps between two.
-        stop: The last step of the run, which has one too.
+        folder: The run's folder, whose metrics.jsonl has earlier evaluations.
+        kept: The best evaluation.
+        every: Steps between two evaluations.
+        stop: The last step of the run, which is evaluated, too.
         counted_from: The first step whose weights may be the best.
     """
 
@@ -48,9 +48,9 @@ class Evaluations:
     counted_from: int = 0
 
     def take_up(self, step: int) -> None:
-        """Goes on with the best, and the count since, of a run at a step."""
+        """Resumes with the best evaluation, and the count since, at a step."""
         if self._best_step() > step:
-            # Of steps that are made again.
+            # It is of steps that will be repeated.
             metric = self.evaluation.metric
             earlier = progress.best_until(self.folder, step, metric)
             if earlier is not None:
@@ -60,7 +60,7 @@ class Evaluations:
         )
 
     def lacks(self, step: int) -> bool:
-        """Whether one is due of which metrics.jsonl has no line yet."""
+        """Whether an evaluation is due that metrics.jsonl does not have yet."""
         is_due = step > 0 and (step % self.every == 0 or step == self.stop)
         return is_due and progress.last_evaluation(self.folder) < step
 
@@ -71,16 +71,16 @@ class Evaluations:
         finish: Callable[[int], None] = lambda step: None,
         fetch: Callable[[], None] = lambda: None,
     ) -> training_run.Hook:
-        """Returns what evaluates, keeps the best, and says if the run is over.
+        """Returns a hook that evaluates; it is True if the run is over.
 
-        `finish` waits until the checkpoints of before a step are complete.
-        `fetch` updates the variables of the model.
+        The hook keeps the best weights. `finish` waits until the checkpoints of
+        earlier steps are complete. `fetch` updates the variables of the model.
         """
 
         def evaluate(step: int) -> bool:
             fetch()
             results = self.evaluation.evaluate()
-            # No checkpoint from before the best is missing, should this end.
+            # Earlier checkpoints must be complete if the run is killed here.
             finish(step)
             if step >= self.counted_from:
                 self.kept.offer(step, results, model)
@@ -106,5 +106,5 @@ class Evaluations:
         return over
 
     def _best_step(self) -> int:
-        """Returns the step of the best; 0 where none counts yet."""
+        """Returns the step of the best evaluation; 0 if none counts yet."""
         return int((self.kept.results or {}).get(tf1_files.GLOBAL_STEP, 0))

@@ -42,19 +42,20 @@ class Plan:
     Attributes:
         batch_size: Sequences or examples per step, over all replicas.
         accumulate: Micro-batches per step; None to try what fits into memory.
-        seed: Of the data order and dropout.
+        seed: The seed of the data order and dropout.
         iterations_per_loop: Longest block of steps on the device.
-        peak_flops: Of one device, where its data sheet is not known.
-        save_in_background: Whether steps go on while a checkpoint is written.
-        remat: Whether the backward pass computes layers again.
-        use_xla: Whether XLA compiles the step; None: where it pays.
-        fused_attention: Whether attention is cuDNN's kernel; None: where it
-            can be.
+        peak_flops: The peak of one device, if its data sheet is not known.
+        save_in_background: Whether steps continue while a checkpoint is
+            written.
+        remat: Whether the backward pass recomputes layers.
+        use_xla: Whether XLA compiles the step; None: if it is faster.
+        fused_attention: Whether attention is cuDNN's kernel; None: if
+            supported.
         check_only: Whether to stop before the first step, writing nothing.
-        chosen_on: Flags, name -> value, that say on what data the best is
-            found.
+        chosen_on: Flags, name -> value, with the data that selects the best
+            weights.
         report_to: Experiment trackers, of options.TRACKERS.
-        flags: Flags of the run, name -> value, which trackers keep.
+        flags: Flags of the run, name -> value, for the trackers.
     """
 
     batch_size: int
@@ -83,21 +84,21 @@ class Session:
     """A run to train.
 
     Attributes:
-        model: Made in the strategy's scope.
-        stop: The step to end at.
-        untrained: Names of variables whose moments a checkpoint may have,
-            though nothing trains them.
-        restore: Sets the state to where the run starts or goes on.
-        begin: Called by the chief before the first step, to write what belongs
-            to the run.
+        model: The model, created in the strategy's scope.
+        stop: The last step.
+        untrained: Names of variables that are not trained, but whose moments a
+            checkpoint may have.
+        restore: Sets the state from which the run starts or resumes.
+        begin: Called by the chief before the first step, to write the run's
+            files.
         batches: (records consumed, step) -> the batches from there on.
-        explained: A context that names records which are damaged.
-        examples: How many there are, where the log is to say it.
+        explained: A context whose errors name damaged records.
+        examples: The number of training examples for the log, if any.
         predictions: The loss whose weights are predictions, for the meter.
-        beside: What lies beside the best weights: name -> content.
-        data: What tells the records that are read: name -> any text.
+        `beside`: Files saved next to the best weights: name -> content.
+        data: Identifies the records that are read: name -> any text.
         tracing: A context in which training is traced.
-        runtime: Trains on the devices of JAX; None: on those of the strategy.
+        runtime: Trains on the devices of JAX; None: on the strategy's devices.
     """
 
     folder: str
@@ -155,9 +156,9 @@ class Session:
             if not state.step:
                 best.clear(self.folder)
             self.begin()
-        agree(True)  # Waits for the one that removes the best of before.
+        agree(True)  # Waits until the chief has removed old best weights.
         evaluations = self._evaluations(state.step)
-        # Once all have read what the chief goes on to write.
+        # All workers read the file before the chief writes to it.
         is_due = agree(bool(evaluations and evaluations.lacks(state.step)))
         if evaluations and is_due:
             logging.info("Step %d has not been evaluated yet.", state.step)
@@ -378,14 +379,14 @@ class Session:
                 state.save(self.folder)
                 logging.warning("Saved step %d.", step)
                 raise
-            # What the end waits for goes as quickly as it can.
+            # Not the last save in the background: the process waits for it.
             is_last = step == self.stop or step % plan.save_checkpoints_steps
             is_beside = plan.save_in_background and not is_last
             state.save(self.folder, writer if is_beside else None)
 
         return save
 
-    # ---- What is said of it -------------------------------------------------
+    # ---- Reports ------------------------------------------------------------
 
     @contextlib.contextmanager
     def _traced(
@@ -437,7 +438,7 @@ class Session:
         return trackers.Trackers(plan.report_to, self.folder, plan.flags)
 
     def _evaluations(self, step: int) -> scoring.Evaluations | None:
-        """Returns those of a run at a step; None where it has none."""
+        """Returns the evaluations from a step on; None without evaluation."""
         if not self.evaluation:
             return None
         kept = best.Best(

@@ -77,7 +77,7 @@ class TrainState:
         return prefix
 
     def resume(self, folder: str) -> bool:
-        """Restores the newest readable checkpoint; False if there is none."""
+        """Restores the newest readable checkpoint; False without any."""
         if self.write:
             tf1_files.remove_leftovers(folder)
         found = list(tf1_files.numbered(folder).values())

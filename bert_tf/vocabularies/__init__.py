@@ -302,7 +302,7 @@ def with_settings(
 
     Args:
         files: The vocabulary, without settings.
-        settings: By their names here. Those of other kinds are ignored.
+        settings: By their names here. Settings of other kinds are ignored.
         lower: Whether text is lower-cased; None if that is unknown.
         name: The file, for errors.
     """

@@ -1,9 +1,9 @@
-"""Finds added tokens in texts, and splits what is between them.
+"""Finds added tokens in texts, and splits the text between them.
 
-A token that is `normalized` is found whatever the case of the text is, if the
-vocabulary lower-cases; also with other accents, if it strips them. Only accents
-that stand in the text as characters of their own, inside such a token, and
-tokens that overlap are treated otherwise than by `tokenizers`.
+A token that is `normalized` is found in any case, if the vocabulary
+lower-cases, and with any accents, if the vocabulary strips them. Results differ
+from `tokenizers` only for combining accents inside such a token, and for tokens
+that overlap.
 """
 
 import dataclasses
@@ -83,11 +83,11 @@ class Found:
 def patterns(
     tokens: added_tokens.Tokens, normalize: Normalize | None
 ) -> Found:
-    """Says how tokens are found, the longest of those at the same place.
+    """Returns the patterns that find tokens, the longest at each position.
 
-    `normalize` is what becomes of one character of a text; None if all stay.
+    `normalize` normalizes one character of a text; None for no normalization.
     """
-    # In the order of `tokenizers`: those of the text as it is come first.
+    # In the order of `tokenizers`: tokens in unnormalized text come first.
     ordered = sorted(tokens, key=lambda x: (x.normalized, -len(x.content)))
     literal: dict[str, int] = {}
     others: dict[str, added_tokens.AddedToken] = {}

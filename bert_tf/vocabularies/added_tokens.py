@@ -1,9 +1,9 @@
-"""Tokens added to a tokenizer: `[E1]`, `<user>`, words of one's own.
+"""Tokens added to a tokenizer: `[E1]`, `<user>`, custom words.
 
-They are found in a text before it is split, as the library `tokenizers` does,
-and each is one token with one id, whatever kind the vocabulary is of. What
-`add_tokens` and `additional_special_tokens` of transformers have added is read
-from the files of a folder, by `tokenizer_config`.
+As in the `tokenizers` library, they are found in a text before it is split, and
+each is one token with one id, for all kinds of vocabularies. `tokenizer_config`
+reads the tokens that `add_tokens` and `additional_special_tokens` of
+transformers have added, from the files of a folder.
 """
 
 import collections
@@ -39,10 +39,10 @@ class AddedToken:
     """A token that is found before a text is split.
 
     Attributes:
-        content: How it is written.
-        id: Its id, which is also that of its row in the embedding table.
+        content: Its text.
+        id: Its id, which is also its row in the embedding table.
         lstrip: Whether white space before it belongs to it.
-        rstrip: Whether white space behind it does.
+        rstrip: Whether white space after it belongs to it.
         normalized: Whether it is found in the normalized text.
         special: Whether transformers leaves it out of decoded text.
     """
@@ -152,7 +152,7 @@ def _sorted(tokens: Iterable[AddedToken], name: str) -> Tokens:
     return found
 
 
-# Returns the kind's files with more tokens, whose ids go on with its own.
+# Returns the kind's files with more tokens, whose ids follow its last id.
 Append = Callable[[Mapping[str, bytes], Sequence[str]], Mapping[str, bytes]]
 
 
@@ -163,10 +163,11 @@ def join(
     append: Append,
     name: str,
 ) -> dict[str, bytes]:
-    """Returns the own files of a vocabulary with the tokens that were added.
+    """Returns the files of a vocabulary including its added tokens.
 
-    `known` holds the kind's own tokens by id, and `append` adds the others.
-    InputError, by `name`, if ids do not go on with those of `known`.
+    `known` has the vocabulary's tokens by id, and `append` adds the others. It
+    raises InputError, with `name`, if their ids do not follow the last id of
+    `known`.
     """
     places = {token: place for place, token in enumerate(known)}
     new = [token for token in tokens if token.content not in places]

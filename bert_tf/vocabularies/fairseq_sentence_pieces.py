@@ -1,8 +1,8 @@
-"""Sentence pieces of XLM-R and CamemBERT: a unigram model with fairseq's ids.
+"""SentencePiece in XLM-R and CamemBERT: a unigram model with fairseq's ids.
 
-The file of sentencepiece has other ids than the model of the encoder: fairseq
-puts its own tokens first and `<mask>` last. Here the file is rearranged when it
-is read, so that the ids in it are those of the encoder:
+The ids in the file of sentencepiece differ from the encoder's ids: fairseq puts
+its own tokens first and `<mask>` last. The file is rearranged when it is read,
+so that it has the encoder's ids:
 
     XLM-R: <s> <pad> </s> <unk> ... <mask>
     CamemBERT: <s>NOTUSED <pad> </s>NOTUSED <unk> <unk>NOTUSED <s> </s> ...
@@ -101,7 +101,7 @@ def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
 
 
 def _layout_at(path: epath.PathLike, count: int) -> tuple[str, ...]:
-    """Returns the layout of the model that `count` pieces at a path belong to.
+    """Returns the layout of the model for a file with `count` tokens.
 
     A tokenizer.json next to them contains it. Otherwise config.json determines
     it, by the id of `<s>`, the kind of model or the number of tokens.
@@ -135,9 +135,9 @@ def _layout_at(path: epath.PathLike, count: int) -> tuple[str, ...]:
 
 
 def _arranged(proto: Any, layout: Sequence[str]) -> bytes:
-    """Returns a model that gives the pieces of another the ids of fairseq.
+    """Returns a model with the same tokens and fairseq's ids.
 
-    It is the one that is made of a tokenizer.json with the same pieces.
+    It equals the model made from a tokenizer.json with the same tokens.
     """
     made = type(proto)()
     special = [(piece, 0.0, made.SentencePiece.CONTROL) for piece in layout]
@@ -156,7 +156,7 @@ def _arranged(proto: Any, layout: Sequence[str]) -> bytes:
 def append(
     contents: Mapping[str, bytes], tokens: Sequence[str]
 ) -> dict[str, bytes]:
-    """Adds pieces that the model by itself finds in no text."""
+    """Adds tokens that the model itself never finds in a text."""
     (model,) = sentence_pieces.append(contents, tokens).values()
     return {FILE: model}
 
@@ -180,7 +180,7 @@ class _Replaced:
 
 @dataclasses.dataclass(frozen=True)
 class FairseqSentencePieces(sentence_pieces.SentencePieces):
-    """The pieces of a unigram model by fairseq's ids, in RoBERTa's layout."""
+    """The tokens of a unigram model by fairseq's ids, in RoBERTa's layout."""
 
     kind: ClassVar[str] = "fairseq_sentence_pieces"
     cuts_numbers: ClassVar[bool] = False
@@ -259,7 +259,7 @@ class FairseqSentencePieces(sentence_pieces.SentencePieces):
 
     @functools.cached_property
     def continues(self) -> np.ndarray:
-        """[V] bool, whether a piece goes on with the word before it."""
+        """[V] bool, whether a token continues the word before it."""
         texts = self._texts
         return np.array(
             [

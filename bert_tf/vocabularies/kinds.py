@@ -91,8 +91,8 @@ class Kind:
         owns: Whether a tokenizer.json with such a model is of this kind. The
             first kind that owns it reads it.
         difference: Describes how contents differ from another vocabulary's,
-            such as "it has 3 pieces, and the checkpoint's has 4"; "" if they
-            are the same. By default, any different byte is a difference.
+            such as by their numbers of tokens; "" if they are the same. By
+            default, any different byte is a difference.
         append: Adds tokens to such contents, with the ids after the last; None
             for kinds that do not support it.
         settings: The fields of a tokenizer_config.json that it supports.

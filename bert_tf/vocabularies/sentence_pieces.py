@@ -35,8 +35,8 @@ PAD, UNKNOWN = "<pad>", "<unk>"
 
 _WORD = re.compile(r"\S+")
 
-# The original's whole words: these letters and marks continue a word, other
-# characters ("foreign" ones, digits, four marks missing in its list) begin one.
+# The original's whole words: these letters and marks continue a word; other
+# characters (non-ASCII ones, digits, four marks missing in its list) begin one.
 _MARKS = frozenset(string.punctuation) - frozenset("'<=>")
 _GOES_ON = frozenset(string.ascii_letters) | _MARKS
 

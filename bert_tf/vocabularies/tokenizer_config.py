@@ -52,13 +52,13 @@ _IN_TOKENIZER = {
 
 
 class Config(NamedTuple):
-    """What was added to a tokenizer, and how it was set.
+    """The added tokens and the settings of a tokenizer.
 
     Attributes:
-        added: The tokens.
-        settings: By name, those that are not the default.
+        added: The added tokens.
+        settings: The settings that are not the default, by name.
         tokenizer: The content of the tokenizer.json next to the vocabulary, or
-            of the one that is the vocabulary; None if there is none.
+            of the vocabulary itself; None if neither exists.
         name: Its path.
     """
 
@@ -152,7 +152,7 @@ def lower_cases(
 
     Args:
         config: The content of a tokenizer_config.json.
-        whole: That of the tokenizer.json next to it.
+        whole: The content of the tokenizer.json next to it.
     """
     first = config.get("do_lower_case")
     second = None if whole is None else tokenizer_json.lower_cases(whole)
@@ -208,7 +208,7 @@ def _decoder(config: Mapping[str, Any], name: str) -> added_tokens.Tokens:
 
 def _settings(config: Mapping[str, Any], name: str) -> dict[str, bool]:
     """Returns the settings that a tokenizer_config.json has."""
-    # Sentence pieces lose accents here.
+    # Our SentencePiece tokenizer always strips accents.
     if config.get("keep_accents"):
         raise InputError(
             f"{name}: sentence pieces are found in texts without accents. Give "

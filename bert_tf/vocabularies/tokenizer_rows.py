@@ -14,10 +14,10 @@ _Row = list[tuple[int | str, int]]
 def check(
     found: Mapping[str, Any], expected: vocabulary.Vocabulary, name: str
 ) -> None:
-    """Compares the rows of a tokenizer.json with those of a vocabulary.
+    """Compares the row layout of a tokenizer.json with the vocabulary's.
 
-    A file that lays out nothing is taken. Where a vocabulary gives both texts
-    the same segment number, its models read none.
+    A file without a layout is accepted. If a vocabulary gives both texts the
+    same segment number, segments are not compared: its models ignore them.
 
     Raises:
         InputError: They differ. `name` is the path of the file.

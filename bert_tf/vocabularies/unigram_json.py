@@ -233,9 +233,9 @@ def read(
 
 
 def write_specs(proto: Any, unknown: int, charsmap: bytes) -> None:
-    """Adds to the pieces of a model what else it must say.
+    """Adds the trainer and normalizer specs to a model with tokens.
 
-    `unknown` is the id of the unknown piece; `charsmap` is as in `steps`.
+    `unknown` is the id of the unknown token; `charsmap` is as in `steps`.
     """
     pieces = [entry.piece for entry in proto.pieces]
     trainer = proto.trainer_spec
