@@ -1,17 +1,17 @@
-r"""Makes more rows of a table: other words, by a masked language model.
+r"""Augments a table with rows whose words a masked language model replaced.
 
 A task of GLUE, as TinyBERT's data augmentation:
     python augment_data.py --task_name=MRPC --data_dir=$GLUE_DIR/MRPC \
         --init_checkpoint=$BERT_BASE_DIR \
         --output_file=/tmp/augmented/MRPC/train.tsv
-A table of your own:
+A custom table:
     python augment_data.py --input_file=train.csv --text_a_column=message \
         --init_checkpoint=$BERT_BASE_DIR --output_file=augmented.csv
 
-Each row is followed by copies of it, in which each word that is no stop word is
-replaced, with a probability, by one of the words that the model finds likeliest
-in its place. All other columns stay, and the table has the format of the input:
-run_classifier.py takes it with the same flags. See docs/augmentation.md.
+Each row is followed by copies of it. In a copy, each word that is not a stop
+word is replaced, with some probability, by one of the model's most likely words
+at this position. All other columns stay, and the output has the format of the
+input: run_classifier.py takes it with the same flags. See docs/augmentation.md.
 """
 
 import collections
@@ -216,7 +216,7 @@ def read_stop_words():
 
 
 def check_head(source):
-    """Raises InputError if a checkpoint can't tell masked words."""
+    """Raises InputError if a checkpoint can't predict masked words."""
     if not names.HEADS[_HEAD].variables.keys() <= source.shapes.keys():
         raise InputError(
             f"{source.path} has no head for masked words. Give a pre-trained "

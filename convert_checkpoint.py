@@ -8,8 +8,8 @@ A Hugging Face model for our scripts, or for the original's:
     python convert_checkpoint.py --output_format=tf1 --output_path=/tmp/tf1 \
         --input_checkpoint=google-bert/bert-base-uncased
 
-A checkpoint for a vocabulary that learn_vocabulary.py extended: the rows of
-new pieces become the means of those of the pieces that they were split into:
+A checkpoint for a vocabulary that learn_vocabulary.py extended: the row of a
+new token becomes the mean of the rows of the tokens that it was split into:
     python convert_checkpoint.py --output_format=tf1 --output_path=/tmp/domain \
         --input_checkpoint=uncased_L-12_H-768_A-12 --new_vocab_file=domain.txt
 
@@ -25,8 +25,8 @@ The input is a checkpoint of the original or ours, the folder of a Hugging Face
 model or its name on the Hub, the folder or the name of a KerasHub preset. The
 output is a folder, with config and vocabulary; it appears when it is complete.
 A TF1 checkpoint may also be named by its prefix, as the original does:
---output_path=/tmp/bert_model.ckpt writes bert_model.ckpt.index and what belongs
-to it beside one another.
+--output_path=/tmp/bert_model.ckpt writes bert_model.ckpt.index with its other
+files next to it.
 """
 
 import dataclasses
@@ -211,7 +211,7 @@ def find_labels(given, source):
 
 
 def with_new_vocab(source, path):
-    """Returns the source with rows for the pieces of another vocabulary."""
+    """Returns the source with rows for the tokens of another vocabulary."""
     input_files.check(path, "new_vocab_file")
     vocab = vocabularies.open_files(path)
     # First: where the old vocabulary is missing, its casing is not known.

@@ -1,4 +1,4 @@
-r"""Makes pre-training records of text: masked words and next sentences.
+r"""Makes pre-training records from text: masked words and next sentences.
 
     python create_pretraining_data.py \
         --input_file=/data/wiki/*.txt \
@@ -13,9 +13,9 @@ To see what is in records (two sequences of the first file):
         --input_file=/data/wiki_records/part-00000*
 
 The same text, flags and seed give the same bytes, whatever --num_workers is.
-A run that was stopped goes on when the same command is given again. Writes a
-manifest beside the records, which run_pretraining.py takes their lengths and
-counts from.
+To resume a run that was stopped, run the same command again. A manifest is
+written next to the records, from which run_pretraining.py takes their lengths
+and counts.
 
 On a cluster the same bytes come from an Apache Beam pipeline
 (bert_tf/pretraining_data/beam.py has the commands for Dataflow, Flink and

@@ -1,10 +1,10 @@
 r"""Writes a trained model as a SavedModel that takes raw text.
 
-What a run left in its folder, with whatever head it trained:
+The model of a run, with the head that it trained:
     python export_saved_model.py --model_dir=/tmp/mrpc_output \
         --export_dir=/models/mrpc/1
 
-Any checkpoint, of the original's run_classifier.py too:
+Any checkpoint, including those from the original's run_classifier.py:
     python export_saved_model.py --export_dir=/models/mrpc/1 \
         --init_checkpoint=/tmp/mrpc/model.ckpt-343 --task_name=MRPC \
         --bert_config_file=$BERT_BASE_DIR/bert_config.json \
@@ -18,8 +18,8 @@ warm it up:
     python export_saved_model.py --model_dir=/tmp/mrpc_output \
         --serving_dir=/models/mrpc
 
-A pre-trained model fills masked words, or with --head=next_sentence tells next
-sentences; --head=encoder makes vectors of any. How to call the SavedModel is
+A pre-trained model predicts masked words, or with --head=next_sentence next
+sentences; with --head=encoder, any model makes vectors. How to call it is
 described in docs/serving.md and docs/tensorflow_serving.md and, for each head,
 where it is made: in bert_tf/tasks/*/saved_model.py,
 bert_tf/tasks/next_sentence.py and, for classifiers,

@@ -16,8 +16,8 @@ A line is a text, or two with ` ||| ` between them. With --export_dir the same
 features come as a SavedModel that takes raw text
 (bert_tf/tasks/features/saved_model.py).
 
-Of a folder of sentence-transformers its own vectors are made: what --unit,
---features, --normalize and --max_seq_length don't say stands in it.
+From a folder of sentence-transformers, its own vectors are made: it has the
+defaults of --unit, --features, --normalize and --max_seq_length.
 """
 
 import dataclasses

@@ -7,20 +7,20 @@ r"""Learns a vocabulary from text, or extends one for a domain.
 The text is split into words as every script of this project splits it, so that
 the vocabulary fits. The same text and flags give the same vocabulary.
 
-A released vocabulary for text of a domain: its [unused] rows get the pieces
-that shorten the text most, all other rows stay, so that a released checkpoint
-can be trained on.
+A released vocabulary for text of a domain: its [unused] rows get the tokens
+that shorten the text most and all other rows stay, so you can continue training
+a released checkpoint.
     python learn_vocabulary.py \
         --input_file=/data/chemistry/*.jsonl.gz --input_format=jsonl \
         --extend_vocab=uncased_L-12_H-768_A-12/vocab.txt --vocab_file=vocab.txt
 
-Byte pairs, the vocabulary of RoBERTa; merges.txt is written beside vocab.json:
+Byte pairs, the vocabulary of RoBERTa; merges.txt is next to vocab.json:
     python learn_vocabulary.py --kind=byte_pairs --vocab_size=50265 \
         --input_file=/data/wiki/*.txt --vocab_file=vocab.json
-Sentence pieces, the vocabulary of ALBERT:
+SentencePiece, the vocabulary of ALBERT:
     python learn_vocabulary.py --kind=sentence_pieces --vocab_size=30000 \
         --input_file=/data/wiki/*.txt --vocab_file=spiece.model
-Symbols, what white space separates, the most frequent ones:
+Symbols, the most frequent words between white space:
     python learn_vocabulary.py --kind=symbols --vocab_size=5000 \
         --input_file=/data/visits/*.txt --vocab_file=symbols.txt
 """
@@ -189,7 +189,7 @@ def read(units: Sequence[corpus.Unit], reader: corpus.Reader) -> Iterator[str]:
 
 
 def learn(words: Mapping[str, int], num_unused: int) -> list[str]:
-    """Learns as many pieces as the flags say."""
+    """Learns as many tokens as the flags specify."""
     logging.info("Learning pieces from %s different words.", f"{len(words):,}")
     with phases.lasting("Learning pieces"):
         return learning.learn(
@@ -214,14 +214,14 @@ def learn_byte_pairs(path: str) -> None:
     folder = epath.Path(path).parent
     folder.mkdir(parents=True, exist_ok=True)
     contents = vocabulary.files
-    # The file that is asked for is last: where it is, both are whole.
+    # The specified file is written last: if it exists, both are complete.
     for name in (byte_pair_files.MERGES, byte_pair_files.VOCAB):
         files.write_bytes(folder / name, contents[name])
     logging.info("Wrote %s pieces to %s.", f"{len(vocabulary.pieces):,}", path)
 
 
 def learn_sentence_pieces(path: str) -> None:
-    """Learns sentence pieces and writes their model."""
+    """Learns a SentencePiece model and writes it."""
     reader = text_flags.reader()
     words = learning_sentence_pieces.count_words(
         read(text_flags.units(), reader), _DO_LOWER_CASE.value
@@ -329,7 +329,7 @@ def check_byte_pairs(path: epath.Path) -> None:
 def extend(
     base: Mapping[str, int], words: learning.Counts, appended: int
 ) -> list[str]:
-    """Fills the [unused] rows of a vocabulary, and so many behind its end."""
+    """Fills a vocabulary's [unused] rows, then appends `appended` rows."""
     report("With the vocabulary as it was", list(base), words)
     extended = learning.extend(list(base), words, learn(words, 0), appended)
     more = len(extended) - len(base)
@@ -387,7 +387,7 @@ def warn_of_characters(words: Mapping[str, int]) -> bool:
 
 
 def warn_of_fewer(number: int) -> None:
-    """Warns where a vocabulary has fewer pieces than were asked for."""
+    """Warns if a vocabulary has fewer tokens than requested."""
     if number < _VOCAB_SIZE.value:
         often = f" that occur {_MIN_FREQUENCY.value} times"
         logging.warning(
@@ -425,7 +425,7 @@ def base_of_flags() -> dict[str, int] | None:
 def settings_of_flags() -> dict[str, Any]:
     """Returns the settings of the tokenizer that are not the default.
 
-    They are those of the vocabulary to extend, if the flag is not set.
+    Unless the flag is set, they come from the vocabulary to extend.
     """
     path, lower = epath.Path(_EXTEND_VOCAB.value or ""), _DO_LOWER_CASE.value
     found: dict[str, Any] = {}
@@ -474,7 +474,7 @@ def check_settings(path: epath.Path, settings: Mapping[str, Any]) -> None:
 
 
 def learn_word_pieces(path: str) -> None:
-    """Learns word pieces, or extends some, and writes their file."""
+    """Learns or extends a WordPiece vocabulary and writes its file."""
     # Else hours of work would end in an error.
     base = base_of_flags()
     settings = settings_of_flags()
@@ -511,7 +511,7 @@ _LEARN = {
 
 
 def main(_):
-    """Counts the words, learns the pieces, writes them."""
+    """Counts the words, then learns the tokens and writes them."""
     command_line.unwind_at_signals()
     meter = phases.Meter()
     check_kind()

@@ -144,7 +144,7 @@ _IDENTITY = (
     "seed",
     *distillation_flags.IDENTITY,
 )
-# What texts are read with is as in training, unless it is given.
+# Flags of reading texts: as in training, unless set.
 _READING = ("long_documents", "max_seq_length")
 # What says which rows of the training file are held out.
 _OF_HOLD_OUT = (
@@ -353,7 +353,7 @@ def write_export(run, max_seq_length):
 
 
 def take_flags():
-    """Reads texts as in training, where nothing else is said."""
+    """Sets the flags of reading texts as in training, unless specified."""
     trained_setup.take_flags(_READING)
     if classification_flags.LONG_DOCUMENTS.value == "windows":
         stride = classification_flags.WINDOW_STRIDE.name
@@ -372,7 +372,7 @@ def check_trained(folder, task, evaluate):
 
 def find_class_weights(folder, task, data_dir):
     """Returns how much each class counts, or None; InputError if not ours."""
-    if tf1_files.latest(folder):  # which the run goes on from
+    if tf1_files.latest(folder):  # The run resumes from it.
         trained_models.check_labels(folder, task.labels)
     examples = classification.read_split(task, data_dir, "train")
     return classification_setup.find_class_weights(task, examples)

@@ -17,8 +17,8 @@ those that are done.
 The paper's grid; the setting with the best mean dev score counts:
     python run_glue.py --flagfile=configs/glue_grid.flags ...
 
-The weights of the run that is best on the dev set are kept for each task, and
-predict its test set; those of other runs are removed.
+For each task, the weights of the run that is best on the dev set are kept and
+predict the test set; the weights of other runs are removed.
 """
 
 import dataclasses
@@ -137,7 +137,7 @@ _EACH = (
     "vocab_file",
     "teacher",
 )
-# Flags of what to choose from, that of one of it, and such as the paper's.
+# Flag of the values to try, flag of a single value, and an example.
 _SEVERAL = (
     (_LEARNING_RATES, optimization_flags.LEARNING_RATE, "2e-5,3e-5"),
     (_EPOCHS, fine_tuning_flags.NUM_TRAIN_EPOCHS, "2,3"),
@@ -264,7 +264,7 @@ def task_dirs(names):
 
 
 def refuse():
-    """Raises InputError for flags of run_classifier.py that have no place."""
+    """Raises InputError for flags of run_classifier.py that do not apply."""
     reasons = _UNSUPPORTED | {
         one.name: f"--{several.name} has what to choose from"
         for several, one, _ in _SEVERAL
@@ -288,7 +288,7 @@ def digest(files, source):
 
 
 def find_teachers(names):
-    """Returns the teacher of each task; none where none are asked for."""
+    """Returns the teacher of each task; empty if none are requested."""
     folder = distillation_flags.TEACHER.value
     kind = distillation_flags.DISTILLATION.value
     if kind in options.DISTILLATIONS_OF_LAYERS:
@@ -328,12 +328,12 @@ def report(folder, done):
 
 
 def run_all(experiment, start, ax):
-    """Trains all tasks, writes the table and, where asked for, predicts.
+    """Trains all tasks, writes the table and, if requested, predicts.
 
     Args:
         experiment: The runs.
-        start: Where the runs begin, but those after an intermediate task.
-        ax: Folder of the diagnostics; None if there is none.
+        start: Where the runs begin, except those after an intermediate task.
+        ax: Folder of the diagnostics, or None.
     """
     names = tasks()
     folder = run_flags.OUTPUT_DIR.value

@@ -97,7 +97,7 @@ _IDENTITY = (
     "seed",
     *distillation_flags.IDENTITY,
 )
-# What texts are read with is as in training, unless it is given.
+# Flags of reading texts: as in training, unless set.
 _READING = ("max_seq_length",)
 
 

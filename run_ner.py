@@ -11,9 +11,9 @@ sentence. The entities of WNUT-17:
         --max_seq_length=128 --train_batch_size=32 --learning_rate=5e-5 \
         --num_train_epochs=3.0 --output_dir=/tmp/wnut_output/
 
-Each word's label is predicted at its first piece (paper, section 5.3). What
-is longer than --max_seq_length is read in windows that overlap by half, and
-each word's label comes from the window that shows most on both its sides.
+Each word's label is predicted at its first token (paper, section 5.3). Texts
+longer than --max_seq_length are read in windows that overlap by half, and each
+word's label comes from the window with the most context on both of its sides.
 
 Written to output_dir are eval_results.txt and eval_report.txt (with a line
 for each type); of --do_predict test_predictions.conll (the test file with one
@@ -144,7 +144,7 @@ _IDENTITY = (
     "seed",
     *distillation_flags.IDENTITY,
 )
-# What texts are read with is as in training, unless it is given.
+# Flags of reading texts: as in training, unless set.
 _READING = ("context", "max_seq_length")
 
 
@@ -152,7 +152,7 @@ _READING = ("context", "max_seq_length")
 
 
 def word_weights(batch):
-    """1 at the first piece of each word, [B, S]."""
+    """1 at the first token of each word, [B, S]."""
     return batch["label_weights"] * batch["row_weights"][:, tf.newaxis]
 
 
@@ -204,7 +204,7 @@ def read_splits(work):
 
 
 def find_scheme():
-    """Returns the scheme that is given, or that of training."""
+    """Returns the specified scheme, or else the scheme of training."""
     given = _SCHEME.value
     trained = trained_setup.said().get(_SCHEME.name)
     if given and trained and given != trained:

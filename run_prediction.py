@@ -161,10 +161,10 @@ def of_file(parser, path):
 
 
 def standard_input():
-    """Returns standard input as a file of its own, not sys.stdin's.
+    """Returns standard input as a separate file, not as sys.stdin.
 
-    The thread that waits for a line holds its lock. Python takes that of
-    sys.stdin when it ends, and would abort.
+    The thread that waits for a line holds the file's lock. When Python exits,
+    it takes the lock of sys.stdin, and would abort.
     """
     try:
         number = sys.stdin.fileno()

@@ -271,7 +271,7 @@ def find_room(plan, strategy, jax, config, data):
     return dataclasses.replace(plan, save_in_background=is_beside)
 
 
-# ---- What is asked for ------------------------------------------------------
+# ---- Requested actions ------------------------------------------------------
 
 
 def find_plan():
@@ -354,7 +354,7 @@ def find_records(config):
 
 
 def find_vocab(config, data):
-    """Returns the vocabulary to keep; None if there is none."""
+    """Returns the vocabulary to keep, or None."""
     manifest = manifests.find(data.files)
     vocab = model_files.find_records_vocab(
         _VOCAB_FILE.value,
@@ -371,7 +371,7 @@ def find_vocab(config, data):
 
 
 def find_teacher(config, data, vocab):
-    """Returns what to learn from beside the words, if anything."""
+    """Returns the teacher for distillation, or None."""
     manifest = manifests.find(data.files)
     return teachers.find_for(
         teachers.Student(

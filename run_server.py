@@ -1,6 +1,6 @@
 r"""Serves models over HTTP, by the REST paths of TensorFlow Serving.
 
-A folder of numbered versions, of which the newest answers, or one SavedModel:
+A folder of numbered versions (the newest answers), or one SavedModel:
     python run_server.py --model=/models/mrpc
     curl localhost:8501/v1/models/mrpc:predict -d \
         '{"instances": [{"text_a": "He said so.", "text_b": "He did."}]}'
@@ -131,7 +131,7 @@ _KEEP_KERNELS = _DEVICES.boolean(
     "is asked. It is done if all models multiply by constants, as exports do.",
 )
 
-# TensorFlow would log a warning for each request that is refused.
+# TensorFlow would log a warning for each rejected request.
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
 command_line.start(__name__)
 

@@ -174,7 +174,7 @@ _IDENTITY = (
     "seed",
     *distillation_flags.IDENTITY,
 )
-# What it is asked with is as in training, unless it is given.
+# Flags of reading questions: as in training, unless set.
 _READING = (
     "max_seq_length",
     "doc_stride",
@@ -197,7 +197,7 @@ def weights(batch):
 
 
 def of_tokens(logits, batch):
-    """Logits of places, [B, S], such that padding is none of them."""
+    """Masks the logits of positions, [B, S], so padding is never chosen."""
     # The original leaves the padding in; without it a loss does not depend on
     # how far its batch is padded.
     return tf.where(batch["input_mask"] > 0, logits, -1e9)

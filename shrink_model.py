@@ -1,19 +1,19 @@
-r"""Takes the least important parts out of a fine-tuned classifier.
+r"""Removes the least important parts of a fine-tuned classifier.
 
 Half of the feed-forward units of each layer, and two of six layers:
     python shrink_model.py --task_name=MRPC --data_dir=$GLUE_DIR/MRPC \
         --init_checkpoint=/tmp/mrpc_output/best --output_path=/tmp/mrpc_small \
         --keep_intermediate=0.5 --num_hidden_layers=4
 
-What is left is fine-tuned again, as any other checkpoint:
+Then fine-tune the output again, like any other checkpoint:
     python run_classifier.py --task_name=MRPC --data_dir=$GLUE_DIR/MRPC \
         --init_checkpoint=/tmp/mrpc_small --output_dir=/tmp/mrpc_again ...
 
 How important a layer or a unit is, is measured on the task's data in one pass:
 by how much the loss of each row would change without it, to first order (Michel
 et al., 2019, https://arxiv.org/abs/1905.10650). The output is a folder with an
-ordinary checkpoint, of a model that is really smaller, and importance.json,
-which says what was measured and what was kept. docs/shrinking.md tells more.
+ordinary checkpoint of a smaller model and with importance.json, which lists the
+measurements and the parts that were kept. See docs/shrinking.md.
 """
 
 import dataclasses
@@ -293,7 +293,7 @@ def open_model():
 
 
 def check_data(task, split):
-    """Raises InputError if there is no such split; tells what is not read."""
+    """Raises InputError if there is no such split; logs files not read."""
     classification.check_split(task, split)
     unread = [classification_flags.TEST_FILE]
     if split == "train":

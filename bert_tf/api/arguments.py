@@ -19,31 +19,33 @@ from bert_tf.tasks.tagging import schemes
 
 
 class Options(TypedDict, total=False):
-    """What may be said of a checkpoint when it is loaded, all optional.
+    """Options for loading a checkpoint, all of them optional.
 
     Attributes:
-        use_checkpoint: Of a run, "best" (the default) or "last".
-        head: Which head of the checkpoint, such as "encoder".
-        bert_config_file: The model's, where it is not beside the checkpoint.
-        vocab_file: Its vocabulary, likewise.
+        use_checkpoint: "best" (the default) or "last" checkpoint of a run.
+        head: Head of the checkpoint to load, such as "encoder".
+        bert_config_file: The model's config if it is not next to the
+            checkpoint.
+        vocab_file: The model's vocabulary, likewise.
         do_lower_case: As in training; by default true.
-        max_seq_length: Pieces that the model reads at a time; by default as
-            in training, or 128, and 384 to find answers.
-        task_name: Of a classifier: gives the labels, as "MRPC" does.
-        labels: Of a classifier or tagger, in the order of training.
+        max_seq_length: Max tokens of a sequence; by default as in training, or
+            128, or 384 for question answering.
+        task_name: Task that defines a classifier's labels, such as "MRPC".
+        labels: Labels of a classifier or tagger, in the order of training.
         regression: Whether a classifier predicts a score.
         pairs: Whether a classifier takes a second text.
         scheme: How a tagger's labels spell entities, such as "BIO".
-        doc_stride: To find answers, as in run_squad.py; so are the next five.
+        doc_stride: For question answering, as in run_squad.py; so are the next
+            five.
         max_query_length: By default 64.
         n_best_size: By default 20.
         max_answer_length: By default 30.
         version_2_with_negative: Whether there may be no answer.
-        null_score_diff_threshold: A number, or "auto" for what was tuned.
-        top_k: Pieces to list for a masked word, or behind a text; by default 5.
-        features: Of an encoder, which layers make a vector.
-        unit: Of an encoder, "mean" or "cls".
-        normalize: Of an encoder, whether vectors have the length 1.
+        null_score_diff_threshold: A number, or "auto" for the tuned value.
+        top_k: Tokens to list for a masked word, or after a text; by default 5.
+        features: Layers that an encoder's vectors are made of.
+        unit: Pooling of an encoder's vectors, "mean" or "cls".
+        normalize: Whether an encoder's vectors have length 1.
     """
 
     use_checkpoint: Literal["best", "last"]
@@ -120,12 +122,12 @@ KEYWORDS: Mapping[str, _Keyword] = {
 
 
 def check(given: Mapping[str, Any], *named: str) -> dict[str, Any]:
-    """Returns all keywords with their values, None where none is given.
+    """Returns the values of all keywords, None for those not passed.
 
-    `named` are those that a function has besides, for the message.
+    `named` are the function's other arguments, for the message.
 
     Raises:
-        InputError: One is not known, or its value is not what it must be.
+        InputError: A keyword is unknown, or its value is invalid.
     """
     for name in given:
         if name not in KEYWORDS:
@@ -142,7 +144,7 @@ def check(given: Mapping[str, Any], *named: str) -> dict[str, Any]:
 
 
 def check_head(given: Mapping[str, Any], head: str) -> None:
-    """Raises InputError if what is given belongs to another head."""
+    """Raises InputError if arguments belong to another head."""
     for name, value in given.items():
         heads = KEYWORDS[name].heads
         if value is not None and heads and head not in heads:
@@ -226,7 +228,7 @@ def in_words_of_python() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        # But not where a script's command is told.
+        # But not in the command of a script.
         flag = r"(?<!\.py )--"
         names = "|".join(KEYWORDS)
         text = re.sub(rf"{flag}({names})\b", r"\1", str(error))

@@ -1,7 +1,7 @@
 """Writes models as SavedModels that take raw text.
 
-Keras models go the way of checkpoints: what they hold is made a checkpoint in
-memory, and what is known of their texts is said of it.
+Keras models are exported like checkpoints: their weights become a checkpoint in
+memory, and their text settings become its options.
 """
 
 import dataclasses
@@ -57,18 +57,19 @@ def export(
         model: As `bert_tf.load` returns it from a checkpoint, or one of the
             Keras models of this package, such as `BertClassifier`.
         path: The new folder.
-        overwrite: Whether an export that is there is replaced; what none
-            wrote never is.
+        overwrite: Whether to replace an existing export; other files are never
+            replaced.
         format: "saved_model", or for other runtimes "litert" or "onnx".
         weights: "float32", or "int8": see docs/formats.md.
-        vocab: Of a Keras model: the `bert_tf.Tokenizer` that made its inputs,
-            the path of a vocab.txt, of a checkpoint or of a run, or a list of
-            word pieces. By default that of the checkpoint it started from.
-        multi_label: Of a `BertClassifier`: whether texts may have several
-            labels. By default as its checkpoint says, else not.
-        **options: Of a Keras model, as of `bert_tf.load` but for files: what
-            its checkpoint and its run don't say, such as `max_seq_length` or
-            `pairs`.
+        vocab: Vocabulary of a Keras model: the `bert_tf.Tokenizer` that made
+            its inputs, the path of a vocab.txt, of a checkpoint or of a run, or
+            a list of tokens. By default the vocabulary of the checkpoint it
+            started from.
+        multi_label: Whether texts of a `BertClassifier` may have several
+            labels. By default as in its checkpoint, else false.
+        **options: Settings of a Keras model that its checkpoint and its run
+            lack, such as `max_seq_length` or `pairs`: the options of
+            `bert_tf.load`, except files.
 
     Raises:
         InputError: The model can't be exported, not all that is needed is
@@ -103,7 +104,7 @@ def export(
 
 
 def _check_kind(model: Any) -> None:
-    """Raises InputError unless its answers are those of a head of ours."""
+    """Raises InputError unless a model has a supported head."""
     kinds = ", ".join(kind.__name__ for kind in _KINDS)
     if not isinstance(model, _KINDS):
         raise InputError(
@@ -124,13 +125,13 @@ def _check_kind(model: Any) -> None:
 def _make(
     model: Any, vocab: Any, multi_label: bool | None, said: dict[str, Any]
 ) -> saved_model.Export:
-    """Makes the model one of raw text, by the code that exports files.
+    """Makes the model take raw text, with the code that exports files.
 
     Args:
-        model: Of `_KINDS`.
-        vocab: As of `export`.
+        model: One of `_KINDS`.
+        vocab: See `export`.
         multi_label: Likewise.
-        said: All of `arguments.Options`, None where nothing is said.
+        said: All `arguments.Options`, None for those not passed.
     """
     bert = model if isinstance(model, models.Bert) else model.bert
     known = getattr(bert, "reading", None) or text_reading.NOTHING_KNOWN
@@ -212,7 +213,7 @@ def _as_checkpoint(
         return {name: np.asarray(variables[name], np.float32) for name in names}
 
     path = f"{type(model).__name__} {model.name!r}"
-    # How vectors are made of it may be said beside an encoder's weights.
+    # Settings of the vectors may be next to an encoder's weights.
     if sentence_transformers.find(known.path):
         path = known.path
     shapes: Mapping[str, tuple[int, ...]] = {

@@ -131,7 +131,7 @@ class _OtherSchedule(keras.optimizers.schedules.LearningRateSchedule):
         return self.function(tf.convert_to_tensor(step))
 
     def get_config(self) -> dict[str, Any]:
-        """Not reached: the optimizer refuses first."""
+        """Never called: the optimizer raises an error first."""
         raise NotImplementedError
 
 

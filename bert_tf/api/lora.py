@@ -267,7 +267,7 @@ def _kind(name: str) -> str:
 
 
 def check(model: Any, lora: Lora, values: Mapping[str, np.ndarray]) -> None:
-    """Raises InputError if the matrices are not those of the layers.
+    """Raises InputError if the matrices do not match the layers.
 
     An adapter may lack a kind of layers, such as the pooler.
     """
@@ -310,20 +310,20 @@ class WithLora:
         alpha: float | None = None,
         targets: Sequence[str] = ("query", "value"),
     ) -> None:
-        """Freezes the encoder but for small matrices added to its kernels.
+        """Freezes the encoder and adds small trainable matrices to its kernels.
 
         Heads and other layers of a model stay as they are. Compile afterwards.
 
         Args:
-            rank: Of the matrices: a kernel [in, out] gets [in, rank] and
+            rank: Rank of the matrices: a kernel [in, out] gets [in, rank] and
                 [rank, out].
-            alpha: Their product counts alpha / rank; by default once.
-            targets: Which dense layers of each transformer layer: some of
-                "query", "key", "value" and "dense", the last all others,
-                with the pooler's.
+            alpha: Their product is scaled by alpha / rank; by default by 1.
+            targets: Dense layers of each transformer layer: some of "query",
+                "key", "value" and "dense", which means all others and the
+                pooler's.
 
         Raises:
-            InputError: It has some already, or a value is bad.
+            InputError: LoRA is already enabled, or a value is invalid.
         """
         if self.lora:
             raise InputError(

@@ -1,8 +1,8 @@
 """BERT as models of Keras, from any checkpoint.
 
 `compile`, `fit`, `evaluate`, `predict`, functional models, `.keras` files,
-`clone_model` and `export` work as with Keras' own. In training they drop out,
-with seeds that follow `keras.utils.set_random_seed` before the model is made:
+`clone_model` and `export` work as with Keras' models. Training uses dropout; to
+fix its seeds, call `keras.utils.set_random_seed` before you make the model:
 
     from bert_tf.api import models
 
@@ -16,14 +16,15 @@ with seeds that follow `keras.utils.set_random_seed` before the model is made:
     )
     model.fit({"input_ids": ids, "attention_mask": mask}, labels)
 
-Heads return logits in float32, so losses say `from_logits=True`. Importing
-this module registers these classes, which `keras.saving.load_model` needs; of a
-model that takes texts import `bert_tf.Tokenizer` as well. Shapes are written in
-the letters of bert_tf/modeling.py.
+Heads return logits in float32, so losses need `from_logits=True`. Importing
+this module registers these classes, which `keras.saving.load_model` needs; for
+a model that takes texts, import `bert_tf.Tokenizer` as well. The letters of
+shapes are explained in bert_tf/modeling.py.
 
 The variables' paths are the names in the released checkpoints, in functional
-models as well, and whatever a model is called: they are given where `Bert` is
-made. Made inside a layer's own `build` or `call`, they have its path before.
+models as well, and whatever a model's name is: they are set when `Bert` is
+constructed. If a layer constructs it in `build` or `call`, the layer's path is
+their prefix.
 """
 
 import dataclasses
@@ -44,7 +45,7 @@ _registered = keras.saving.register_keras_serializable("bert_tf")
 
 @_registered
 class Bert(keras_methods.Methods, lora_files.WithLora, modeling.Bert):
-    """BERT without a head: a layer for models of one's own.
+    """BERT without a head: a layer for custom models.
 
     Returns `BertOutputs`: `sequence` [B, S, D], `pooled` [B, D], `embeddings`,
     and `layers`. As a layer of a functional model:
@@ -57,12 +58,13 @@ class Bert(keras_methods.Methods, lora_files.WithLora, modeling.Bert):
         scores = keras.layers.Dense(1)(bert(inputs).pooled)
         model = keras.Model(inputs, scores)
 
-    Freeze what is not to be trained: `bert.trainable = False`, or
-    `bert.embeddings.trainable = False`, or one of `bert.encoder.layers`.
+    To freeze weights, set `bert.trainable = False`,
+    `bert.embeddings.trainable = False`, or the same for some of
+    `bert.encoder.layers`.
 
     Attributes:
-        reading: How the texts of its checkpoint became ids; None if it is of
-            no checkpoint.
+        reading: How the texts of its checkpoint became ids; None without a
+            checkpoint.
     """
 
     reading: text_reading.Reading | None = None
@@ -107,8 +109,8 @@ class Bert(keras_methods.Methods, lora_files.WithLora, modeling.Bert):
         Args:
             path: A TF1 checkpoint, the folder of a run, the folder or name of
                 a Hugging Face model or of a KerasHub preset.
-            bert_config_file: Where no config lies beside the weights.
-            **kwargs: As of any model of Keras: `name`, `dtype`.
+            bert_config_file: Config, if none is next to the weights.
+            **kwargs: Arguments of any Keras model: `name`, `dtype`.
         """
         path = paths.as_text(path)
         source = sources.open_best(path)
@@ -129,7 +131,7 @@ class Bert(keras_methods.Methods, lora_files.WithLora, modeling.Bert):
         `attentions` of transformers.
 
         Args:
-            inputs: Those of the model, or texts.
+            inputs: The model's inputs, or texts.
         """
         with watching.watched(self) as layers:
             self(inputs, training=False)
@@ -253,7 +255,7 @@ class _Head(keras_methods.Methods, heads.Model):
 
 
 def _dtype_of(kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a head's arguments is the encoder's as well."""
+    """Returns the arguments of a head that its encoder takes as well."""
     return {"dtype": kwargs["dtype"]} if "dtype" in kwargs else {}
 
 
@@ -272,8 +274,8 @@ class _Unlabelled(_Head):
         Args:
             path: A TF1 checkpoint, the folder of a run, the folder or name of
                 a Hugging Face model or of a KerasHub preset.
-            bert_config_file: Where no config lies beside the weights.
-            **kwargs: As of any model of Keras: `name`, `dtype`.
+            bert_config_file: Config, if none is next to the weights.
+            **kwargs: Arguments of any Keras model: `name`, `dtype`.
         """
         path = paths.as_text(path)
         source = sources.open_best(path)
@@ -309,12 +311,12 @@ class _Labelled(_Head):
         Args:
             path: A TF1 checkpoint, the folder of a run, the folder or name of
                 a Hugging Face model or of a KerasHub preset.
-            labels: Names of the classes, or their number; of a classifier 1
-                is a score. By default those of the checkpoint's head. If they
-                are others, or it has no head, a new one starts from random
-                values, and a warning says so.
-            bert_config_file: Where no config lies beside the weights.
-            **kwargs: As of any model of Keras: `name`, `dtype`.
+            labels: Names of the classes, or their number; 1 makes a classifier
+                predict a score. By default the labels of the checkpoint's head.
+                If they differ, or it has no head, a new head starts from random
+                values, with a warning.
+            bert_config_file: Config, if none is next to the weights.
+            **kwargs: Arguments of any Keras model: `name`, `dtype`.
         """
         path = paths.as_text(path)
         source = sources.open_best(path)
@@ -378,7 +380,7 @@ class BertTagger(_Labelled, heads.BertTagger):
         from_logits=True, ignore_class=-1
     )
     model.compile("adam", loss)
-    model.fit(inputs, labels_by_token)  # -1 where there is none
+    model.fit(inputs, labels_by_token)  # -1: ignored
     """
 
     head = "tagging"

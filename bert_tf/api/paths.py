@@ -1,4 +1,4 @@
-"""What lies at a path that `bert_tf.load` is given."""
+"""Finds the kind of model at a path, for `bert_tf.load`."""
 
 import dataclasses
 import os
@@ -58,13 +58,13 @@ def is_export(path: str) -> bool:
 
 
 def export_files(path: str) -> dict[str, bytes]:
-    """Returns what an export keeps beside its weights: name -> content.
+    """Returns the files of an export next to its weights: name -> content.
 
     Raises:
-        InputError: The vocabulary or the description is not there.
+        InputError: The vocabulary or the description is missing.
     """
     found = {}
-    # In a SavedModel it has a place of its own.
+    # A SavedModel has a folder for extra files.
     folder = "" if runtimes.find(path) else "assets"
     for name in (*original.vocab_names(), original.LABELS, DESCRIPTION):
         data = opened.read_bytes(os.path.join(path, folder, name))
@@ -100,15 +100,15 @@ def vocabulary(
 
 
 def find(path: str, use_checkpoint: str | None = None) -> Found:
-    """Opens the checkpoint that a path means.
+    """Opens the checkpoint at a path.
 
     Args:
         path: The folder of a run or its `best/`; or a checkpoint of any
             format.
-        use_checkpoint: Of the folder of a run: "best", the default, or "last".
+        use_checkpoint: "best" (the default) or "last" checkpoint of a run.
 
     Raises:
-        InputError: There is none.
+        InputError: There is no checkpoint.
     """
     folder = runs.folder_of(path)
     checkpoint = path

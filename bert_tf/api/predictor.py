@@ -3,7 +3,7 @@
     model = bert_tf.load("/tmp/sst2_output")
     model(["what a film"])  # [{"label": "positive", "probabilities": {...}}]
 
-Answers are those of run_prediction.py, value for value: both run the code of
+Answers equal the output of run_prediction.py, value for value: both use
 `bert_tf.serving`.
 """
 
@@ -33,17 +33,17 @@ _BATCHES_IN_WINDOW = 32
 class Predictor:
     """A model that answers texts, as `bert_tf.load` returns it.
 
-    What it takes and gives, by head:
+    Inputs and answers, by head:
 
     - classification: a text, or a pair (text_a, text_b); `label` (or `labels`
       where there may be several) and `probabilities`, or `score`.
     - encoder: a text or a pair; `vector`.
     - masked_lm: a text with [MASK]; `masks`, for each a list of `piece`,
-      `score` and `text`, the likeliest first.
-    - next_piece: a text; `pieces`, the likeliest that follow it: a list of
+      `score` and `text`, the most likely first.
+    - next_piece: a text; `pieces`, the most likely next tokens: a list of
       `piece`, `score` and `text`.
     - replaced_tokens: a text; `tokens`, a list of `token`, `start`, `end` and
-      `probability`, that of having been replaced.
+      `probability` that the token was replaced.
     - next_sentence: a pair; `is_next`.
     - tagging: a text; `entities` of `type`, `start`, `end` and `text`.
     - span, joint_span: a pair (question, context); `answer`, `start`, `end`,
@@ -51,17 +51,17 @@ class Predictor:
     - multiple_choice: a pair (prompt, list of choices); `choice` and
       `probabilities`.
 
-    A dictionary with these names stands for a tuple; if it has an `id`, so
-    has its answer.
+    A dictionary with these names may replace a tuple; if it has an `id`, so
+    does its answer.
 
     Attributes:
-        path: What it was loaded from.
-        head: Which of the above.
-        labels: Of a classifier or tagger; none of others.
-        vocabulary: The word pieces, each at the place of its id.
-        max_seq_length: Pieces that the model reads at a time.
+        path: Path or name that it was loaded from.
+        head: One of the heads above.
+        labels: Labels of a classifier or tagger; empty for other heads.
+        vocabulary: The tokens, in the order of their ids.
+        max_seq_length: Max tokens of a sequence.
         do_lower_case: Whether it reads lower-cased text.
-        description: All that an export says of the model.
+        description: The description that an export has of the model.
         batch_size: Inputs that are computed together.
     """
 
@@ -74,14 +74,14 @@ class Predictor:
         made: saved_model.Export | None = None,
         options: arguments.Options | None = None,
     ):
-        """Takes what `load` found.
+        """Takes the results of `load`.
 
         Args:
-            path: What it was loaded from.
+            path: Path or name that it was loaded from.
             model: The function of raw text.
-            files: Name -> content of what an export keeps beside the weights.
+            files: Name -> content of an export's files next to the weights.
             batch_size: Inputs that are computed together.
-            made: What can be exported; None of what already was.
+            made: The model to export; None if it is an export already.
             options: The other arguments of `load`.
         """
         self.path = path
@@ -130,21 +130,21 @@ class Predictor:
     ) -> list[Answer]: ...
 
     def __call__(self, inputs, batch_size=None):
-        """Answers what it is asked.
+        """Returns the model's answers to inputs.
 
         Args:
             inputs: One input (a text, a tuple or a dictionary), a list of
                 them, or an iterator of them.
-            batch_size: How many are computed together; by default as loaded.
+            batch_size: Inputs that are computed together; by default as loaded.
 
         Returns:
             The answer to one input; a list of answers, in order, to a list;
-            an iterator of answers, in order, to an iterator, of which some
-            batches are read at a time.
+            an iterator of answers, in order, to an iterator, which is read a
+            few batches at a time.
 
         Raises:
-            InputError: An input is not what the model takes. Of a list all
-                are checked before any is computed.
+            InputError: An input does not fit the model. The inputs of a list
+                are all checked before any is computed.
         """
         size = _checked_size(batch_size or self.batch_size)
         predictor = batches.Predictor(self._model, size)
@@ -259,7 +259,7 @@ class _Reader(serving_lines.Parser):
             raise InputError(
                 f"{where}: expected {self.expected}. Received: {value!r}"[:400]
             )
-        # Only of keys that are texts; of others their names may be told.
+        # Only values of keys that are texts; an error may name other keys.
         texts = {
             key: x if key in (*self._names, "text", "text_b") else None
             for key, x in row.items()
@@ -311,9 +311,8 @@ def load(
 ) -> Predictor:
     """Returns a trained model as a function of texts.
 
-    What the run or the checkpoint says of itself need not be said again;
-    what it does not say is given by the keywords, which are named as the
-    flags of run_prediction.py.
+    Settings of the run or the checkpoint are read from it. Pass the missing
+    ones as keywords, which have the names of run_prediction.py's flags.
 
     Args:
         path: The folder of a run, or its `best/`; a checkpoint of the
@@ -329,7 +328,7 @@ def load(
         A function of texts, described at `Predictor`.
 
     Raises:
-        InputError: There is no model, or not all that is needed is known.
+        InputError: There is no model, or a setting is missing.
     """
     path = paths.as_text(path)
     _checked_size(batch_size)

@@ -1,8 +1,8 @@
 """Texts as inputs of the Keras models.
 
 Texts are tokenized before the compiled step, so XLA and strategies see integers
-only: texts in memory all at once, those of a data set when they are read.
-Shapes are written in the letters of bert_tf/modeling.py.
+only: texts in memory all at once, texts of a data set when they are read. The
+letters of shapes are explained in bert_tf/modeling.py.
 """
 
 import dataclasses
@@ -54,10 +54,10 @@ class WithTexts(keras.Model):
 
     @property
     def tokenizer(self) -> api_tokenizer.Tokenizer | None:
-        """What tokenizes the model's texts; None if no vocabulary is known.
+        """The tokenizer of the model's texts; None without a vocabulary.
 
-        By default it is that of the checkpoint, with the sequence length of
-        its run; otherwise of 128 tokens, and of 384 for answers. Set it to use
+        By default it has the checkpoint's vocabulary and the sequence length of
+        its run, else 128 tokens, or 384 for question answering. Set it to use
         another vocabulary or length: `.keras` files and exports keep both.
         """
         bert = self._encoder()

@@ -71,9 +71,9 @@ class Reading:
         )
 
     def flags_for(self, head: str) -> dict[str, str]:
-        """Returns what the run says of a model with this head.
+        """Returns the run's flags that apply to a model with this head.
 
-        What it says of classes and of tasks it says of its own head only.
+        Flags of classes and of tasks apply to the run's own head only.
         """
         if head == self.head:
             return dict(self.flags)

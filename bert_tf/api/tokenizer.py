@@ -29,7 +29,7 @@ import tensorflow as tf
 
 @keras.saving.register_keras_serializable("bert_tf")
 class Tokenizer(keras.layers.Layer):
-    """Makes of texts what a model reads; the ids are those of the scripts.
+    """Turns texts into model inputs, with the same ids as the scripts.
 
     In a data set, of rows or of batches (which is faster):
 
@@ -43,13 +43,13 @@ class Tokenizer(keras.layers.Layer):
         model = keras.Model(texts, outputs)
 
     Attributes:
-        vocabulary: The pieces, each at the place of its id.
-        files: What they are kept as beside weights.
-        do_lower_case: Whether texts are lower-cased and lose their accents, by
-            a vocabulary that leaves it open.
-        max_seq_length: The most pieces in a row.
-        pad_to_max: Whether all rows are this long.
-        masks: Whether [MASK] in a text is the token.
+        vocabulary: The tokens, in the order of their ids.
+        files: The vocabulary's files, as saved next to weights.
+        do_lower_case: Whether texts are lower-cased and lose their accents, if
+            the vocabulary leaves it open.
+        max_seq_length: Max tokens of a sequence.
+        pad_to_max: Whether all sequences have this length.
+        masks: Whether [MASK] in a text is the mask token.
     """
 
     def __init__(
@@ -64,21 +64,21 @@ class Tokenizer(keras.layers.Layer):
         """Reads the vocabulary.
 
         Args:
-            vocabulary: The path of a vocab.txt, a vocab.json beside its
+            vocabulary: The path of a vocab.txt, a vocab.json next to its
                 merges.txt, a *.model, a symbols.txt or a tokenizer.json; of a
                 checkpoint or of a run; the name of a model on the Hub; or
                 a list of WordPiece tokens.
-            do_lower_case: As in training; by default as the checkpoint says,
-                else true.
-            max_seq_length: What is longer is cut.
-            pad_to_max: Whether rows are padded to `max_seq_length`; if not,
-                to the longest of their batch.
-            masks: Whether [MASK] in a text, <mask> of RoBERTa, is the token to
+            do_lower_case: As in training; by default as in the checkpoint, else
+                true.
+            max_seq_length: Longer texts are truncated.
+            pad_to_max: Whether sequences are padded to `max_seq_length`; if
+                not, to the longest of their batch.
+            masks: Whether [MASK] in a text (RoBERTa's <mask>) is the token to
                 be predicted; if not, it is text as in the original.
-            **kwargs: Of a Keras layer, such as its name.
+            **kwargs: Arguments of a Keras layer, such as its name.
 
         Raises:
-            InputError: There is no vocabulary, or it is of other casing.
+            InputError: There is no vocabulary, or its casing differs.
         """
         super().__init__(**kwargs)
         found = find_vocabulary(vocabulary, do_lower_case)

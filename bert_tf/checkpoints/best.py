@@ -136,7 +136,7 @@ def clear(output_dir: str) -> None:
 
 
 def checkpoint(output_dir: str) -> str | None:
-    """Returns a run's best checkpoint; None if there is none.
+    """Returns a run's best checkpoint; None if missing.
 
     Raises InputError if the checkpoint or its results.json is damaged.
     """
@@ -155,7 +155,7 @@ def checkpoint(output_dir: str) -> str | None:
 
 
 def results(output_dir: str) -> dict[str, float] | None:
-    """Returns the results of a run's best evaluation; None if there is none."""
+    """Returns the results of a run's best evaluation; None if missing."""
     return _read_results(os.path.join(output_dir, FOLDER))
 
 

@@ -87,10 +87,10 @@ def stored_name(theirs: foreign.HuggingFace, name: str, head: str) -> str:
 def canonical(
     theirs: foreign.HuggingFace, stored: Iterable[str]
 ) -> dict[str, str]:
-    """Returns today's name -> the stored one; buffers are left out.
+    """Returns current name -> stored name; buffers are left out.
 
-    A bare encoder's lack the prefix; those of TF1 times say gamma and beta. The
-    wrappers of PyTorch add prefixes of their own.
+    A bare encoder's names lack the prefix; names from TF1 have gamma and beta.
+    PyTorch's wrappers add other prefixes.
     """
     parts = "|".join(map(re.escape, sorted(theirs.parts)))
     today = {}
@@ -113,11 +113,11 @@ def find_head(
     values: Mapping[str, Any],
     found: Iterable[str],
 ) -> str:
-    """Returns the head of a file by its config.json and its names.
+    """Returns the head of a file from its config.json and its names.
 
-    A pre-trained file may say that it is for one of the two tasks, as that of
-    bert-base-uncased does, and hold the heads of both. It raises InputError if
-    nothing says what a classifier is for.
+    The config of a pre-trained file may name one of the two tasks, as in
+    bert-base-uncased, although the file has the heads of both. Raises
+    InputError if the purpose of a classifier is unknown.
     """
     found = set(found)
     known = theirs.architectures
@@ -172,7 +172,7 @@ def with_kind(
 
 
 def with_own_kind(values: dict[str, Any]) -> dict[str, Any]:
-    """Returns the values of a config.json with the `model_type` that is ours.
+    """Returns the values of a config.json with our `model_type`.
 
     Other keys, such as `is_decoder`, may identify a family in a file.
     """
@@ -235,8 +235,8 @@ def from_config(
     return values
 
 
-# Where sentence-transformers says what a CrossEncoder makes of its logit: its
-# versions from 4 on, those before, and since 5 in a file of its own.
+# Where sentence-transformers stores the activation of a CrossEncoder's logit:
+# versions from 4 on, earlier versions, and since 5 in a separate file.
 _SBERT = "sentence_transformers"
 _SBERT_OLD = "sbert_ce_default_activation_function"
 SBERT_FILE = "config_sentence_transformers.json"
@@ -254,8 +254,8 @@ def with_score(
 ) -> modeling.BertConfig:
     """Returns the config of a classifier of one class, with its activation.
 
-    `values` are those of config.json, `of_encoder` those of `SBERT_FILE`. It
-    raises InputError for an activation that is none of ours.
+    `values` are from config.json, `of_encoder` from `SBERT_FILE`. Raises
+    InputError for an unsupported activation.
     """
     inside = values.get(_SBERT)
     found = inside if isinstance(inside, dict) else of_encoder

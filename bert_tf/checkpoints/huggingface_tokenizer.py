@@ -43,7 +43,7 @@ def read_vocab(folder: str) -> vocabularies.Files | None:
     try:
         return vocabularies.open_files(path)
     except InputError as error:
-        # Other models' byte pairs and sentence pieces have rules of their own.
+        # Other models' byte pairs and SentencePiece models have other rules.
         if kind == _WORD_PIECE:
             raise tf1_files.UnreadableError(str(error)) from error
         logging.warning("No vocabulary is read from %s: %s", folder, error)

@@ -1,8 +1,8 @@
 """The weights of folders of Hugging Face: safetensors, PyTorch, TensorFlow.
 
-Names and shapes are those of PyTorch. What transformers wrote for TensorFlow,
-as tf_model.h5 or in safetensors, is renamed by the rules of its versions 2 to
-4; no later version reads it.
+Names and shapes are PyTorch's. The weights that transformers wrote for
+TensorFlow, as tf_model.h5 or in safetensors, are renamed by the rules of its
+versions 2 to 4; no later version reads it.
 """
 
 import contextlib
@@ -261,7 +261,7 @@ def _torch_name(name: str) -> str:
     return ".".join([*scopes, _LAST.get(last, last)])
 
 
-# Those of TensorFlow -> PyTorch's.
+# TensorFlow's last part of a name -> PyTorch's.
 _LAST = {
     "kernel": "weight",
     "embeddings": "weight",

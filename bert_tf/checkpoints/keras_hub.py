@@ -61,7 +61,7 @@ def find_preset(name: str) -> str | None:
         return None
     try:
         return kagglehub.model_download(name.removeprefix(_SCHEME))
-    # Its errors, and those of the network, have no common class.
+    # Its errors and network errors have no common class.
     except Exception as error:
         raise OSError(
             f"The preset {name} can't be downloaded: {error}"

@@ -190,7 +190,7 @@ def find_records_vocab(
     """Returns the vocabulary that records were made with; None if unknown.
 
     It is the one at `path`, the checkpoint's if its SHA-256 is `made_with`, or
-    that of the run being resumed. Raises InputError if the vocabulary at `path`
+    the resumed run's. Raises InputError if the vocabulary at `path`
     or of the run differs from the records', or the one at `path` from the
     checkpoint's.
     """

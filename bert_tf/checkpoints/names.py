@@ -17,7 +17,7 @@ from bert_tf.errors import InputError
 
 # What a name in a layer begins with, ours or one of other libraries.
 _LAYER = re.compile(r"^.*?\blayer[._]\d+[./]")
-# As many names of one layer are said each by itself.
+# Up to this number, missing names of a layer are listed one by one.
 _FEW = 4
 
 
@@ -215,7 +215,7 @@ def listed(found: Iterable[str]) -> str:
 
 
 def by_piece(config: configuration.BertConfig) -> set[str]:
-    """Returns the variables that have a row for each piece, [V, ...]."""
+    """Returns the variables with a row for each token, [V, ...]."""
     family = families.of(config)
     tables = [family.variables]
     tables += [head.variables for head in HEADS.values()]
@@ -250,7 +250,7 @@ def required(source: configuration.BertConfig | None, head: str) -> str:
 def _up_to_a_missing_layer(
     config: configuration.BertConfig, found: Collection[str]
 ) -> configuration.BertConfig:
-    """Drops layers after a missing one: any number may stand in a file."""
+    """Drops layers after a missing one: a file may have any number."""
     family = families.of(config)
     layers = set(map(family.layer, found)) - {None}
     count = min(family.num_layers(config), len(layers) + 1)
@@ -298,10 +298,9 @@ def check(
 ) -> None:
     """Raises InputError if a config does not describe the tensors.
 
-    Heads and the pooler may be missing from what was `found`, and what belongs
-    to no encoder is nobody's concern; but an encoder's variables are all to be
-    used. The message names the config's path where it does not lie beside the
-    checkpoint.
+    Heads and the pooler may be missing from `found`, and tensors outside the
+    encoder are ignored; but all of an encoder's variables must be used. The
+    message names the config's path if it is not next to the checkpoint.
     """
     family = families.of(config)
     other = _named_as(found, family)

@@ -27,7 +27,7 @@ class Checkpoint:
             come with the weights.
         do_lower_case: None where the source does not say.
         state: Names of what only training needs: moments, steps.
-        left_over: Foreign names that mean nothing here.
+        left_over: The source library's names that are not used here.
         run: The folder of the run that trained exactly these weights, or "".
     """
 
@@ -60,7 +60,7 @@ class Checkpoint:
 
 
 def read_bytes(path: str) -> bytes | None:
-    """Returns the content of a file; None if there is none."""
+    """Returns the content of a file; None if it is missing."""
     if not _can_exist(path) or not tf.io.gfile.exists(path):
         return None
     if tf.io.gfile.isdir(path):
@@ -76,7 +76,7 @@ def _can_exist(path: str) -> bool:
 
 
 def read_text(path: str) -> str | None:
-    """Returns the text of a file; None if there is none."""
+    """Returns the text of a file; None if it is missing."""
     data = read_bytes(path)
     if data is None:
         return None
@@ -118,5 +118,5 @@ def read_json(folder: str, name: str, **kinds: type) -> dict[str, Any]:
 
 def lines(text: str) -> list[str]:
     """Returns the lines of a file of names; none of an empty one."""
-    # Not splitlines: a name may have a character that ends lines elsewhere.
+    # Not splitlines: a name may have a character that it takes for a line end.
     return text.removesuffix("\n").split("\n") if text else []

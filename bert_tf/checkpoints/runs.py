@@ -20,7 +20,7 @@ import tensorflow as tf
 def places(path: str) -> list[str]:
     """Lists the folders of runs a path may belong to, the nearest first.
 
-    The path is that of a run, of its `best/`, or of a checkpoint in either.
+    The path is a run, its `best/`, or a checkpoint in either.
     """
     folder = path.rstrip("/")
     found = [folder]

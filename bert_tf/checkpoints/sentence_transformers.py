@@ -53,7 +53,7 @@ def choose(path: str, given: Mapping[str, Any], default: Vectors) -> Vectors:
 
     `given` maps attribute names to values or None. With a unit other than the
     folder's, only the length is taken from the folder. Raises InputError if no
-    unit is given and the folder's is not supported.
+    unit is passed and the folder's is not supported.
     """
     said = {name: x for name, x in given.items() if x is not None}
     root = find(path)

@@ -1,9 +1,9 @@
 """Checkpoints: explicit names, in the original's TF1 format.
 
-A checkpoint of ours is one of the original: the model's variables and the
-optimizer's under their released names, with `global_step`, and beside them the
-position in the data. It is renamed when it is complete, so that a crash leaves
-no half checkpoint.
+Our checkpoints have the original's format: the variables of the model and the
+optimizer under their released names, and `global_step`, together with the
+position in the data. A checkpoint is renamed when it is complete, so a crash
+leaves no partial checkpoint.
 """
 
 import contextlib
@@ -23,11 +23,11 @@ GLOBAL_STEP = "global_step"
 RECORDS = "data_position/records"
 SEED = "data_position/seed"
 SINCE_LINE = "since_line/"
-# What stands before the names of what an objective trains beside the model.
+# Prefix of the variables that an objective trains in addition to the model.
 OF_OBJECTIVES = "objective/"
-# What stands behind the names of checkpoints that are set aside.
+# Suffix of checkpoints that are set aside.
 _UNREADABLE = ".unreadable"
-# What a run keeps beside weights and moments.
+# State of a run in addition to weights and moments.
 _STATE = re.compile(
     r"^global_step$|^data_position/|^loss_scale/|^"
     + "|^".join((SINCE_LINE, OF_OBJECTIVES))

@@ -1,18 +1,19 @@
-"""A vocabulary of any kind as the files of Hugging Face's transformers.
+"""Writes a vocabulary of any kind as files of Hugging Face's transformers.
 
-AutoTokenizer gives our ids with them, and lays out one text or two as we do.
-Known to differ are:
+With them, AutoTokenizer returns our ids and arranges one or two texts as here.
+Known differences:
 
-- Text that has a special piece's name, such as "[SEP]": it gets that piece, as
-  transformers looks for the names before all else. Ours are no text.
-- Word pieces: a capital sigma at the end of a word becomes the small one that
-  stands elsewhere, and private characters are left out.
-- Sentence pieces: the rule of commas, that a piece which ends in a digit and a
-  comma is cut anew, can't be said. Such pieces are never taken instead, as in
-  transformers' own files. Of 20,000 lines of Wikipedia none differs with 8,000
-  pieces and 209 differ with 30,000, three by ties. Were such pieces taken, they
-  would be 243 and 926; were text cut between a digit and a comma, 472 and 701.
-- Sentence pieces of XLM-R and CamemBERT: marks after a character that the model
+- Text with the name of a special token, such as "[SEP]", becomes this token, as
+  transformers looks for these names first. Here they never come from text.
+- WordPiece: a capital sigma at the end of a word becomes a non-final small
+  sigma, and private-use characters are left out.
+- SentencePiece: the files can't express the rule that a token which ends in a
+  digit and a comma is split again. Instead, such tokens are never used, as in
+  transformers' own files. Of 20,000 lines of Wikipedia, none differs with 8,000
+  tokens and 209 differ with 30,000, three by ties. If such tokens were used,
+  243 and 926 would differ; if text were split between a digit and a comma, 472
+  and 701.
+- SentencePiece of XLM-R and CamemBERT: marks after a character that the model
   replaces, which the library drops, and several marks of one letter.
 - Characters that are newer than the tables of the library `tokenizers`.
 """
@@ -45,15 +46,15 @@ _CONFIG = "tokenizer_config.json"
 
 @dataclasses.dataclass(frozen=True)
 class TokenizerFiles:
-    """What transformers reads of a tokenizer beside the vocabulary.
+    """The files of a tokenizer for transformers, besides its vocabulary.
 
     Attributes:
         tokenizer: The text of tokenizer.json.
-        special: Name of a use -> the piece for it, such as `pad_token`.
-        config: What else tokenizer_config.json says.
-        tokenizer_class: The class that reads them and gives our ids.
+        special: Name of a use, such as `pad_token` -> its token.
+        config: Other settings in tokenizer_config.json.
+        tokenizer_class: The class that reads them and returns our ids.
         is_alone: Whether the kind's own files are left out, as transformers
-            takes the ids in them for others.
+            would misread their ids.
     """
 
     tokenizer: str
@@ -69,20 +70,20 @@ def write(
     max_length: int,
     tokenizer_class: str | None = None,
 ) -> bool:
-    """Writes a vocabulary's own files and what AutoTokenizer looks for.
+    """Writes a vocabulary's own files and AutoTokenizer's.
 
     Args:
-        folder: Where to. It exists.
-        vocabulary: Of any kind. Of one that is not in `WRITERS` only its own
-            files are written.
-        max_length: How many pieces a row has at most.
+        folder: An existing folder.
+        vocabulary: A vocabulary of any kind. If its kind is not in `WRITERS`,
+            only its own files are written.
+        max_length: Max tokens of a sequence.
         tokenizer_class: The class of transformers, by default the kind's.
 
     Returns:
         Whether AutoTokenizer can read the folder.
 
     Raises:
-        InputError: No word pieces stand for the ends of a row.
+        InputError: The vocabulary lacks the tokens at the ends of sequences.
     """
     writer = WRITERS.get(vocabulary.kind)
     made = writer(vocabulary, max_length) if writer else None
@@ -131,13 +132,13 @@ def _library() -> Any:
     return tokenizers
 
 
-# ---- Word pieces -------------------------------------------------------------
+# ---- WordPiece ---------------------------------------------------------------
 
 
 def _word_pieces(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
     made = _library()
     do_lower_case = vocabulary.settings["do_lower_case"]
-    # With white space as in the file, where a piece has some.
+    # Keeps white space in tokens as in the file.
     text = vocabulary.files[word_pieces.FILE].decode()
     ids = {piece: i for i, piece in enumerate(opened.lines(text))}
     cls, sep = vocab_files.CLS, vocab_files.SEP
@@ -212,7 +213,7 @@ def _byte_pairs(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
             **_uses(vocabulary),
         },
         config={
-            # The class would add a piece.
+            # The class would add a token.
             **({} if has_mask else {"mask_token": None}),
             **vocabulary.own_settings,
             "errors": "replace",
@@ -224,7 +225,7 @@ def _byte_pairs(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
 
 
 def _uses(vocabulary: Vocabulary) -> dict[str, str]:
-    """Returns the special pieces by their use; a mask only if there is one."""
+    """Returns the special tokens by their use; a mask only if there is one."""
     special = vocabulary.special
     found = {
         "cls_token": special.cls,
@@ -233,7 +234,7 @@ def _uses(vocabulary: Vocabulary) -> dict[str, str]:
         "sep_token": special.sep,
         "unk_token": special.unk,
     }
-    # What fills up need not have its usual name.
+    # The padding token may have an unusual name.
     return {
         use: vocabulary.pieces[piece.id]
         for use, piece in found.items()
@@ -241,7 +242,7 @@ def _uses(vocabulary: Vocabulary) -> dict[str, str]:
     }
 
 
-# ---- Sentence pieces ---------------------------------------------------------
+# ---- SentencePiece -----------------------------------------------------------
 
 
 def _sentence_pieces(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
@@ -293,7 +294,7 @@ def _sentence_pieces(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
 
 
 def _score(entry: Any, cuts_numbers: bool) -> float:
-    """Returns a score by which pieces that no text has are not found in it."""
+    """Returns a token's score, lowered if text must never contain the token."""
     is_text = entry.type in (entry.NORMAL, entry.USER_DEFINED)
     is_cut = cuts_numbers and unigram_json.is_number(entry.piece)
     is_taken = is_text and not is_cut

@@ -33,7 +33,7 @@ from absl import logging
 
 
 def own_checkpoint(output_dir: str, use_best: bool) -> str | None:
-    """Returns a run's best or newest checkpoint; None if there is none."""
+    """Returns a run's best or newest checkpoint; None if missing."""
     kept = best.checkpoint(output_dir) if use_best else None
     return kept or tf1_files.latest(output_dir)
 
@@ -72,8 +72,7 @@ def is_trained(source: opened.Checkpoint, head: str) -> bool:
 def _names_in_run(source: opened.Checkpoint) -> Collection[str]:
     """Returns the names in the run of a best checkpoint, which has no moments.
 
-    They are those of the run's newest readable checkpoint; empty for other
-    sources.
+    They are in the run's newest readable checkpoint; empty for other sources.
     """
     own, _ = os.path.split(source.path)
     folder, name = os.path.split(own)

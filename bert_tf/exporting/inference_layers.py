@@ -112,7 +112,7 @@ class Tokens(Everything):
     """Computes the tokens of a batch, X = J, or `least` if J is less.
 
     The first position of a sequence is computed whatever its mask. So an output
-    read for padding is that of a preceding token, never of another sequence.
+    read for padding is a preceding token's, never another sequence's.
     Rows beyond J repeat the first position, and are not read.
     """
 

@@ -56,7 +56,7 @@ def check_package() -> None:
 
 
 def read(folder: str) -> Any:
-    """Returns the ModelServerConfig of a folder, empty if there is none.
+    """Returns the ModelServerConfig of a folder, empty if it is missing.
 
     Raises InputError if it is invalid.
     """
@@ -90,7 +90,7 @@ def add(folder: str, model: str, version: int) -> str:
     """Adds a version of a model to a folder's models.config.
 
     The version gets the first unused label. Labels in use are not moved, as
-    TensorFlow Serving refuses to move one to a version that is not loaded yet.
+    TensorFlow Serving does not move one to a version that is not loaded yet.
     Versions without a label are no longer served. Other models and settings
     stay, but comments are lost. batching.config is created if it is missing.
 

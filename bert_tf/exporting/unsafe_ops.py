@@ -1,4 +1,4 @@
-"""Refuses SavedModels whose operations touch files or the host.
+"""Rejects SavedModels whose operations touch files or the host.
 
 A SavedModel is a program. Its operations run in signatures, and some while it
 is loaded. The check reads the graph and loads nothing.
@@ -115,7 +115,7 @@ def _reachable(
     outputs: Sequence[str],
     meta: meta_graph_pb2.MetaGraphDef | None,
 ) -> set[str]:
-    """Returns the operations that nodes need, those of functions included.
+    """Returns the operations that nodes need, including those in functions.
 
     Any function of the object graph of `meta` counts as called.
     """

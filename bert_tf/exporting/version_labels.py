@@ -44,7 +44,7 @@ def path_in(folder: str) -> str:
 def read(folder: str) -> list[Served]:
     """Returns the models in a folder's models.config.
 
-    Raises InputError if there is none, or it has unsupported fields.
+    Raises InputError if it is missing, or has unsupported fields.
     """
     path = path_in(folder)
     entries = server_configs.read(folder).model_config_list.config

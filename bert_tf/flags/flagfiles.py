@@ -36,12 +36,11 @@ _TOLD_BY_RECORDS = ("max_seq_length", "max_predictions_per_seq")
 def check_same_run(
     path: str, identity: Iterable[str], tells: bool = True
 ) -> None:
-    """Compares the flags with those of the run in a folder.
+    """Compares the flags with the flags of a folder's run.
 
-    Args:
-        path: The run's flags.txt; nothing is checked if it does not exist.
-        identity: Names of flags that can't change when a run resumes.
-        tells: Whether changes of other flags are logged.
+    `path` is the run's flags.txt; nothing is checked if it does not exist.
+    `identity` names the flags that can't change when a run resumes. Changes of
+    other flags are logged if `tells` is true.
     """
     if not epath.Path(path).exists():
         return

@@ -28,7 +28,7 @@ def check(
     """Raises InputError unless a run may write into a folder.
 
     The folder may be new or empty, have a run of the same script, or have only
-    files with other names than those of runs.
+    files whose names runs do not use.
 
     Args:
         name: Name of the folder's flag.

@@ -55,7 +55,7 @@ class About:
         role: INPUT or OUTPUT for paths, else "".
         holds: What a path refers to: FILE, NEW_FOLDER, RUN, MODEL or, if the
             script itself checks it, "".
-        beside: Extensions of other files that are written next to a FILE.
+        `beside`: Extensions of other files that are written next to a FILE.
         own: Patterns of files written into a NEW_FOLDER; names for a FOLDER.
         required: Whether a run needs it.
         rare: Whether only `--helpfull` shows it.

@@ -28,7 +28,7 @@ _ANSWER = _Task(
     "Finds the answer to a question in a text.",
     {"question": "Where does Anna live?", "context": _SENTENCE},
 )
-# By head. The names are those of the inputs of all signatures.
+# By head. All signatures use these names of inputs.
 _TASKS = {
     "classification": _Task(
         "Assigns one of its labels to a text",

@@ -58,7 +58,7 @@ class Place:
 def parse_places(given: Sequence[str]) -> list[Place]:
     """Parses `PATH` or `NAME=PATH` for each model.
 
-    The default name is that of the folder, or of its parent if the folder is a
+    The default name is the folder's, or its parent's if the folder is a
     version. Raises InputError for a duplicate name, or a name that is not valid
     in a URL.
     """
@@ -91,7 +91,7 @@ def parse_places(given: Sequence[str]) -> list[Place]:
 def read_places(folder: str) -> list[Place]:
     """Returns the models in the models.config of a folder.
 
-    Raises InputError if there is none, or it has unsupported fields.
+    Raises InputError if it is missing, or has unsupported fields.
     """
     served = version_labels.read(folder)
     for each in served:
@@ -133,10 +133,10 @@ def _contents(path: str) -> tuple:
 
 
 class Model:
-    """A model and its versions, of which at least one answers requests.
+    """A model and its versions, at least one of them answering requests.
 
     Attributes:
-        place: The model's current place; see `update`.
+        `place`: The model's current `Place`; see `update`.
     """
 
     def __init__(

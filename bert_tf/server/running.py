@@ -58,12 +58,9 @@ def run(
 ) -> None:
     """Serves models until SIGTERM or SIGINT, then answers pending requests.
 
-    Args:
-        places: The models.
-        settings: Settings of the server.
-        started: Called with the server's address once it accepts requests.
-        reread: Returns the current places if they can change, so that other
-            versions and labels are served.
+    `places` are the models. `started` is called with the server's address once
+    it accepts requests. If the models' versions and labels can change, `reread`
+    returns the current `places`.
 
     Raises:
         InputError: A model can't be loaded, or the port is taken.
@@ -201,7 +198,7 @@ async def _follow(
     served: Mapping[str, models.Model],
     seconds: float,
 ) -> None:
-    """Updates the places of models; the set of models cannot change."""
+    """Updates the `Place` of each model; the set of models cannot change."""
     told = ""
     while True:
         await asyncio.sleep(seconds)

@@ -15,7 +15,7 @@ from bert_tf.serving import model as serving_model
 import tensorflow as tf
 
 # Max characters that are held in memory and tokenized at a time, including
-# those of the answers; a single line may have more.
+# the answers; a single line may have more.
 _MOST_IN_WINDOW = 1 << 24
 _MOST_IN_BATCH = 1 << 20
 

@@ -288,7 +288,7 @@ def _check_classes(
             f"{source.path} {known}, and {settings.labels_from} {named_by}. "
             f"{way_out}. Received: labels={listed}"
         )
-    # The order of labels is that of the classes; another would misname them.
+    # Labels must be in the order of the classes, or they would be misnamed.
     named = source.labels
     if named is not None and labels is not None and named != tuple(labels):
         raise InputError(

@@ -53,7 +53,7 @@ def work() -> Work:
 
     Raises:
         InputError: No action is requested, or an action needs a trained model
-            and there is none.
+            that is missing.
     """
     asked = Work(
         fine_tuning_flags.DO_TRAIN.value,

@@ -228,8 +228,8 @@ def restore(
     """Restores the state of a training run, then writes its flags and config.
 
     It resumes from output_dir, or else starts from init_checkpoint, or else
-    from random weights, some of which `begin` may set. Flags are written last:
-    a run that fails to start must not replace those of the run in output_dir.
+    from random weights; `begin` may set some of them. Flags are written last:
+    a run that fails to start must not replace the flags in output_dir.
     """
     folder = run_flags.OUTPUT_DIR.value
     init_checkpoint = run_flags.INIT_CHECKPOINT.value
@@ -260,8 +260,8 @@ def own_weights(own: str | None) -> str:
         own: Weights of the run in output_dir, if any.
 
     Raises:
-        InputError: There are none, or --init_checkpoint specifies others than
-            those of output_dir, so results would be attributed to the wrong
+        InputError: There are none, or --init_checkpoint differs from the
+            weights of output_dir, so results would be attributed to the wrong
             run.
     """
     folder = run_flags.OUTPUT_DIR.value

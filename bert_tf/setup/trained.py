@@ -217,8 +217,8 @@ def _other_rows(
     Args:
         changed: Result of `flagfiles.changes` for the earlier flags.
         of_hold_out: Flags that determine which rows are held out.
-        is_own: Whether the earlier run is that of output_dir, whose flags must
-            be the same. Nothing is known about a different run with other data.
+        is_own: Whether the earlier run is output_dir's, whose flags must be
+            the same. Nothing is known about a different run with other data.
     """
     if not is_own and "train_file" in changed:
         return ""

@@ -3,7 +3,7 @@
     import tensorflow as tf
     import tensorflow_text  # Registers the tokenizer's op.
     model = tf.saved_model.load("/models/next/1")
-    model(tf.constant(["The cat sat on"]))["piece"]
+    model(tf.constant(["The cat sat on"]))  # See `piece`.
 
 A text that is too long is read from its end. In a left-to-right model, tokens
 do not see later positions, so sequences are laid out as in training.

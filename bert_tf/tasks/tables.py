@@ -44,7 +44,7 @@ class Row(NamedTuple):
     Attributes:
         line: Number of its first line, from 1.
         cells: The whole row: texts, or the object for JSON lines.
-        places: The caller's column name -> its position in `cells`.
+        `places`: The caller's column name -> its position in `cells`.
         texts: The caller's column name -> its text.
     """
 

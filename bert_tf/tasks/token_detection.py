@@ -95,8 +95,8 @@ def detector(
 
     The signature `serving_default` takes `text` (string [B]) and returns its
     tokens: `token` (string), `start` and `end` (int32, in characters, -1 for
-    none) and `probability` (float32), that of having been replaced; each [B,
-    max tokens of a text], and `count` (int32 [B]). `serve_text` is the same.
+    none) and `probability` (float32) that it was replaced; each [B, max
+    tokens of a text], and `count` (int32 [B]). `serve_text` is the same.
 
     `serve_ids` takes `input_ids`, `input_mask` and `segment_ids` (int32 [B, S])
     and returns `probability` (float32 [B, S]).

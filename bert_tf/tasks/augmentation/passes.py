@@ -24,7 +24,7 @@ class Pass(NamedTuple):
     Attributes:
         ids: The token ids, [S].
         segments: The segment ids, [S].
-        places: Positions of the masks, [P].
+        `places`: Positions of the masks, [P].
     """
 
     ids: list[int]

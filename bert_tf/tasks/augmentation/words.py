@@ -1,9 +1,9 @@
 """Finds the replaceable words of a text, and the tokens of each.
 
-Words are those of the original's basic tokenizer: letters between white space,
-punctuation and Chinese characters; each Chinese character is a word. As in
-TinyBERT, words with digits or symbols, and stop words, are not replaced. In a
-vocabulary of symbols, each symbol is a word.
+Words are split as by the original's basic tokenizer: letters between white
+space, punctuation and Chinese characters; each Chinese character is a word. As
+in TinyBERT, words with digits or symbols, and stop words, are not replaced. In
+a vocabulary of symbols, each symbol is a word.
 """
 
 import re

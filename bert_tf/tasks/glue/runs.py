@@ -238,7 +238,7 @@ def seconds_left(
     """Estimates how many seconds runs will take; NaN without any data.
 
     `to_do` has the task and the examples (rows times epochs) of each run. The
-    time per example is that of the task's finished runs, or of all finished
+    time per example is measured on the task's finished runs, or on all finished
     runs if the task has none.
     """
     if not to_do:

@@ -3,7 +3,7 @@
     import tensorflow as tf
     import tensorflow_text  # Registers the tokenizer's op.
     model = tf.saved_model.load("/models/words/1")
-    model(tf.constant(["The [MASK] sat on the [MASK]."]))["piece"]
+    model(tf.constant(["The [MASK] sat on the [MASK]."]))  # See `piece`.
 
 Texts of any length are read in overlapping windows. Each `[MASK]` is predicted
 in the window that shows the most context on both sides of it.

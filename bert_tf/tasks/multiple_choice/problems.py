@@ -36,8 +36,8 @@ class Problem:
 def read(path: str, with_labels: bool | None) -> list[Problem]:
     """Reads the problems of a file: SWAG's CSV by its extension, or JSON lines.
 
-    Of a folder, such as those of RACE, the `.txt` files in it and in its
-    subfolders are read, in the order of their numbers.
+    From a folder, as in RACE, the `.txt` files in it and in its subfolders are
+    read, in the order of their numbers.
 
     If `with_labels` is None, a label is read only if it is one of the choices,
     as a test file may hide it, for example as -1.

@@ -1,8 +1,7 @@
-"""From the logits of starts and ends to answers, their scores and files.
+"""Turns the logits of starts and ends into answers, scores and files.
 
-The n-best lists are those of the original's write_predictions, but each answer
-is the slice of the context that its pieces come from, and padding is no
-candidate.
+The n-best lists equal the output of the original's write_predictions, except
+that each answer is a slice of the context, and padding is not a candidate.
 
 Shapes: W windows of a question, S sequence length.
 """
@@ -23,10 +22,10 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-    """How answers are looked for; the flags of the same names.
+    """Settings of the search for answers; flags have the same names.
 
-    `n_best_size` is the most starts and ends tried in a window, and answers
-    listed; `max_answer_length` counts pieces.
+    `n_best_size` is the max number of starts and ends tried in a window, and of
+    answers listed; `max_answer_length` counts tokens.
     """
 
     n_best_size: int
@@ -36,12 +35,12 @@ class Search:
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What a model answers: the best text but "", and its characters.
+    """The best non-empty answer of a model, and its characters.
 
-    `score` is the logit of its start plus that of its end, `null_score` the
-    least of [CLS] in any window. `n_best` has answers, each with `text`,
-    `probability` among them, `start_logit` and `end_logit`. `odds` are given
-    where a head scores by itself that there is no answer.
+    `score` is the sum of its start and end logits, `null_score` the min score
+    of [CLS] in any window. `n_best` has answers, each with `text`,
+    `probability` among them, `start_logit` and `end_logit`. `odds` are set if
+    the model has a separate score for no answer.
     """
 
     text: str
@@ -117,7 +116,7 @@ def _spans(
     """Pairs the best starts and ends of each window, [W, S, 2].
 
     Returns:
-        First and last piece of each pair in the context [pairs, 2], and their
+        First and last token of each pair in the context [pairs, 2], and their
         logits [pairs, 2].
     """
     head = windows.head
@@ -140,7 +139,7 @@ def _spans(
         single += [(place + offset - head, here[place])]
     if sum(map(len, spans)):
         return np.concatenate(spans), np.concatenate(span_logits)
-    # No pair fits, where the original answers "empty": the best single piece.
+    # No pair fits: the best single token. The original answers "empty".
     places = np.concatenate([place for place, _ in single])
     values = np.concatenate([value for _, value in single])
     best = values.sum(-1).argmax()

@@ -1,9 +1,9 @@
 """The joint head for answers: its objective, and its search for answers.
 
 The loss is the mean of the cross entropies of starts and of ends, given the
-right start, and half that of whether there is an answer. A window without the
-answer has none. The no-answer score of a question is the minimum over its
-windows, whatever the score of the best answer.
+right start, plus half the cross entropy of whether there is an answer. Windows
+without the answer count as having no answer. The no-answer score of a question
+is the minimum over its windows, whatever the score of the best answer.
 
 Shapes: W windows of a question, K starts of each, J ends of each start.
 """

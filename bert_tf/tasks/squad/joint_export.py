@@ -93,9 +93,9 @@ def joint_span_finder(
 ) -> saved_model.Export:
     """Returns the model as one that takes raw text.
 
-    Signatures are those of `saved_model.span_finder`, and `serve_ids` returns
-    the starts, ends and scores of `joint_answers.Beams`. The answer is "" where
-    the logit that there is none, `null_score`, exceeds `threshold`.
+    Signatures are the same as in `saved_model.span_finder`, but `serve_ids`
+    returns the starts, ends and scores of `joint_answers.Beams`. The answer is
+    "" if the logit of no answer, `null_score`, exceeds `threshold`.
     """
     made: Any = _JointModule
     return squad_model.export(

@@ -1,6 +1,6 @@
 """Exact match and F1 by the rules of SQuAD's official scripts.
 
-The results equal those of evaluate-v1.1.py and evaluate-v2.0.py. If neither
+evaluate-v1.1.py and evaluate-v2.0.py return the same results. If neither
 text has a word, F1 is 0 in version 1.1 and 1 in version 2.0.
 
 Chinese, Japanese and Thai are written without spaces. In a text with their

@@ -32,13 +32,13 @@ NONE = -1e38
 
 
 class _Windows(NamedTuple):
-    """Where contexts are cut, in pieces; each [W] int64."""
+    """Where contexts are cut, in tokens; each [W] int64."""
 
     rows: tf.Tensor  # the number of the question
     starts: tf.Tensor
     lengths: tf.Tensor
     heads: tf.Tensor  # where the context starts in the window
-    offsets: tf.Tensor  # of the starts, among the pieces of all contexts
+    offsets: tf.Tensor  # of the starts, among the tokens of all contexts
 
 
 def _windows(
@@ -47,7 +47,7 @@ def _windows(
     layout: squad_windows.Layout,
     template: vocabularies.Template,
 ) -> _Windows:
-    """Cuts contexts [B, (pieces)] as squad_windows.Cutter does."""
+    """Cuts contexts [B, (tokens)] as squad_windows.Cutter does."""
     number = pieces.row_lengths()  # [B]
     room = layout.max_seq_length - template.special(2)
     sizes = room - queries.row_lengths()
@@ -67,16 +67,16 @@ def _windows(
 def _has_most_context(
     windows: _Windows, column: tf.Tensor, pieces: tf.Tensor
 ) -> tf.Tensor:
-    """As squad_windows.Windows.has_most_context, [W, S]; False elsewhere.
+    """As squad_windows.Windows.has_most_context, [W, S]; else False.
 
-    `column` [1, S] counts from 0; `pieces` are those of all contexts.
+    `column` [1, S] counts from 0; `pieces` are the tokens of all contexts.
     """
     place = column - windows.heads[:, tf.newaxis]  # [W, S]
     lengths = windows.lengths[:, tf.newaxis]
     is_context = (place >= 0) & (place < lengths)
     score = tf.cast(tf.minimum(place, lengths - 1 - place), tf.float64)
     score += 0.01 * tf.cast(lengths, tf.float64)
-    score = tf.boolean_mask(score, is_context)  # [pieces in windows]
+    score = tf.boolean_mask(score, is_context)  # [tokens in windows]
     window = tf.where(is_context)[:, 0]
     piece = windows.offsets[:, tf.newaxis] + place
     piece = tf.boolean_mask(piece, is_context)
@@ -108,7 +108,7 @@ class Best(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The best answers of all questions, in float64 and places in windows."""
+    """The best answers of all questions, in float64; positions in windows."""
 
     best: Best
     first: tf.Tensor  # [B] int64
@@ -166,7 +166,7 @@ class SpanModule(tf.Module):
             )
             start, end, score, null = self._answer(question, context, read)
             is_null = score == NONE
-            # No piece has a score: that of no answer is the only one.
+            # No token has a score: only no answer has one.
             score = tf.where(is_null, null, score)
             if threshold is not None:
                 is_null |= self.odds(null, score) > threshold
@@ -236,7 +236,7 @@ class SpanModule(tf.Module):
         )
         best, first, last, null = self.search(rows, may_start, read, size)
         shift = tf.gather(windows.offsets - windows.heads, best.window)  # [B]
-        # Where there is no piece at all, any character will do.
+        # Without any token, any character will do.
         start = tf.gather(
             tf.concat([pieces.starts, [0]], 0),
             tf.where(best.score > NONE, first + shift, 0),
@@ -259,7 +259,7 @@ class SpanModule(tf.Module):
         column = tf.range(longest)[tf.newaxis]  # [1, S]
 
         def take(ragged, offsets):  # [W] -> [W, S]
-            # One more, so that there is something where there are no pieces.
+            # One more, so that it is not empty without tokens.
             values = tf.concat([ragged.flat_values, [0]], 0)
             place = offsets[:, tf.newaxis] + column
             last = tf.size(values, tf.int64) - 1
@@ -297,7 +297,7 @@ class SpanModule(tf.Module):
         pairs = tf.where(fits, pairs, NONE)
         shape = [tf.shape(pairs)[0], k * k]
         pair = first_best(tf.reshape(pairs, shape), windows.rows, size)
-        # Where no pair fits: the best single piece.
+        # Where no pair fits: the best single token.
         singles = tf.where(may_start, logits[0] + logits[1], NONE)
         single = first_best(singles, windows.rows, size)
         has_pair = pair.score > NONE
@@ -331,8 +331,8 @@ def span_finder(
     The signature `serving_default` takes `question` and `context` (string [B])
     and returns `answer` (string [B]), `start` and `end` (int32 [B], in
     characters of the context), `score` and `null_score` (float32 [B]). No
-    answer is "", from 0 to 0; where a context has no piece, nothing else could
-    be, and its `score` is the `null_score`. `serve_ids` takes `input_ids`,
+    answer is "", from 0 to 0; it is the only one for a context without tokens,
+    whose `score` is the `null_score`. `serve_ids` takes `input_ids`,
     `input_mask` and `segment_ids` (int32 [B, S]) and returns `start_logits` and
     `end_logits`.
 

@@ -1,7 +1,7 @@
 """Cuts contexts into windows that fit into the model next to the question.
 
 A window is `[CLS] question [SEP] tokens of the context [SEP]`. The windows and
-the answer's position in them equal those of the original's
+the answer's position in them are the same as in the original's
 convert_examples_to_features. Each context is tokenized once for all its
 questions, with character offsets, so that an answer is always a slice of the
 context.

@@ -263,11 +263,11 @@ def tagger(
 
     `serve_ids` takes `input_ids`, `input_mask` and `segment_ids` (int32 [B, S])
     and returns, for each token, `label` (string [B, S]), `probabilities` and
-    `logits` (float32 [B, S, C]). A word's label is that of its first token;
+    `logits` (float32 [B, S, C]). A word's label is its first token's;
     outputs for padding are meaningless.
 
     `scheme` is one of schemes.SCHEMES, or schemes.NO_SCHEME; the order of the
-    labels and the length of windows must be those of training. Raises
+    labels and the length of windows must be as in training. Raises
     InputError for invalid arguments.
     """
     saved_model.check_fits(config, vocabulary, max_seq_length)
