@@ -235,7 +235,7 @@ def test_errors(tmp_path, run, config_file):
         (model, {"top_k": 3}, "top_k goes with head=masked_lm"),
         (
             *(model, {"head": "span"}),
-            "BertClassifier 'classifier' has no span head",
+            "has no span head",
         ),
         (bert, {"multi_label": True}, "multi_label goes with"),
         (model, {"max_seq_length": 1000}, "has positions for"),

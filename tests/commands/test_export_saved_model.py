@@ -1,5 +1,6 @@
 """Tests of the script, on a checkpoint of random weights."""
 
+import hashlib
 import json
 import shutil
 
@@ -51,6 +52,7 @@ def test_run_tells_all(of_run):
     assert set(outputs) == {"label", "probabilities", "logits"}
     assert outputs["logits"].shape == [3, 3]
     assert set(outputs["label"].numpy()) <= {b"ham", b"spam", b"eggs"}
+    vocabulary = (of_run / "assets" / "vocab.txt").read_bytes()
     assert described(of_run) == {
         "head": "classification",
         "do_lower_case": False,
@@ -59,6 +61,7 @@ def test_run_tells_all(of_run):
         "multi_label": False,
         "long_documents": "head",
         "window_stride": None,
+        "vocab_sha256": hashlib.sha256(vocabulary).hexdigest(),
     }
 
 

@@ -1,6 +1,7 @@
 """Tests of exported classifiers, compared with the model in Python."""
 
 import dataclasses
+import hashlib
 import json
 import os
 
@@ -112,6 +113,7 @@ def test_assets():
     assert assets["labels.txt"].read_text("utf-8").splitlines() == LABELS
     config = modeling.BertConfig.from_json_file(str(assets["bert_config.json"]))
     assert config == CONFIG
+    vocabulary = assets["vocab.txt"].read_bytes()
     assert json.loads(assets["export.json"].read_text()) == {
         "head": "classification",
         "do_lower_case": True,
@@ -120,6 +122,7 @@ def test_assets():
         "multi_label": False,
         "long_documents": "head",
         "window_stride": None,
+        "vocab_sha256": hashlib.sha256(vocabulary).hexdigest(),
     }
 
 

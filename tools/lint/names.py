@@ -28,6 +28,8 @@ _FAMILIES_ARE_IN = {
     "bert_tf/encoders/": ".*",
     # Classes of tokenizers in transformers, which split alike.
     "bert_tf/checkpoints/huggingface_tokenizer.py": r"\(Bert\|DistilBert.*",
+    # They have the same file, with other ids.
+    "bert_tf/vocabularies/fairseq_sentence_pieces.py": "camembert|xlm-roberta",
     # A class of the library `tokenizers`.
     "bert_tf/checkpoints/tokenizer_files.py": "Roberta(Processing|Tokenizer)",
     "bert_tf/vocabularies/tokenizer_rows.py": "RobertaProcessing",
@@ -61,6 +63,8 @@ _CONFIG_NAMES_ARE_IN = {
     "bert_tf/encoders/": ".*",
     "bert_tf/configuration.py": ".*",
     "bert_tf/checkpoints/huggingface_names.py": ".*",
+    # The same file has other ids in another family.
+    "bert_tf/vocabularies/fairseq_sentence_pieces.py": "model_type",
     # Distinguishes other checkpoints from ours.
     "bert_tf/checkpoints/formats.py": ".*",
 }

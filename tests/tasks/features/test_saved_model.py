@@ -1,6 +1,7 @@
 """Tests of exported feature extractors, compared with Python's features."""
 
 import dataclasses
+import hashlib
 import json
 
 from bert_tf import modeling
@@ -70,6 +71,7 @@ def test_vectors(unit, choice, normalize, model):
         "features": [choice.name] if choice is _LAST else [*choice.layers],
         "unit": unit,
         "normalize": normalize,
+        "vocab_sha256": hashlib.sha256(made.files["vocab.txt"]).hexdigest(),
     }
     serve = made.signatures["serving_default"]
     found = serve(tf.constant(TEXTS_A), tf.constant(TEXTS_B))["vectors"].numpy()

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import hashlib
 import json
 
 from bert_tf import heads, modeling
@@ -129,11 +130,13 @@ def test_served_words_are_those_of_python(model, loaded):
 
 def test_description(saved):
     text = (saved / "assets" / "export.json").read_text()
+    vocabulary = (saved / "assets" / "vocab.txt").read_bytes()
     assert json.loads(text) == {
         "head": "masked_lm",
         "do_lower_case": True,
         "max_seq_length": LENGTH,
         "top_k": TOP_K,
+        "vocab_sha256": hashlib.sha256(vocabulary).hexdigest(),
     }
 
 

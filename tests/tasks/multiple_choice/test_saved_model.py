@@ -1,5 +1,6 @@
 """Exported multiple-choice models, compared with Python's tokenizer."""
 
+import hashlib
 import json
 
 from bert_tf import heads, modeling
@@ -121,10 +122,12 @@ def test_any_number_of_choices_and_ids(model, loaded):
 
 def test_description_and_refusal(model, saved):
     text = (saved / "assets" / "export.json").read_text()
+    vocabulary = (saved / "assets" / "vocab.txt").read_bytes()
     assert json.loads(text) == {
         "head": "multiple_choice",
         "do_lower_case": True,
         "max_seq_length": LENGTH,
+        "vocab_sha256": hashlib.sha256(vocabulary).hexdigest(),
     }
     with pytest.raises(ValueError, match=r"max_seq_length=17.*embeddings=16"):
         exported(model, 17)

@@ -1,5 +1,6 @@
 """Tests of exported question answerers, compared with the Python code."""
 
+import hashlib
 import json
 
 from bert_tf import heads, modeling
@@ -168,6 +169,7 @@ def test_ids(model, loaded):
 def test_assets(saved):
     assets = {path.name: path for path in (saved / "assets").iterdir()}
     assert set(assets) == {"vocab.txt", "bert_config.json", "export.json"}
+    vocabulary = assets["vocab.txt"].read_bytes()
     assert json.loads(assets["export.json"].read_text()) == {
         "head": "span",
         "do_lower_case": True,
@@ -178,6 +180,7 @@ def test_assets(saved):
         "max_answer_length": 3,
         "version_2_with_negative": True,
         "null_score_diff_threshold": None,
+        "vocab_sha256": hashlib.sha256(vocabulary).hexdigest(),
     }
 
 
