@@ -50,7 +50,7 @@ def check_held() -> None:
 
     Call it before you write anything into the folder of a run. A run whose
     folder was removed or moved would create it again, and mix its weights with
-    those of the run that replaced it.
+    the weights of the run that replaced it.
     """
     for lock in list(_HELD):
         lock.check()
