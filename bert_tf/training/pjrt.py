@@ -9,6 +9,7 @@ devices. TensorFlow reads the data, evaluates and saves, on the host.
 
 import dataclasses
 import functools
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -76,6 +77,8 @@ def start() -> Runtime:
     extras.check("jax", "jax", "Runs with --runtime=pjrt")
     import jax
 
+    # It reports each kind of device that this host does not have.
+    logging.getLogger("jax").setLevel(logging.WARNING)
     # The GPUs are JAX's: TensorFlow would take their memory.
     tf.config.set_visible_devices([], "GPU")
     try:

@@ -49,7 +49,7 @@ class TestOneDevice:
     def test_trains_as_tensorflow(self, runs):
         (run, _), outputs = runs
         _assert_same_losses(*outputs)
-        assert "Compiling the training step (once per start)" in run.stderr
+        assert "Unable to initialize backend" not in run.stderr
         assert re.search(r"Devices: 1 \S+ replica, 8 seq", run.stderr)
 
     @pytest.mark.parametrize("begins_with", [0, 1])
