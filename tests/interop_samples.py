@@ -4,7 +4,13 @@ import pathlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from bert_tf import heads, modeling, replaced_tokens, vocabularies
+from bert_tf import (
+    heads,
+    joint_answers,
+    modeling,
+    replaced_tokens,
+    vocabularies,
+)
 from bert_tf.checkpoints import (
     formats,
     names,
@@ -75,6 +81,7 @@ def model(head: str, config: modeling.BertConfig) -> keras.Model:
         "next_sentence": heads.BertNextSentence,
         "replaced_tokens": replaced_tokens.BertReplacedTokens,
         "span": heads.BertSpanFinder,
+        "joint_span": joint_answers.BertJointSpanFinder,
         "multiple_choice": heads.BertMultipleChoice,
         "next_piece": heads.BertNextPiece,
         "classification": lambda bert: heads.BertClassifier(bert, NUM_LABELS),

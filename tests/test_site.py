@@ -61,7 +61,7 @@ def test_notebooks_are_pages():
 
 def test_pages_link_to_files_that_they_name():
     page = types.SimpleNamespace(
-        file=types.SimpleNamespace(src_uri="api/models.md"), meta={}
+        file=types.SimpleNamespace(src_uri="guides/models.md"), meta={}
     )
     text = "Scores are in `benchmarks/RESULTS.md`."
     assert site_pages.on_page_markdown(text, page, files=[]) == (

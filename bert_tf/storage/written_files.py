@@ -9,6 +9,7 @@ VOCABULARIES = (
     "vocab.json",
     "merges.txt",
     "spiece.model",
+    "sentencepiece.bpe.model",
     "symbols.txt",
 )
 # Files that runs write into their folder in evaluation and prediction.

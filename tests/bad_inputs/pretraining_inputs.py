@@ -214,7 +214,7 @@ def _write_configs(folder: pathlib.Path) -> None:
         "heads": {"num_attention_heads": 3},
         "nan": {"hidden_dropout_prob": float("nan")},
         "act": {"hidden_act": "gelo"},
-        "wide_huge": {"hidden_size": 2**40},
+        "wide_huge": {"hidden_size": 2**30},
         "deep_huge": {"num_hidden_layers": 10**9},
         "positions": {"max_position_embeddings": 8},
         "small": {"vocab_size": 20},

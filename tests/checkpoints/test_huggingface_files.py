@@ -47,8 +47,8 @@ def test_half_downloaded(folder, cut):
         ({"num_hidden_layers": 2}, "num_hidden_layers=2, and there is bert"),
         ({"num_hidden_layers": 4}, "layer_3/.* is not there"),
         (
-            {"model_type": "ernie", "architectures": ["ErnieModel"]},
-            r"config.json: This is an ernie model.*es=\['ErnieModel'\]",
+            {"model_type": "ibert", "architectures": ["IBertModel"]},
+            r"config.json: This is an ibert model.*es=\['IBertModel'\]",
         ),
     ],
 )

@@ -150,8 +150,8 @@ def test_defaults_of_huggingface():
             "This is a xlnet model, not BERT, and only these can be read: a",
         ),
         (
-            {"model_type": "ernie", "architectures": ["ErnieModel"]},
-            "This is an ernie model, not BERT",
+            {"model_type": "ibert", "architectures": ["IBertModel"]},
+            "This is an ibert model, not BERT",
         ),
         ({"model_type": "mpnet"}, "Received: model_type=mpnet"),
         (
