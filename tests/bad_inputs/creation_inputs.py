@@ -121,8 +121,10 @@ def write_texts(folder: pathlib.Path) -> None:
         "pretty.json": json.dumps([{"text": "the cat"}], indent=1),
         "surrogate.jsonl": b'{"text": "the \\ud800 cat"}\n',
         "cut.wiki": b'<doc id="1" title="x">\nx\n\nthe cat sat .\n',
-        "tokenizer/tokenizer.json": b'{"version": "1.0", "model": {"type": "WordPiece", '
-        b'"vocab": {"[UNK]": 0}}}',
+        "tokenizer/tokenizer.json": {
+            "version": "1.0",
+            "model": {"type": "WordPiece", "vocab": {"[UNK]": 0}},
+        },
     }
     damaged.write_files(folder, files)
     flipped = bytearray(gzip.compress(text.encode()))
