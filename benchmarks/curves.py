@@ -11,7 +11,7 @@ Curve = Mapping[int, Mapping[Any, float]]
 def draw(curves: Mapping[str, Curve], label: str, unit: str, path: str) -> None:
     """Plots curves side by side; each curve's name labels its x axis.
 
-    `label` is the template of a line's label, for example `{} pieces`.
+    `label` is the template of each line's label, for example `{} tokens`.
     """
     plots = importlib.import_module("matplotlib.pyplot")
     figure, axes = plots.subplots(

@@ -24,7 +24,7 @@ Then each is fine-tuned on --tasks, and so are random weights, as two of
 --objectives: `random` for BERT, `random_ltr` for a model that reads from left
 to right. For each model and task, --rates and --passes (multiples of a task's
 epochs) are selected on held-out training examples (for SST-2, whole sentences),
-or for docstrings on the dev set, as their score is that of their test set. Then
+or for docstrings on the dev set, since they are scored on their test set. Then
 --seeds runs train on all examples.
 
 With --init_checkpoint, the folder of a run of the specified objective, nothing

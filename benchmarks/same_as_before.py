@@ -2,8 +2,8 @@ r"""Checks that a change of the code does not change any output for users.
 
     python -m benchmarks.same_as_before --before=FOLDER --parts=flags,records
 
-FOLDER is a checkout of the earlier commit; it is compared with this checkout,
-or with that of --after. The scripts at the root of both run as users run them,
+FOLDER is a checkout of the earlier commit. It is compared with this checkout,
+or with the folder of --after. The root scripts of both run as users run them,
 each in a separate process, on the same small inputs: flags and help pages,
 records, checkpoints after 50 steps, results of fine-tuning, answers of exports,
 and outputs of the other scripts must be equal to the last bit. Needs the folder

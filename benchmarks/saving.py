@@ -9,8 +9,8 @@ in the background, and steps continue until it is complete; then a save runs in
 the foreground. With `--threads=1`, the steps leave the other cores idle, as the
 steps of an accelerator do; without it they use all cores.
 
-Prints the medians: a step alone, and a step during almost all of which a save
-is in progress; their ratio; how long either kind of save blocks the steps; the
+Prints the medians: a step alone, and a step while a save is in progress almost
+all of the time; their ratio; how long either kind of save blocks the steps; the
 memory of the copy; and whether the files are equal, byte for byte.
 """
 

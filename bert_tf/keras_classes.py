@@ -66,6 +66,7 @@ class _Finder(importlib.abc.MetaPathFinder):
             load(module)
             _register(module)
 
+        # importlib calls it on this object, whose class is not ours to change.
         spec.loader.exec_module = load_and_register  # type: ignore[method-assign]
         return spec
 

@@ -11,9 +11,9 @@ run_classifier.py as users run it; theirs is BertForSequenceClassification with
 PyTorch's AdamW, and batches padded to their longest example. Both: --epochs,
 batch 32, 5e-5, a warmup over a tenth of the steps followed by linear decay,
 weight decay 0.01 except for biases and norms, Adam with bias correction and an
-epsilon of 1e-8, gradient norm 1, dropout 0.1; the score is that of the last
-step. The side "original" is ours with the original's Adam and schedule: no bias
-correction, epsilon 1e-6, and a linear decay that starts at step 0.
+epsilon of 1e-8, gradient norm 1, dropout 0.1. The last step's weights are
+scored. The side "original" is ours with the original's Adam and schedule: no
+bias correction, epsilon 1e-6, and a linear decay that starts at step 0.
 
 Every run is a line of --output_dir/results.jsonl, and completed runs are
 reused: the command can be stopped and repeated, or split by --tasks and --sides

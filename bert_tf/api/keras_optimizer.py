@@ -87,7 +87,7 @@ class KerasOptimizer(keras.optimizers.Optimizer):
         self.made_of.apply([gradient for gradient, _ in summed], step)
 
     def get_config(self) -> dict[str, Any]:
-        """Returns what `from_config` makes the same optimizer of."""
+        """Returns the values from which `from_config` makes this optimizer."""
         made_of = self.made_of
         kind, schedule = type(made_of).__name__, self._learning_rate
         if (
@@ -131,7 +131,7 @@ class _OtherSchedule(keras.optimizers.schedules.LearningRateSchedule):
         return self.function(tf.convert_to_tensor(step))
 
     def get_config(self) -> dict[str, Any]:
-        """Never called: the optimizer raises an error first."""
+        """Never called: Keras requires it, but the optimizer checks first."""
         raise NotImplementedError
 
 

@@ -73,7 +73,7 @@ def attend(
     lengths: tf.Tensor,
     options: Options,
 ) -> tf.Tensor:
-    """Returns what each query gathers from the values, [B, S, N, H].
+    """Returns the attention output of each query, [B, S, N, H].
 
     Args:
         q: Queries [B, S, N, H] of a known shape, bfloat16 or float16.
@@ -104,7 +104,7 @@ def attend(
 
 
 def _forward(q, k, v, lengths, options):
-    """Returns what is gathered, and the log of the softmax's sums [B, N, S]."""
+    """Returns the output, and the log of the softmax's sums [B, N, S]."""
     B, S, N, _ = q.shape
     results = [
         tf.TensorSpec(q.shape, q.dtype),

@@ -95,7 +95,7 @@ class FusedRows(Rows):
         return FusedRows(self.mask, self._input_mask, self._is_causal, number)
 
     def attend_fused(self, q, k, v, scale, rate, seed):  # [B, S, N, H] each
-        """Returns what queries gather, [B, S, N, H]; the rate is 0 unseeded."""
+        """Returns the output [B, S, N, H]; without a seed, the rate is 0."""
         is_token = tf.cast(self._input_mask, tf.int32)
         # A padding row of a batch has no token: avoids a division by 0.
         lengths = tf.maximum(tf.reduce_sum(is_token, axis=1), 1)

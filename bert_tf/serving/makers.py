@@ -150,7 +150,7 @@ def token_detector(
     files: trained_models.ModelFiles,
     settings: Settings,
 ) -> saved_model.Export:
-    """A text -> the probability of each token that it was replaced."""
+    """Returns a model that predicts which tokens of a text were replaced."""
     model = replaced_tokens.BertReplacedTokens(families.make(files.config))
     return token_detection.detector(
         _restored("replaced_tokens", model, source, settings),

@@ -56,7 +56,8 @@ def read(path: str, with_labels: bool | None) -> list[Problem]:
         problems.append(problem)
     if not problems:
         raise InputError(
-            f"{path} holds no problem. Expected one JSON object a line."
+            f"{path} holds no problem. Expected one JSON object a line, in the "
+            "file or, as in RACE, in the .txt files of the folder."
         )
     return problems
 
