@@ -18,11 +18,9 @@ import collections
 import os
 
 from bert_tf.errors import InputError
-from bert_tf.flags import command_line, shared
-from bert_tf.flags import sections as flag_sections
+from bert_tf.flags import command_line, flag_sections, shared_flags
 from bert_tf.tasks import table_formats
-from bert_tf.tasks.classification import glue
-from bert_tf.tasks.classification import task as classification
+from bert_tf.tasks.classification import classification_task, glue
 
 # ---- Flags ------------------------------------------------------------------
 
@@ -31,42 +29,42 @@ _DATA = flag_sections.Section("Data")
 _WORDS = flag_sections.Section("Augmentation")
 _OUTPUT = flag_sections.Section("Output")
 
-_INIT_CHECKPOINT = shared.init_checkpoint(
+_INIT_CHECKPOINT = shared_flags.init_checkpoint(
     _MODEL,
     "A pre-trained checkpoint of any format, with its head for masked words.",
     required=True,
 )
-shared.bert_config_file(
+shared_flags.bert_config_file(
     _MODEL,
     "The model's bert_config.json; by default what comes with the checkpoint.",
 )
-shared.vocab_file(
+shared_flags.vocab_file(
     _MODEL, "Its vocabulary; by default what comes with the checkpoint."
 )
-shared.do_lower_case(_MODEL)
-_MAX_SEQ_LENGTH = shared.max_seq_length(
+shared_flags.do_lower_case(_MODEL)
+_MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     _MODEL,
     128,
     "Pieces that the model reads at a time, a text and the same once more; "
     "words behind the first so many of a text stay.",
     least=4,
 )
-_BATCH_SIZE = shared.batch_size(_MODEL)
-_WINDOW = shared.sort_window(_MODEL)
+_BATCH_SIZE = shared_flags.batch_size(_MODEL)
+_WINDOW = shared_flags.sort_window(_MODEL)
 
-_TASK_NAME = shared.task_name(_DATA)
+_TASK_NAME = shared_flags.task_name(_DATA)
 _DATA_DIR = _DATA.input_path(
     "data_dir", "Folder of the task's files.", only_with="task_name"
 )
-_XNLI_LANGUAGE = shared.xnli_language(_DATA)
+_XNLI_LANGUAGE = shared_flags.xnli_language(_DATA)
 _INPUT_FILE = _DATA.input_path(
     "input_file", "Instead of --task_name: your own table."
 )
 _OF_INPUT = {"only_with": "input_file"}
-_FILE_FORMAT = shared.file_format(_DATA, **_OF_INPUT)
-_HAS_HEADER = shared.has_header(_DATA, **_OF_INPUT)
-_TEXT_A_COLUMN = shared.text_a_column(_DATA, **_OF_INPUT)
-_TEXT_B_COLUMN = shared.text_b_column(_DATA, **_OF_INPUT)
+_FILE_FORMAT = shared_flags.file_format(_DATA, **_OF_INPUT)
+_HAS_HEADER = shared_flags.has_header(_DATA, **_OF_INPUT)
+_TEXT_A_COLUMN = shared_flags.text_a_column(_DATA, **_OF_INPUT)
+_TEXT_B_COLUMN = shared_flags.text_b_column(_DATA, **_OF_INPUT)
 
 _COPIES = _WORDS.integer(
     "augmentation_copies",
@@ -119,7 +117,7 @@ from bert_tf import files, heads, phases
 from bert_tf.checkpoints import formats, names, trained_models
 from bert_tf.encoders import families
 from bert_tf.exporting import inference
-from bert_tf.setup import model_files
+from bert_tf.setup import model_files_setup
 from bert_tf.storage import input_files
 from bert_tf.tasks.augmentation import (
     candidates,
@@ -144,7 +142,7 @@ def find_table(task):
     """Returns the table that the flags name, of a task or the user's own."""
     if task is None:
         input_files.check(_INPUT_FILE.value, _INPUT_FILE.name)
-        split = classification.Split(
+        split = classification_task.Split(
             _INPUT_FILE.value,
             _TEXT_A_COLUMN.value,
             _TEXT_B_COLUMN.value,
@@ -153,7 +151,7 @@ def find_table(task):
             or table_formats.find(_INPUT_FILE.value, _HAS_HEADER.value),
         )
     else:
-        classification.check_split(task, "train")
+        classification_task.check_split(task, "train")
         split = task.splits["train"]
     if split.text_a == split.text_b:
         raise InputError(
@@ -237,7 +235,7 @@ def load_finder(stay):
     length = _MAX_SEQ_LENGTH.value
     source = formats.open_checkpoint(_INIT_CHECKPOINT.value)
     check_head(source)
-    files = model_files.load(source)
+    files = model_files_setup.load(source)
     vocabulary = files.vocabulary
     files.config.check_sequence_length(length)
     if stay is None:
@@ -247,7 +245,7 @@ def load_finder(stay):
     model = heads.BertMaskedLM(families.make(files.config))
     trained_models.restore(model, source, _HEAD)
     finder = candidates.Finder(
-        inference.of(model),
+        inference.make_inference_model(model),
         vocabulary,
         length,
         _CANDIDATES.value,

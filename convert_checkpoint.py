@@ -35,8 +35,7 @@ import re
 
 from bert_tf import options
 from bert_tf.errors import InputError
-from bert_tf.flags import command_line, shared
-from bert_tf.flags import sections as flag_sections
+from bert_tf.flags import command_line, flag_sections, shared_flags
 from bert_tf.storage import written_files
 
 # ---- Flags ------------------------------------------------------------------
@@ -68,10 +67,10 @@ _OUTPUT_PATH = _OUTPUT.output_path(
 _OVERWRITE = _OUTPUT.boolean(
     "overwrite", False, "Whether to replace a checkpoint at output_path."
 )
-_BERT_CONFIG_FILE = shared.bert_config_file(
+_BERT_CONFIG_FILE = shared_flags.bert_config_file(
     _MODEL, "The model's bert_config.json, where the input brings no config."
 )
-_VOCAB_FILE = shared.vocab_file(
+_VOCAB_FILE = shared_flags.vocab_file(
     _MODEL, "Its vocabulary, where the input brings none."
 )
 _NEW_VOCAB_FILE = _MODEL.input_path(

@@ -32,15 +32,21 @@ import shlex
 
 from bert_tf import extras, options, phases, quiet, vocabularies
 from bert_tf.errors import InputError
-from bert_tf.flags import command_line, shared
-from bert_tf.flags import masks as mask_flags
-from bert_tf.flags import sections as flag_sections
-from bert_tf.flags import text as text_flags
-from bert_tf.pretraining_data import beam, workers
-from bert_tf.pretraining_data import job as creation_job
-from bert_tf.pretraining_data import local as local_creation
-from bert_tf.pretraining_data import output as creation_output
-from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.flags import (
+    command_line,
+    flag_sections,
+    mask_flags,
+    shared_flags,
+    text_flags,
+)
+from bert_tf.pretraining_data import (
+    beam,
+    creation_job,
+    creation_output,
+    local_creation,
+    pretraining_sequences,
+    workers,
+)
 from bert_tf.storage import paths
 
 from absl import flags, logging
@@ -88,7 +94,7 @@ _SHARD_SIZE_MB = _OUTPUT.integer(
     least=1,
     only_with="output_dir",
 )
-_VOCAB_FILE = shared.vocab_file(
+_VOCAB_FILE = shared_flags.vocab_file(
     _MODEL,
     "The vocabulary: a vocab.txt, a RoBERTa's vocab.json (with merges.txt "
     "beside it) or tokenizer.json, an ALBERT's spiece.model, or symbols.txt.",
@@ -130,7 +136,7 @@ _BEAM_OPTIONS = _RUN.string(
 
 _RECORDS = flag_sections.Section("Records", only_with="!show")
 
-_MAX_SEQ_LENGTH = shared.max_seq_length(
+_MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     _RECORDS, 128, "Tokens per sequence.", most=_LONGEST
 )
 _RANDOM_SEED = _RECORDS.integer(
@@ -273,7 +279,7 @@ def job_of_flags(output: creation_output.Output) -> creation_job.Job:
     """Returns what to make; checks all that can be checked before the work."""
     settings, vocab_file = settings_of_flags(), _VOCAB_FILE.value
     vocabulary = vocabularies.open(vocab_file, _DO_LOWER_CASE.value)
-    shared.check_casing_is_used(
+    shared_flags.check_casing_is_used(
         vocabulary.kind, vocabulary.settings, vocab_file
     )
     pretraining_sequences.check_vocabulary(vocabulary, vocab_file)
@@ -337,7 +343,9 @@ def create(
     if _RUNNER.value:
         return beam.run(job, output, _RUNNER.value, beam_options())
     number = _NUM_WORKERS.value or min(workers.cores(), len(job.units))
-    with workers.Workers(number, ["bert_tf.pretraining_data.local"]) as pool:
+    with workers.Workers(
+        number, ["bert_tf.pretraining_data.local_creation"]
+    ) as pool:
         result = local_creation.run(job, output, pool)
     local_creation.finish(job, output, result)
     return result

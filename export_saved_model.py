@@ -22,14 +22,12 @@ A pre-trained model predicts masked words, or with --head=next_sentence next
 sentences; with --head=encoder, any model makes vectors. How to call it is
 described in docs/serving.md and docs/tensorflow_serving.md and, for each head,
 where it is made: in bert_tf/tasks/*/saved_model.py,
-bert_tf/tasks/next_sentence.py and, for classifiers,
+bert_tf/tasks/next_sentence_model.py and, for classifiers,
 bert_tf/exporting/saved_model.py.
 """
 
 from bert_tf import options
-from bert_tf.flags import command_line
-from bert_tf.flags import model as model_flags
-from bert_tf.flags import sections as flag_sections
+from bert_tf.flags import command_line, flag_sections, model_flags
 from bert_tf.storage import written_files
 
 from absl import flags
@@ -92,7 +90,7 @@ command_line.start(__name__, later=("head",))
 from bert_tf.errors import InputError
 from bert_tf.exporting import runtimes, server_configs
 from bert_tf.serving import publishing
-from bert_tf.setup import model as model_setup
+from bert_tf.setup import model_setup
 
 from absl import logging
 

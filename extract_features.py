@@ -14,7 +14,7 @@ A vector for each line, as one NumPy array:
 
 A line is a text, or two with ` ||| ` between them. With --export_dir the same
 features come as a SavedModel that takes raw text
-(bert_tf/tasks/features/saved_model.py).
+(bert_tf/tasks/features/features_model.py).
 
 From a folder of sentence-transformers, its own vectors are made: it has the
 defaults of --unit, --features, --normalize and --max_seq_length.
@@ -26,8 +26,7 @@ import os
 
 from bert_tf import options
 from bert_tf.errors import InputError
-from bert_tf.flags import command_line, shared
-from bert_tf.flags import sections as flag_sections
+from bert_tf.flags import command_line, flag_sections, shared_flags
 from bert_tf.storage import written_files
 
 # ---- Flags: the original's --------------------------------------------------
@@ -53,24 +52,24 @@ _LAYERS = _VECTORS.words(
     "Of --features=layers: numbers from 0, negative from the last.",
     only_with="features=layers",
 )
-shared.bert_config_file(
+shared_flags.bert_config_file(
     _MODEL,
     "The bert_config.json of the model. By default what comes with "
     "init_checkpoint.",
 )
-_MAX_SEQ_LENGTH = shared.max_seq_length(
+_MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     _DATA, 128, "Pieces of a line; longer ones are cut.", least=4
 )
-_INIT_CHECKPOINT = shared.init_checkpoint(
+_INIT_CHECKPOINT = shared_flags.init_checkpoint(
     _MODEL, "Checkpoint of the model, of any format.", required=True
 )
-shared.vocab_file(
+shared_flags.vocab_file(
     _MODEL,
     "The model's vocabulary. By default what comes with init_checkpoint.",
 )
-shared.do_lower_case(_MODEL)
-_BATCH_SIZE = shared.batch_size(_FILES)
-_USE_TPU = shared.use_tpu(_DEVICES)
+shared_flags.do_lower_case(_MODEL)
+_BATCH_SIZE = shared_flags.batch_size(_FILES)
+_USE_TPU = shared_flags.use_tpu(_DEVICES)
 _MASTER = _ORIGINAL.string("master", None, "Of TF1. Refused; see --tpu_name.")
 _USE_ONE_HOT_EMBEDDINGS = _ORIGINAL.boolean(
     "use_one_hot_embeddings", False, "Of TF1. Refused; see --use_tpu."
@@ -122,7 +121,7 @@ _EXPORT_DIR = _OUTPUT.output_path(
 _OVERWRITE = _OUTPUT.boolean(
     "overwrite", False, "Whether to replace what is there of these."
 )
-_WINDOW = shared.sort_window(_FILES)
+_WINDOW = shared_flags.sort_window(_FILES)
 
 # ---- Flags: on what ---------------------------------------------------------
 
@@ -135,9 +134,9 @@ _DISTRIBUTION_STRATEGY = _DEVICES.choice(
     ("default", "mirrored", "tpu"),
     "One device, all local GPUs, or a TPU. By default one device.",
 )
-_DTYPE = shared.dtype(_DEVICES, "Number format of activations.")
-_TPU_NAME = shared.tpu_name(_TPU)
-_NUM_TPU_CORES = shared.num_tpu_cores(_TPU)
+_DTYPE = shared_flags.dtype(_DEVICES, "Number format of activations.")
+_TPU_NAME = shared_flags.tpu_name(_TPU)
+_NUM_TPU_CORES = shared_flags.num_tpu_cores(_TPU)
 
 command_line.start(__name__)
 
@@ -150,14 +149,16 @@ from bert_tf.checkpoints import (
 )
 from bert_tf.encoders import families
 from bert_tf.exporting import saved_model
-from bert_tf.setup import model_files
+from bert_tf.setup import model_files_setup
 from bert_tf.storage import input_files
 from bert_tf.tasks import table_formats, tables
-from bert_tf.tasks.features import extraction
-from bert_tf.tasks.features import files as feature_files
-from bert_tf.tasks.features import layers as feature_layers
-from bert_tf.tasks.features import lines as feature_lines
-from bert_tf.tasks.features import saved_model as features_model
+from bert_tf.tasks.features import (
+    extraction,
+    feature_files,
+    feature_layers,
+    feature_lines,
+    features_model,
+)
 from bert_tf.training import distribution
 
 from absl import logging
@@ -321,7 +322,7 @@ def main(_):
     )
     length = vectors.max_seq_length
     source = formats.open_checkpoint(_INIT_CHECKPOINT.value)
-    files = model_files.load(source)
+    files = model_files_setup.load(source)
     files.config.check_sequence_length(length)
     files.config.check_gives_sequence("a feature extractor")
     layers = files.config.num_hidden_layers

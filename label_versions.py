@@ -12,8 +12,7 @@ run_server.py --config_dir read again while they run. export_saved_model.py
 docs/tensorflow_serving.md.
 """
 
-from bert_tf.flags import command_line
-from bert_tf.flags import sections as flag_sections
+from bert_tf.flags import command_line, flag_sections
 from bert_tf.storage import written_files
 
 # ---- Flags ------------------------------------------------------------------

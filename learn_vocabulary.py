@@ -38,9 +38,7 @@ from bert_tf import (
     vocabularies,
 )
 from bert_tf.errors import InputError
-from bert_tf.flags import command_line, unused
-from bert_tf.flags import sections as flag_sections
-from bert_tf.flags import text as text_flags
+from bert_tf.flags import command_line, flag_sections, text_flags, unused
 from bert_tf.pretraining_data import corpus
 from bert_tf.text import (
     learning,
@@ -430,7 +428,7 @@ def settings_of_flags() -> dict[str, Any]:
     path, lower = epath.Path(_EXTEND_VOCAB.value or ""), _DO_LOWER_CASE.value
     found: dict[str, Any] = {}
     if _EXTEND_VOCAB.value:
-        there = beside(path)
+        there = read_tokenizer_config(path)
         if there.added:
             raise InputError(
                 f"{path} has added tokens, whose IDs new tokens would take. "
@@ -445,7 +443,7 @@ def settings_of_flags() -> dict[str, Any]:
     return found
 
 
-def beside(path: epath.Path) -> tokenizer_config.Config:
+def read_tokenizer_config(path: epath.Path) -> tokenizer_config.Config:
     """Returns what the files next to a vocabulary say of its tokenizer."""
     is_named = path.name == vocabularies.USUAL_FILE
     row = vocabularies.KINDS[_WORDS]
@@ -461,7 +459,7 @@ def check_settings(path: epath.Path, settings: Mapping[str, Any]) -> None:
             f"file named {vocabularies.USUAL_FILE}: write one of this name. "
             f"Received: vocab_file={path}, {json.dumps(settings)}"
         )
-    there = beside(path)
+    there = read_tokenizer_config(path)
     is_other = bool(there.added) or dict(there.settings) != settings
     is_other &= bool(there.added or there.settings) or file.exists()
     if is_other and not (settings and _OVERWRITE.value):
@@ -494,7 +492,7 @@ def learn_word_pieces(path: str) -> None:
         pieces = learn(words, _NUM_UNUSED.value)
         if not warn_of_characters(words):
             warn_of_fewer(len(pieces))
-    if dict(beside(epath.Path(path)).settings) != settings:
+    if dict(read_tokenizer_config(epath.Path(path)).settings) != settings:
         file = epath.Path(path).parent / tokenizer_config.FILE
         files.write_bytes(file, tokenizer_config.to_json((), settings))
     files.write_text(path, vocab_files.vocab_text(pieces))

@@ -30,14 +30,17 @@ import dataclasses
 import functools
 import os
 
-from bert_tf.flags import classification as classification_flags
-from bert_tf.flags import command_line, shared
-from bert_tf.flags import distillation as distillation_flags
-from bert_tf.flags import fine_tuning as fine_tuning_flags
-from bert_tf.flags import optimization as optimization_flags
-from bert_tf.flags import run as run_flags
-from bert_tf.flags import search as search_flags
-from bert_tf.flags import sections as flag_sections
+from bert_tf.flags import (
+    classification_flags,
+    command_line,
+    distillation_flags,
+    fine_tuning_flags,
+    flag_sections,
+    optimization_flags,
+    run_flags,
+    search_flags,
+    shared_flags,
+)
 
 from absl import flags
 
@@ -50,7 +53,7 @@ flags.adopt_module_key_flags(search_flags)
 
 # ---- Flags ------------------------------------------------------------------
 
-_MAX_SEQ_LENGTH = shared.max_seq_length(
+_MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     flag_sections.Section("Data"),
     128,
     "Tokens per example; longer examples are cut, shorter ones padded.",
@@ -64,7 +67,7 @@ _AUXILIARY_LM_WEIGHT = _TRAINING.number(
     "GPT used 0.5.",
     above=0,
 )
-_DOUBLE_UNORDERED = shared.double_unordered(
+_DOUBLE_UNORDERED = shared_flags.double_unordered(
     _TRAINING, only_with="task_name", harmless=True
 )
 _PREDICTION = flag_sections.Section("Prediction", only_with="do_predict")
@@ -97,22 +100,24 @@ from bert_tf import heads
 from bert_tf.checkpoints import tf1_files, trained_models
 from bert_tf.encoders import families
 from bert_tf.exporting import saved_model
-from bert_tf.setup import auxiliary_lm, teachers
-from bert_tf.setup import classification as classification_setup
-from bert_tf.setup import distillation as distillation_setup
-from bert_tf.setup import fine_tuning as fine_tuning_setup
-from bert_tf.setup import search as search_setup
-from bert_tf.setup import trained as trained_setup
+from bert_tf.setup import (
+    auxiliary_lm,
+    classification_setup,
+    distillation_setup,
+    fine_tuning_setup,
+    search_setup,
+    teachers,
+    trained_setup,
+)
 from bert_tf.tasks.classification import (
+    classification_task,
     glue,
     objective,
     predictions,
     reports,
+    text_records,
 )
-from bert_tf.tasks.classification import records as text_records
-from bert_tf.tasks.classification import task as classification
-from bert_tf.text import graph as text_graph
-from bert_tf.text import long_documents
+from bert_tf.text import long_documents, text_graph
 from bert_tf.training import distribution, fine_tuning, progress, scoring
 
 from absl import logging
@@ -171,21 +176,21 @@ def splits_to_read(task, data_dir, work):
     """Lists the splits that the run reads; InputError if the task has none."""
     splits = []
     if work.train:
-        classification.check_split(task, "train")
+        classification_task.check_split(task, "train")
         splits.append("train")
     if work.evaluate:
-        splits += classification.with_mismatched(task, data_dir, "dev")
+        splits += classification_task.with_mismatched(task, data_dir, "dev")
     if work.predict:
-        splits += classification.with_mismatched(task, data_dir, "test")
+        splits += classification_task.with_mismatched(task, data_dir, "test")
     return splits
 
 
 def read_split(task, data_dir, split):
     """Reads one split; --double_unordered doubles the pairs to train on."""
-    examples = classification.read_split(task, data_dir, split)
+    examples = classification_task.read_split(task, data_dir, split)
     if split == "train" and _DOUBLE_UNORDERED.value and task.is_symmetric:
         logging.info("Training on each pair in both orders.")
-        return classification.in_both_orders(examples)
+        return classification_task.in_both_orders(examples)
     return examples
 
 
@@ -218,7 +223,7 @@ def write_records(folder, task, data_dir, splits, encoder, seed):
 class Run(fine_tuning.Run):
     """What every part of the run needs."""
 
-    task: classification.Task
+    task: classification_task.Task
     data_dir: str | None
     documents: long_documents.LongDocuments
 
@@ -250,7 +255,7 @@ def train(run, plan, class_weights, batch_size, teacher):
 def with_teacher(run, plan, class_weights, batch_size, teacher):
     """Returns what to minimize, and the run, whose records it may add to."""
     of_task = (
-        objective.of(run.task, class_weights),
+        objective.make_objective(run.task, class_weights),
         objective.comparison(run.task, class_weights),
         teacher,
         run,
@@ -315,7 +320,7 @@ def write_predictions(run, batch_size, with_texts, glue_server_files):
         logging.info("Wrote %d predictions to %s.", len(logits), path)
         path = _path(run, "predictions{}.jsonl", split)
         read = functools.partial(
-            classification.read_split, run.task, run.data_dir, split
+            classification_task.read_split, run.task, run.data_dir, split
         )
         keys = (example.guid for example in read())
         texts = read(with_gold=True) if with_texts else None
@@ -374,7 +379,7 @@ def find_class_weights(folder, task, data_dir):
     """Returns how much each class counts, or None; InputError if not ours."""
     if tf1_files.latest(folder):  # The run resumes from it.
         trained_models.check_labels(folder, task.labels)
-    examples = classification.read_split(task, data_dir, "train")
+    examples = classification_task.read_split(task, data_dir, "train")
     return classification_setup.find_class_weights(task, examples)
 
 
@@ -431,7 +436,7 @@ def main(_):
     with strategy.scope():
         model = make_model(model_files.config, task.labels)
     records_folder = fine_tuning_setup.make_folder(strategy, _IDENTITY)
-    tokenizer = text_graph.of(model_files.vocabulary)
+    tokenizer = text_graph.make_tokenizer(model_files.vocabulary)
     encoder = text_records.Encoder(tokenizer, length, documents)
     data = write_records(records_folder, task, data_dir, splits, encoder, seed)
     run = Run(

@@ -28,13 +28,16 @@ import os
 import pathlib
 
 from bert_tf.errors import InputError
-from bert_tf.flags import command_line, shared
-from bert_tf.flags import distillation as distillation_flags
-from bert_tf.flags import fine_tuning as fine_tuning_flags
-from bert_tf.flags import optimization as optimization_flags
-from bert_tf.flags import run as run_flags
-from bert_tf.flags import sections as flag_sections
-from bert_tf.tasks.glue import scores as glue_scores
+from bert_tf.flags import (
+    command_line,
+    distillation_flags,
+    fine_tuning_flags,
+    flag_sections,
+    optimization_flags,
+    run_flags,
+    shared_flags,
+)
+from bert_tf.tasks.glue import glue_scores
 
 from absl import flags
 
@@ -58,10 +61,10 @@ _TASK_DIRS = _DATA.words(
     "QNLI:QNLIv2. AX may also be in diagnostic.",
     kind="TASK:FOLDER,...",
 )
-_MAX_SEQ_LENGTH = shared.max_seq_length(
+_MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     _DATA, 128, "Tokens per example.", least=4
 )
-_DOUBLE_UNORDERED = shared.double_unordered(_DATA)
+_DOUBLE_UNORDERED = shared_flags.double_unordered(_DATA)
 _TASKS = _CHOICES.words(
     "tasks",
     list(glue_scores.TASKS),
@@ -104,14 +107,14 @@ command_line.start(
 
 from bert_tf import files, options
 from bert_tf.flags import flagfiles
-from bert_tf.setup import fine_tuning as fine_tuning_setup
-from bert_tf.setup import run as run_setup
-from bert_tf.setup import run_folder
-from bert_tf.tasks.glue import data as glue_data
-from bert_tf.tasks.glue import experiment as glue_experiment
-from bert_tf.tasks.glue import runs as glue_runs
-from bert_tf.tasks.glue import submission as glue_submission
-from bert_tf.tasks.glue import teachers as glue_teachers
+from bert_tf.setup import fine_tuning_setup, run_folder, run_setup
+from bert_tf.tasks.glue import (
+    glue_data,
+    glue_experiment,
+    glue_runs,
+    glue_submission,
+    glue_teachers,
+)
 from bert_tf.training import distribution
 
 import tensorflow as tf
@@ -309,7 +312,7 @@ def report(folder, done):
     summaries = []
     for task in filter(done.__contains__, glue_scores.TASKS):
         runs = glue_runs.choose(done[task])
-        summary = glue_scores.Summary.of(
+        summary = glue_scores.Summary.from_results(
             task,
             [run.results for run in runs],
             str(runs[0].setting),

@@ -25,12 +25,15 @@ import os
 from collections.abc import Mapping, Sequence
 
 from bert_tf.errors import InputError
-from bert_tf.flags import command_line, shared
-from bert_tf.flags import distillation as distillation_flags
-from bert_tf.flags import fine_tuning as fine_tuning_flags
-from bert_tf.flags import optimization as optimization_flags
-from bert_tf.flags import run as run_flags
-from bert_tf.flags import sections as flag_sections
+from bert_tf.flags import (
+    command_line,
+    distillation_flags,
+    fine_tuning_flags,
+    flag_sections,
+    optimization_flags,
+    run_flags,
+    shared_flags,
+)
 
 from absl import flags
 
@@ -43,9 +46,11 @@ flags.adopt_module_key_flags(distillation_flags)
 
 _DATA = flag_sections.Section("Data")
 
-_TRAIN_FILE = shared.train_file(_DATA, "To train on.")
-_DEV_FILE = shared.dev_file(_DATA, "To evaluate on.")
-_TEST_FILE = shared.test_file(_DATA, "To predict; its labels are not read.")
+_TRAIN_FILE = shared_flags.train_file(_DATA, "To train on.")
+_DEV_FILE = shared_flags.dev_file(_DATA, "To evaluate on.")
+_TEST_FILE = shared_flags.test_file(
+    _DATA, "To predict; its labels are not read."
+)
 _PREDICTIONS_WITH_TEXTS = flag_sections.Section(
     "Prediction", only_with="do_predict"
 ).boolean(
@@ -54,7 +59,7 @@ _PREDICTIONS_WITH_TEXTS = flag_sections.Section(
     "Whether test_predictions.jsonl has prompts and choices too and, where "
     "the test file has labels, these as gold.",
 )
-_MAX_SEQ_LENGTH = shared.max_seq_length(
+_MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     _DATA,
     128,
     "Pieces of a prompt with a choice; longer prompts are cut.",
@@ -65,17 +70,20 @@ command_line.start(__name__)
 
 from bert_tf import heads, losses
 from bert_tf.encoders import families
-from bert_tf.setup import distillation as distillation_setup
-from bert_tf.setup import fine_tuning as fine_tuning_setup
-from bert_tf.setup import teachers
-from bert_tf.setup import trained as trained_setup
-from bert_tf.tasks.classification import predictions
-from bert_tf.tasks.classification import task as classification
-from bert_tf.tasks.multiple_choice import problems as choice_problems
-from bert_tf.tasks.multiple_choice import records as choice_records
-from bert_tf.tasks.multiple_choice import results as choice_results
-from bert_tf.tasks.multiple_choice import saved_model as choice_model
-from bert_tf.text import graph as text_graph
+from bert_tf.setup import (
+    distillation_setup,
+    fine_tuning_setup,
+    teachers,
+    trained_setup,
+)
+from bert_tf.tasks.classification import classification_task, predictions
+from bert_tf.tasks.multiple_choice import (
+    choice_model,
+    choice_problems,
+    choice_records,
+    choice_results,
+)
+from bert_tf.text import text_graph
 from bert_tf.training import (
     distillation,
     fine_tuning,
@@ -120,7 +128,7 @@ def sums(model, batch, dropout_seed):
 
 
 OBJECTIVE = loop.Objective(weights, sums)
-COMPARISON = distillation.Comparison.of(
+COMPARISON = distillation.Comparison.from_loss(
     "choice", lambda batch: batch["row_weights"]
 )
 
@@ -193,7 +201,7 @@ def evaluate(run, batch_size):
     """Returns the results on the dev set."""
     logits, labels = fine_tuning.logits_and_labels(run, "dev", batch_size)
     numbers = tuple(map(str, range(logits.shape[1])))
-    task = classification.Task("choices", numbers, ("accuracy",), {})
+    task = classification_task.Task("choices", numbers, ("accuracy",), {})
     return predictions.results(task, logits, labels)
 
 
@@ -246,7 +254,7 @@ def main(_):
     with strategy.scope():
         model = heads.BertMultipleChoice(families.make(model_files.config))
     folder = fine_tuning_setup.make_folder(strategy, _IDENTITY)
-    tokenizer = text_graph.of(model_files.vocabulary)
+    tokenizer = text_graph.make_tokenizer(model_files.vocabulary)
     encoder = choice_records.Encoder(tokenizer, length)
     data = write_records(folder, splits, encoder, run_flags.SEED.value)
     output_dir = run_flags.OUTPUT_DIR.value

@@ -30,12 +30,15 @@ import os
 from collections.abc import Mapping
 
 from bert_tf.errors import InputError
-from bert_tf.flags import command_line, shared
-from bert_tf.flags import distillation as distillation_flags
-from bert_tf.flags import fine_tuning as fine_tuning_flags
-from bert_tf.flags import optimization as optimization_flags
-from bert_tf.flags import run as run_flags
-from bert_tf.flags import sections as flag_sections
+from bert_tf.flags import (
+    command_line,
+    distillation_flags,
+    fine_tuning_flags,
+    flag_sections,
+    optimization_flags,
+    run_flags,
+    shared_flags,
+)
 from bert_tf.tasks.tagging import conll, schemes
 
 from absl import flags
@@ -52,9 +55,9 @@ _FILES = flag_sections.Section(
     "Data", only_with=("do_train", "do_eval", "do_predict")
 )
 
-_TRAIN_FILE = shared.train_file(_DATA, "To train on.")
-_DEV_FILE = shared.dev_file(_DATA, "To evaluate on.")
-_TEST_FILE = shared.test_file(_DATA, "To predict.")
+_TRAIN_FILE = shared_flags.train_file(_DATA, "To train on.")
+_DEV_FILE = shared_flags.dev_file(_DATA, "To evaluate on.")
+_TEST_FILE = shared_flags.test_file(_DATA, "To predict.")
 _TEST_HAS_LABELS = _DATA.boolean(
     "test_has_labels",
     True,
@@ -95,7 +98,7 @@ _CONTEXT = _FILES.choice(
     conll.CONTEXTS,
     "What the model reads at a time. Documents start at -DOCSTART- lines.",
 )
-_MAX_SEQ_LENGTH = shared.max_seq_length(
+_MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     _DATA, 128, "Pieces of a window.", least=4
 )
 
@@ -104,18 +107,22 @@ command_line.start(__name__)
 from bert_tf import heads, losses
 from bert_tf.checkpoints import tf1_files, trained_models
 from bert_tf.encoders import families
-from bert_tf.setup import distillation as distillation_setup
-from bert_tf.setup import fine_tuning as fine_tuning_setup
-from bert_tf.setup import run as run_setup
-from bert_tf.setup import teachers
-from bert_tf.setup import trained as trained_setup
+from bert_tf.setup import (
+    distillation_setup,
+    fine_tuning_setup,
+    run_setup,
+    teachers,
+    trained_setup,
+)
 from bert_tf.storage import input_files
-from bert_tf.tasks.tagging import predicting
-from bert_tf.tasks.tagging import records as tagging_records
-from bert_tf.tasks.tagging import results as tagging_results
-from bert_tf.tasks.tagging import saved_model as tagging_model
-from bert_tf.tasks.tagging import splits as tagging_splits
-from bert_tf.tasks.tagging import words as tagging_words
+from bert_tf.tasks.tagging import (
+    predicting,
+    tagging_model,
+    tagging_records,
+    tagging_results,
+    tagging_splits,
+    tagging_words,
+)
 from bert_tf.training import (
     distillation,
     fine_tuning,
@@ -172,7 +179,7 @@ def sums(model, batch, dropout_seed):
 
 
 OBJECTIVE = loop.Objective(weights, sums)
-COMPARISON = distillation.Comparison.of("label", word_weights)
+COMPARISON = distillation.Comparison.from_loss("label", word_weights)
 
 
 # ---- Data -------------------------------------------------------------------

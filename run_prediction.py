@@ -20,10 +20,8 @@ import os
 import sys
 
 from bert_tf.errors import InputError
-from bert_tf.flags import command_line, shared
-from bert_tf.flags import model as model_flags
-from bert_tf.flags import sections as flag_sections
-from bert_tf.serving import lines as serving_lines
+from bert_tf.flags import command_line, flag_sections, model_flags, shared_flags
+from bert_tf.serving import serving_lines
 from bert_tf.tasks import table_formats, tables
 
 from absl import flags, logging
@@ -78,15 +76,14 @@ _OVERWRITE = _OUTPUT.boolean(
     "Whether to replace an existing output_file.",
     only_with="output_file",
 )
-_BATCH_SIZE = shared.batch_size(_DATA)
-_WINDOW = shared.sort_window(_DATA)
+_BATCH_SIZE = shared_flags.batch_size(_DATA)
+_WINDOW = shared_flags.sort_window(_DATA)
 
 command_line.start(__name__, later=("head",))
 
 from bert_tf import files, phases
-from bert_tf.serving import batches, heads
-from bert_tf.serving import model as serving_model
-from bert_tf.setup import model as model_setup
+from bert_tf.serving import batches, served_heads, serving_model
+from bert_tf.setup import model_setup
 from bert_tf.storage import input_files
 
 
@@ -236,7 +233,7 @@ def main(_):
     model = load_model(_SAVED_MODEL.value)
     predictor = batches.Predictor(model, _BATCH_SIZE.value)
     parser = serving_lines.Parser(
-        heads.HEADS[model.head].asks,
+        served_heads.HEADS[model.head].asks,
         "text_b" in model.inputs,
         input_format,
         model.top_k,

@@ -20,11 +20,15 @@ import os
 
 from bert_tf import options
 from bert_tf.errors import InputError
-from bert_tf.flags import command_line, flagfiles, shared
-from bert_tf.flags import distillation as distillation_flags
-from bert_tf.flags import optimization as optimization_flags
-from bert_tf.flags import run as run_flags
-from bert_tf.flags import sections as flag_sections
+from bert_tf.flags import (
+    command_line,
+    distillation_flags,
+    flag_sections,
+    flagfiles,
+    optimization_flags,
+    run_flags,
+    shared_flags,
+)
 
 from absl import flags
 
@@ -46,7 +50,7 @@ _INPUT_FILE = _DATA.input_paths(
     "TFRecord files or globs, comma separated.",
     required=True,
 )
-_MAX_SEQ_LENGTH = shared.max_seq_length(
+_MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     _DATA,
     None,
     "Tokens per sequence of the data. By default the number in its manifest, "
@@ -60,15 +64,15 @@ _MAX_PREDICTIONS_PER_SEQ = _DATA.integer(
     "manifest, or 20.",
     least=1,
 )
-_VOCAB_FILE = shared.vocab_file(
+_VOCAB_FILE = shared_flags.vocab_file(
     _DATA,
     "The vocabulary of the records, which is saved next to the weights. By "
     "default the vocabulary of the run in output_dir or of init_checkpoint, if "
     "it is the same.",
 )
-_DO_TRAIN = shared.do_train(_WORK)
+_DO_TRAIN = shared_flags.do_train(_WORK)
 _DO_EVAL = _WORK.boolean("do_eval", False, "Whether to evaluate.")
-_TRAIN_BATCH_SIZE = shared.train_batch_size(
+_TRAIN_BATCH_SIZE = shared_flags.train_batch_size(
     _TRAINING, "Sequences per step, over all replicas."
 )
 _NUM_TRAIN_STEPS = _TRAINING.integer(
@@ -83,7 +87,7 @@ _POLY_POWER = _TRAINING.number(
 _START_WARMUP_STEP = _TRAINING.integer(
     "start_warmup_step", 0, "A flag of ALBERT. Must be 0.", rare=True
 )
-_ACCUMULATE = shared.gradient_accumulation_steps(_TRAINING)
+_ACCUMULATE = shared_flags.gradient_accumulation_steps(_TRAINING)
 _AUTO_BATCH_SIZE = _TRAINING.boolean(
     "auto_batch_size",
     False,
@@ -123,7 +127,7 @@ _EVAL_FILE = _EVALUATION.input_paths(
     "eval_file",
     "TFRecord files or globs for evaluation. By default input_file.",
 )
-_EVAL_BATCH_SIZE = shared.eval_batch_size(
+_EVAL_BATCH_SIZE = shared_flags.eval_batch_size(
     _EVALUATION, "Sequences per evaluation step, over all replicas."
 )
 _MAX_EVAL_STEPS = _EVALUATION.integer(
@@ -135,10 +139,15 @@ command_line.start(__name__)
 from bert_tf import files, kept_kernels, vocabularies
 from bert_tf.checkpoints import model_files, original
 from bert_tf.records import manifests, pipeline
-from bert_tf.setup import auxiliary_lm, run_folder, runtime, teachers
-from bert_tf.setup import distillation as distillation_setup
-from bert_tf.setup import pretraining as pretraining_setup
-from bert_tf.setup import run as run_setup
+from bert_tf.setup import (
+    auxiliary_lm,
+    distillation_setup,
+    pretraining_setup,
+    run_folder,
+    run_setup,
+    runtime,
+    teachers,
+)
 from bert_tf.training import (
     distillation,
     distribution,

@@ -19,8 +19,7 @@ import functools
 import itertools
 import os
 
-from bert_tf.flags import command_line
-from bert_tf.flags import sections as flag_sections
+from bert_tf.flags import command_line, flag_sections
 
 from absl import logging
 
@@ -137,7 +136,7 @@ command_line.start(__name__)
 
 from bert_tf import extras
 from bert_tf.errors import InputError
-from bert_tf.server import batching, constant_kernels, models
+from bert_tf.server import batching, constant_kernels, served_models
 
 import tensorflow as tf
 
@@ -145,14 +144,14 @@ import tensorflow as tf
 def find_places():
     """Returns where models lie, and what says so again if it may change."""
     if _CONFIG_DIR.value:
-        reread = functools.partial(models.read_places, _CONFIG_DIR.value)
+        reread = functools.partial(served_models.read_places, _CONFIG_DIR.value)
         return reread(), reread
     if not _MODEL.value:
         raise InputError(
             "Give --model, the folders of models, or --config_dir, that of a "
             "models.config."
         )
-    return models.parse_places(_MODEL.value), None
+    return served_models.parse_places(_MODEL.value), None
 
 
 def main(_):
@@ -166,7 +165,7 @@ def main(_):
     )
     places, reread = find_places()
     if _KEEP_KERNELS.value:
-        versions = (models.find_versions(place.path) for place in places)
+        versions = (served_models.find_versions(place.path) for place in places)
         constant_kernels.keep(
             itertools.chain.from_iterable(found.values() for found in versions)
         )

@@ -27,12 +27,15 @@ import os
 from collections.abc import Sequence
 
 from bert_tf import options
-from bert_tf.flags import command_line, shared
-from bert_tf.flags import distillation as distillation_flags
-from bert_tf.flags import fine_tuning as fine_tuning_flags
-from bert_tf.flags import optimization as optimization_flags
-from bert_tf.flags import run as run_flags
-from bert_tf.flags import sections as flag_sections
+from bert_tf.flags import (
+    command_line,
+    distillation_flags,
+    fine_tuning_flags,
+    flag_sections,
+    optimization_flags,
+    run_flags,
+    shared_flags,
+)
 
 from absl import flags
 
@@ -49,7 +52,7 @@ _ANSWERS = flag_sections.Section(
     "Prediction", only_with=("do_eval", "do_predict", "do_export")
 )
 
-_TRAIN_FILE = shared.train_file(
+_TRAIN_FILE = shared_flags.train_file(
     _DATA, "To train on, such as SQuAD's train-v1.1.json."
 )
 _PREDICT_FILE = _DATA.input_path(
@@ -59,7 +62,7 @@ _PREDICT_FILE = _DATA.input_path(
     only_with=("do_eval", "do_predict"),
     harmless=True,
 )
-_MAX_SEQ_LENGTH = shared.max_seq_length(
+_MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     _DATA,
     384,
     "Pieces of a window: of the question and of a part of the context.",
@@ -128,25 +131,29 @@ _VERBOSE_LOGGING = _DATA.boolean(
     False,
     "Whether warnings about the data name every question they are about.",
 )
-_STRICT = shared.strict(_DATA, "question", only_with="do_train")
+_STRICT = shared_flags.strict(_DATA, "question", only_with="do_train")
 
 command_line.start(__name__, later=("version_2_with_negative",))
 
 from bert_tf import heads, joint_answers, losses
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
-from bert_tf.setup import distillation as distillation_setup
-from bert_tf.setup import fine_tuning as fine_tuning_setup
-from bert_tf.setup import teachers
-from bert_tf.setup import trained as trained_setup
-from bert_tf.tasks.squad import answers as squad_answers
-from bert_tf.tasks.squad import joint as squad_joint
-from bert_tf.tasks.squad import joint_export as squad_joint_export
-from bert_tf.tasks.squad import questions as squad_questions
-from bert_tf.tasks.squad import records as squad_records
-from bert_tf.tasks.squad import saved_model as squad_model
-from bert_tf.tasks.squad import threshold as squad_threshold
-from bert_tf.tasks.squad import windows as squad_windows
+from bert_tf.setup import (
+    distillation_setup,
+    fine_tuning_setup,
+    teachers,
+    trained_setup,
+)
+from bert_tf.tasks.squad import (
+    squad_answers,
+    squad_joint,
+    squad_joint_export,
+    squad_model,
+    squad_questions,
+    squad_records,
+    squad_threshold,
+    squad_windows,
+)
 from bert_tf.training import (
     distillation,
     distillation_losses,

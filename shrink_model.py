@@ -24,9 +24,12 @@ import tempfile
 
 from bert_tf import options
 from bert_tf.errors import InputError
-from bert_tf.flags import classification as classification_flags
-from bert_tf.flags import command_line, shared
-from bert_tf.flags import sections as flag_sections
+from bert_tf.flags import (
+    classification_flags,
+    command_line,
+    flag_sections,
+    shared_flags,
+)
 from bert_tf.storage import written_files
 
 from absl import flags
@@ -43,17 +46,17 @@ _SIZE = flag_sections.Section("What to keep")
 _OUTPUT = flag_sections.Section("Output")
 _DEVICES = flag_sections.Section("Devices")
 
-_INIT_CHECKPOINT = shared.init_checkpoint(
+_INIT_CHECKPOINT = shared_flags.init_checkpoint(
     _MODEL, "The fine-tuned classifier, of any format.", required=True
 )
-shared.bert_config_file(
+shared_flags.bert_config_file(
     _MODEL,
     "Its bert_config.json. By default what comes with init_checkpoint.",
 )
-shared.vocab_file(
+shared_flags.vocab_file(
     _MODEL, "Its vocabulary. By default what comes with init_checkpoint."
 )
-shared.do_lower_case(_MODEL)
+shared_flags.do_lower_case(_MODEL)
 _NUM_HIDDEN_LAYERS = _SIZE.integer(
     "num_hidden_layers",
     None,
@@ -98,7 +101,7 @@ _MAX_EXAMPLES = _DATA.integer(
     "Examples to measure on at most; of more, so many are drawn by --seed.",
     least=1,
 )
-_MAX_SEQ_LENGTH = shared.max_seq_length(
+_MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     _DATA, 128, "Pieces per example, as in training.", least=4
 )
 _SEED = _DATA.integer(
@@ -108,7 +111,7 @@ _SEED = _DATA.integer(
     least=0,
     most=2**31 - 1,
 )
-_BATCH_SIZE = shared.batch_size(_DATA)
+_BATCH_SIZE = shared_flags.batch_size(_DATA)
 _DISTRIBUTION_STRATEGY = _DEVICES.choice(
     "distribution_strategy",
     "default",
@@ -134,13 +137,14 @@ from bert_tf.checkpoints import (
 )
 from bert_tf.encoders import families
 from bert_tf.records import pipeline
-from bert_tf.setup import classification as classification_setup
-from bert_tf.setup import model_files
-from bert_tf.tasks import batches
-from bert_tf.tasks.classification import objective
-from bert_tf.tasks.classification import records as text_records
-from bert_tf.tasks.classification import task as classification
-from bert_tf.text import graph as text_graph
+from bert_tf.setup import classification_setup, model_files_setup
+from bert_tf.tasks import text_batches
+from bert_tf.tasks.classification import (
+    classification_task,
+    objective,
+    text_records,
+)
+from bert_tf.text import text_graph
 from bert_tf.training import distribution, importance, memory_use
 
 from absl import logging
@@ -239,7 +243,7 @@ def measure(strategy, model, task, class_weights, examples, encoder):
             data.lengths,
             trim=pipeline.FINELY,
         )
-        sums = objective.of(task, class_weights).sums
+        sums = objective.make_objective(task, class_weights).sums
 
         def loss(model, batch):
             return sums(model, batch, None)["label"]["loss"]
@@ -279,7 +283,7 @@ def open_model():
         formats.open_checkpoint(_INIT_CHECKPOINT.value), "classification"
     )
     task = classification_setup.find_task(source.labels, _SEED.value)
-    own = model_files.load(source).of_problem(task.is_multi_label)
+    own = model_files_setup.load(source).of_problem(task.is_multi_label)
     names.check(own.config, source.shapes, source.path)
     memory_use.check_room_for_weights(own.config)
     trained_models.check_classes(source, task.labels, task.is_multi_label)
@@ -294,7 +298,7 @@ def open_model():
 
 def check_data(task, split):
     """Raises InputError if there is no such split; logs files not read."""
-    classification.check_split(task, split)
+    classification_task.check_split(task, split)
     unread = [classification_flags.TEST_FILE]
     if split == "train":
         unread.append(classification_flags.DEV_FILE)
@@ -306,7 +310,7 @@ def check_data(task, split):
 def find_importance(source, task, vocabulary, strategy):
     """Returns what is measured, and on how many examples."""
     documents = classification_setup.find_long_documents(task)
-    tokenizer = text_graph.of(vocabulary)
+    tokenizer = text_graph.make_tokenizer(vocabulary)
     encoder = text_records.Encoder(tokenizer, _MAX_SEQ_LENGTH.value, documents)
     with strategy.scope():
         model = heads.BertClassifier(
@@ -316,10 +320,10 @@ def find_importance(source, task, vocabulary, strategy):
     data_dir, split = classification_flags.DATA_DIR.value, _MEASURE_ON.value
     # As in training: of all that it learned, not of those drawn.
     class_weights = classification_setup.find_class_weights(
-        task, classification.read_split(task, data_dir, "train")
+        task, classification_task.read_split(task, data_dir, "train")
     )
-    examples = batches.drawn(
-        classification.read_split(task, data_dir, split),
+    examples = text_batches.drawn(
+        classification_task.read_split(task, data_dir, split),
         _MAX_EXAMPLES.value,
         _SEED.value,
     )

@@ -35,16 +35,13 @@ import bert_tf
 from bert_tf import heads, modeling, options, vocabularies
 from bert_tf.api import predictor
 from bert_tf.exporting import inference, quantized, runtimes, saved_model
-from bert_tf.serving import model as serving_model
-from bert_tf.tasks import next_sentence
-from bert_tf.tasks.features import layers as feature_layers
-from bert_tf.tasks.features import saved_model as features_model
-from bert_tf.tasks.masked_words import saved_model as masked_words_model
-from bert_tf.tasks.multiple_choice import saved_model as choice_model
-from bert_tf.tasks.squad import answers as squad_answers
-from bert_tf.tasks.squad import saved_model as squad_model
-from bert_tf.tasks.squad import windows as squad_windows
-from bert_tf.tasks.tagging import saved_model as tagging_model
+from bert_tf.serving import serving_model
+from bert_tf.tasks import next_sentence_model
+from bert_tf.tasks.features import feature_layers, features_model
+from bert_tf.tasks.masked_words import masked_words_model
+from bert_tf.tasks.multiple_choice import choice_model
+from bert_tf.tasks.squad import squad_answers, squad_model, squad_windows
+from bert_tf.tasks.tagging import tagging_model
 
 import keras
 import numpy as np
@@ -133,8 +130,10 @@ def tagged():
 # Forms of a model: as in training, in float32 or in int8.
 _WAYS: Mapping[str, Callable[[Any], Any]] = {
     "trained": inference.AsTrained,
-    "float32": inference.of,
-    "int8": lambda model: inference.of(model, weights=quantized.Int8()),
+    "float32": inference.make_inference_model,
+    "int8": lambda model: inference.make_inference_model(
+        model, weights=quantized.Int8()
+    ),
 }
 
 
@@ -193,7 +192,11 @@ def kinds():
         "sentences": (functools.partial(_classifier, False), sentences),
         "pairs": (functools.partial(_classifier, True), pairs),
         "next sentence": (
-            _other(heads.BertNextSentence, next_sentence.next_sentence, length),
+            _other(
+                heads.BertNextSentence,
+                next_sentence_model.next_sentence,
+                length,
+            ),
             pairs,
         ),
         "tagging": (

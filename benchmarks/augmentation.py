@@ -49,7 +49,9 @@ def make(**how):
     keras.utils.set_random_seed(1)
     config = modeling.BertConfig.from_json_file(_BERT_CONFIG_FILE.value)
     vocabulary = vocabularies.open(_VOCAB_FILE.value, do_lower_case=True)
-    model = inference.of(heads.BertMaskedLM(modeling.Bert(config)))
+    model = inference.make_inference_model(
+        heads.BertMaskedLM(modeling.Bert(config))
+    )
     length = _MAX_SEQ_LENGTH.value
     reader = words.Reader(vocabulary, stop_words.ENGLISH, length)
     finder = candidates.Finder(model, vocabulary, length, 15, **how)

@@ -14,7 +14,7 @@ import pydoc_data.topics
 import time
 from collections.abc import Callable
 
-from bert_tf.text import byte_pairs, learning_byte_pairs
+from bert_tf.text import graph_byte_pairs, learning_byte_pairs
 
 import keras_hub
 import tensorflow as tf
@@ -62,7 +62,7 @@ def main() -> None:
     words = learning_byte_pairs.count_words(lines)
     vocabulary = learning_byte_pairs.learn(words, vocab_size=4000)
     bulk = vocabulary.bulk_tokenizer()
-    tokenizer = byte_pairs.BytePairTokenizer(vocabulary)
+    tokenizer = graph_byte_pairs.BytePairTokenizer(vocabulary)
     in_graph = tf.function(tokenizer.tokenize, autograph=False)
     # It caches words across rounds, which is to its advantage.
     merges = list(vocabulary.merges)

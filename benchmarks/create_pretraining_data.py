@@ -49,11 +49,14 @@ import time
 from collections.abc import Sequence
 
 from bert_tf import tokenization, vocabularies
-from bert_tf.pretraining_data import corpus, workers
-from bert_tf.pretraining_data import job as creation_job
-from bert_tf.pretraining_data import local as local_creation
-from bert_tf.pretraining_data import output as creation_output
-from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.pretraining_data import (
+    corpus,
+    creation_job,
+    creation_output,
+    local_creation,
+    pretraining_sequences,
+    workers,
+)
 from bert_tf.vocabularies import word_pieces
 
 from absl import app, flags

@@ -22,11 +22,16 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 
-from bert_tf.pretraining_data import corpus, stages, work_folder, workers
-from bert_tf.pretraining_data import job as creation_job
-from bert_tf.pretraining_data import local as local_creation
-from bert_tf.pretraining_data import output as creation_output
-from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.pretraining_data import (
+    corpus,
+    creation_job,
+    creation_output,
+    local_creation,
+    pretraining_sequences,
+    stages,
+    work_folder,
+    workers,
+)
 
 import numpy as np
 from absl import app, flags

@@ -19,10 +19,9 @@ from collections.abc import Callable
 
 from benchmarks import random_records
 from bert_tf import heads, modeling, optimization
-from bert_tf.pretraining_data import sequences as pretraining_sequences
-from bert_tf.records import dynamic_masks
+from bert_tf.pretraining_data import pretraining_sequences
+from bert_tf.records import dynamic_masks, record_types
 from bert_tf.records import pipeline as records_pipeline
-from bert_tf.records import types as record_types
 from bert_tf.training import loop, pretraining, schedules
 
 import tensorflow as tf

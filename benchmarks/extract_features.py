@@ -20,10 +20,12 @@ import time
 from benchmarks import weights
 from bert_tf import modeling
 from bert_tf.checkpoints import formats, restoring, trained_models
-from bert_tf.tasks.features import extraction
-from bert_tf.tasks.features import files as feature_files
-from bert_tf.tasks.features import layers as feature_layers
-from bert_tf.tasks.features import lines as feature_lines
+from bert_tf.tasks.features import (
+    extraction,
+    feature_files,
+    feature_layers,
+    feature_lines,
+)
 
 import numpy as np
 import tensorflow as tf

@@ -23,8 +23,7 @@ from benchmarks import own_process, pretraining_step, weights
 from benchmarks.parity import fine_tuning
 from bert_tf import modeling
 from bert_tf.tasks import tables
-from bert_tf.tasks.classification import glue
-from bert_tf.tasks.classification import task as classification
+from bert_tf.tasks.classification import classification_task, glue
 from bert_tf.training import schedules
 
 import numpy as np
@@ -38,28 +37,30 @@ _EXAMPLES = flags.DEFINE_integer("examples", 6400, "To draw batches from.")
 _RUN = flags.DEFINE_string("run", None, "Internal: the side to run.")
 
 
-def examples(task: classification.Task) -> list[tables.Example]:
+def examples(task: classification_task.Task) -> list[tables.Example]:
     """Reads the first training examples, and shuffles them."""
     folder = os.path.join(flags.FLAGS.data_dir, task.name)
-    found = list(classification.read(task, folder, "train"))
+    found = list(classification_task.read(task, folder, "train"))
     order = np.random.default_rng(0).permutation(len(found))
     return [found[i] for i in order[: _EXAMPLES.value]]
 
 
-def ours(task: classification.Task, skips_padding: bool = True) -> float:
+def ours(task: classification_task.Task, skips_padding: bool = True) -> float:
     """Returns the seconds of a step of run_classifier.py."""
     from bert_tf import heads, losses, optimization, vocabularies
     from bert_tf.checkpoints import formats, model_files
     from bert_tf.records import pipeline
-    from bert_tf.tasks.classification import records as text_records
-    from bert_tf.text import graph as text_graph
+    from bert_tf.tasks.classification import text_records
+    from bert_tf.text import text_graph
     from bert_tf.training import loop
 
     import tensorflow as tf
 
     source = formats.open_checkpoint(weights.minilm())
     vocab = model_files.find_vocab(None, source)
-    tokenizer = text_graph.of(vocabularies.read(vocab, True, source.path))
+    tokenizer = text_graph.make_tokenizer(
+        vocabularies.read(vocab, True, source.path)
+    )
     length = fine_tuning.LENGTHS[task.name]
     encoder = text_records.Encoder(tokenizer, length)
     with tempfile.TemporaryDirectory() as folder:
@@ -108,12 +109,12 @@ def ours(task: classification.Task, skips_padding: bool = True) -> float:
         return pretraining_step.timed(step, _SECONDS.value)
 
 
-def with_padding(task: classification.Task) -> float:
+def with_padding(task: classification_task.Task) -> float:
     """Returns the seconds of a step that computes padding."""
     return ours(task, skips_padding=False)
 
 
-def transformers(task: classification.Task) -> float:
+def transformers(task: classification_task.Task) -> float:
     """Returns the seconds of a step in PyTorch."""
     own = fine_tuning.Theirs(task, seed=1)
     rows = fine_tuning.encode(task, examples(task), own.tokenizer)

@@ -21,8 +21,7 @@ from collections.abc import Sequence
 
 from benchmarks import pretraining_step
 from bert_tf import modeling
-from bert_tf.records import manifests, tfrecord
-from bert_tf.records import types as record_types
+from bert_tf.records import manifests, record_types, tfrecord
 
 from absl import app, flags
 

@@ -232,7 +232,7 @@ def flops(name: str) -> float:
     config = families.read_config(path)
     length = _LENGTH.value
     sizes = 1, length, length**2
-    generator = families.of(config).generator
+    generator = families.find(config).generator
     if generator is not None:
         return accelerators.replaced_tokens_flops(
             config, generator.config(config), *sizes, predictions()

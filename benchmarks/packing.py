@@ -16,12 +16,14 @@ import tempfile
 import time
 
 from bert_tf import heads, modeling, optimization, vocabularies
-from bert_tf.flags import text as text_flags
-from bert_tf.pretraining_data import corpus, stages
-from bert_tf.pretraining_data import rows as pretraining_rows
-from bert_tf.pretraining_data import sequences as pretraining_sequences
-from bert_tf.records import pipeline, tfrecord
-from bert_tf.records import types as record_types
+from bert_tf.flags import text_flags
+from bert_tf.pretraining_data import (
+    corpus,
+    pretraining_rows,
+    pretraining_sequences,
+    stages,
+)
+from bert_tf.records import pipeline, record_types, tfrecord
 from bert_tf.training import loop, pretraining, schedules
 
 import numpy as np

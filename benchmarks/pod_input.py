@@ -28,9 +28,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from benchmarks import random_records, scaling
-from bert_tf.pretraining_data import sequences as pretraining_sequences
-from bert_tf.records import dynamic_masks, pipeline
-from bert_tf.records import types as record_types
+from bert_tf.pretraining_data import pretraining_sequences
+from bert_tf.records import dynamic_masks, pipeline, record_types
 
 import tensorflow as tf
 from absl import app, flags

@@ -22,10 +22,13 @@ from typing import Any
 from benchmarks import weights
 from bert_tf import files, heads, modeling
 from bert_tf.checkpoints import formats, restoring, tf1_files, trained_models
-from bert_tf.serving import batches, makers
-from bert_tf.serving import heads as serving_heads
-from bert_tf.serving import lines as serving_lines
-from bert_tf.serving import model as serving_model
+from bert_tf.serving import (
+    batches,
+    makers,
+    served_heads,
+    serving_lines,
+    serving_model,
+)
 
 import keras
 import numpy as np
@@ -86,7 +89,7 @@ def make_ours(path, head, length, batch_size):
         serving_model.make(head, source, files, settings)
     )
     predictor = batches.Predictor(model, batch_size)
-    asks = serving_heads.HEADS[head].asks
+    asks = served_heads.HEADS[head].asks
     parser = serving_lines.Parser(asks, False, "plain", model.top_k)
 
     def answer(lines):

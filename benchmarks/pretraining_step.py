@@ -111,10 +111,9 @@ def model_of(config: Any, masked_words: bool = False) -> tuple[Any, Any, Any]:
     """Returns a model to pre-train, its objective, and its variables."""
     from bert_tf import heads, replaced_tokens
     from bert_tf.encoders import families
-    from bert_tf.training import pretraining
-    from bert_tf.training import replaced_tokens as replaced_tokens_objective
+    from bert_tf.training import pretraining, replaced_tokens_objective
 
-    encoder, generator = families.make(config), families.of(config).generator
+    encoder, generator = families.make(config), families.find(config).generator
     if generator is None or masked_words:
         kind = OBJECTIVES[config.model_type]
         is_causal = kind == "next_piece"
@@ -143,11 +142,9 @@ def make_with_state(
     """Returns the function of `make`, and the `TrainState`."""
     from bert_tf import optimization
     from bert_tf.encoders import families
-    from bert_tf.records import pipeline, tfrecord
-    from bert_tf.records import types as record_types
-    from bert_tf.training import distribution, loop, schedules
+    from bert_tf.records import pipeline, record_types, tfrecord
+    from bert_tf.training import distribution, loop, schedules, training_state
     from bert_tf.training import fused_attention as attention_kernel
-    from bert_tf.training import state as training_state
 
     import tensorflow as tf
 

@@ -12,7 +12,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.pretraining_data import pretraining_sequences
 from tests import tokenizer_rules
 
 import tensorflow as tf

@@ -60,7 +60,7 @@ def export(path, kept):
     """Exports a classifier with random weights."""
     config = configuration.BertConfig.from_json_file(_CONFIG_FILE.value)
     vocabulary = vocabularies.open(_VOCAB_FILE.value, do_lower_case=True)
-    model = inference.of(
+    model = inference.make_inference_model(
         heads.BertClassifier(modeling.Bert(config), 2),
         weights=quantized.Int8() if kept == "int8" else None,
     )

@@ -12,8 +12,7 @@ import time
 from collections.abc import Callable
 
 from bert_tf import tokenization
-from bert_tf.text import graph as text_graph
-from bert_tf.text import learning
+from bert_tf.text import learning, text_graph
 
 import tensorflow as tf
 

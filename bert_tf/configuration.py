@@ -310,7 +310,7 @@ def read_json_file(path: str) -> dict[str, Any]:
     """Returns the values of a bert_config.json, unchecked."""
     input_files.check(path, "bert_config_file")
     input_files.check_can_be_read_again(path)
-    with file_systems.of(path).open(path, "rb") as file:
+    with file_systems.find_backend(path).open(path, "rb") as file:
         text = file.read()
     try:
         values = json.loads(text)

@@ -50,7 +50,7 @@ def new_file(
         temporary = stack.enter_context(replacing(path))
         opened: Any
         if file_systems.is_remote(path):
-            system = file_systems.of(path)
+            system = file_systems.find_backend(path)
             opened = stack.enter_context(system.open(temporary, "wb"))
         else:
             opened = stack.enter_context(io.FileIO(temporary, "w"))
@@ -125,7 +125,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
     with naming(path, temporary), _alone(path, temporary):
         try:
             yield temporary
-            file_systems.of(path).replace(temporary, path)
+            file_systems.find_backend(path).replace(temporary, path)
         except BaseException:
             _remove(temporary)
             raise
@@ -170,7 +170,7 @@ def _writer(temporary: str) -> str:
 def _remove(temporary: str) -> None:
     """Removes a half-written file; errors here would hide the first error."""
     with contextlib.suppress(Exception):
-        file_systems.of(temporary).remove(temporary)
+        file_systems.find_backend(temporary).remove(temporary)
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
@@ -199,7 +199,7 @@ def sha256(path: str | os.PathLike[str]) -> str:
     """Returns the SHA-256 of a file in hexadecimal, in bounded memory."""
     path = os.fspath(path)
     digest = hashlib.sha256()
-    with file_systems.of(path).open(path, "rb") as file:
+    with file_systems.find_backend(path).open(path, "rb") as file:
         while block := file.read(_BLOCK):
             digest.update(block)
     return digest.hexdigest()
@@ -226,7 +226,7 @@ def new_folder(
         path = os.path.realpath(path)
     temporary = path + _ENDING
     parent, name = os.path.split(path)
-    system = file_systems.of(path)
+    system = file_systems.find_backend(path)
     with (
         run_lock.hold(parent or ".", f"{name}.lock", "writes", of=path),
         naming(path, temporary),
@@ -248,7 +248,7 @@ def new_folder(
 
 
 def _check_free(path: str) -> None:
-    system = file_systems.of(path)
+    system = file_systems.find_backend(path)
     if not system.exists(path):
         return
     if not system.isdir(path) or system.listdir(path):
@@ -269,7 +269,7 @@ def _check_room(path: str, folder: str, size: int) -> None:
 
 
 def _remove_folder(path: str) -> None:
-    system = file_systems.of(path)
+    system = file_systems.find_backend(path)
     if system.exists(path):
         system.rmtree(path)
 
@@ -284,7 +284,7 @@ def _local(path: str) -> Iterator[str]:
     folder = tempfile.mkdtemp()
     try:
         yield folder
-        system = file_systems.of(path)
+        system = file_systems.find_backend(path)
         for parent, _, names in os.walk(folder):
             there = path + parent.removeprefix(folder)
             system.makedirs(there, exist_ok=True)
@@ -314,7 +314,7 @@ def remove_leftovers(
     processes are writing stay.
     """
     folder, patterns = os.fspath(folder), list(names)
-    system = file_systems.of(folder)
+    system = file_systems.find_backend(folder)
     if not system.isdir(folder):
         return
     for name in system.listdir(folder):

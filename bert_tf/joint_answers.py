@@ -169,14 +169,16 @@ class BertJointSpanFinder(heads.Model):
         no_answer = tf.cast(no_answer, tf.float32)
         may_be = may_be[:, tf.newaxis]
         if known is not None:
-            found = ops.at(x, tf.cast(known, tf.int32)[:, tf.newaxis])
+            found = ops.gather_rows(x, tf.cast(known, tf.int32)[:, tf.newaxis])
             ends = masked(self.end_logits(x, found))
             return Scores(starts, tf.squeeze(ends, 1), no_answer)
         length = tf.shape(starts)[1]
         scores, places = tf.math.top_k(
             tf.nn.log_softmax(starts), tf.minimum(self.start_n_top, length)
         )
-        ends = tf.nn.log_softmax(masked(self.end_logits(x, ops.at(x, places))))
+        ends = tf.nn.log_softmax(
+            masked(self.end_logits(x, ops.gather_rows(x, places)))
+        )
         best, ends = tf.math.top_k(ends, tf.minimum(self.end_n_top, length))
         return Beams(scores, places, best, ends, no_answer)
 

@@ -39,7 +39,7 @@ CHECKPOINT_FORMATS = ("tf1", "hf", "keras_hub")
 USE_CHECKPOINT = ("best", "last")
 
 # Heads that can be applied to raw text, and other heads that a checkpoint may
-# have. Lists, as `serving.heads.register` adds custom heads.
+# have. Lists, as `serving.served_heads.register` adds custom heads.
 SERVED_HEADS = [
     "encoder",
     "masked_lm",

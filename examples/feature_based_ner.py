@@ -15,8 +15,7 @@ Results: see "frozen features" in benchmarks/RESULTS.md.
 import itertools
 
 from bert_tf import options
-from bert_tf.flags import command_line
-from bert_tf.flags import sections as flag_sections
+from bert_tf.flags import command_line, flag_sections
 from bert_tf.tasks.tagging import conll, schemes
 
 # ---- Flags ------------------------------------------------------------------
@@ -69,11 +68,8 @@ command_line.start(__name__)
 
 from bert_tf import modeling
 from bert_tf.checkpoints import formats, restoring, trained_models
-from bert_tf.tasks.features import extraction
-from bert_tf.tasks.features import layers as feature_layers
-from bert_tf.tasks.features import lines as feature_lines
-from bert_tf.tasks.tagging import results as tagging_results
-from bert_tf.tasks.tagging import splits as tagging_splits
+from bert_tf.tasks.features import extraction, feature_layers, feature_lines
+from bert_tf.tasks.tagging import tagging_results, tagging_splits
 
 import keras
 import numpy as np

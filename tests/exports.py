@@ -16,8 +16,7 @@ from bert_tf import heads, modeling, tokenization
 from bert_tf.checkpoints import tf1_files
 from bert_tf.encoders import families, left_to_right
 from bert_tf.exporting import runtimes, saved_model
-from bert_tf.tasks.features import layers as feature_layers
-from bert_tf.tasks.features import saved_model as features_model
+from bert_tf.tasks.features import feature_layers, features_model
 from bert_tf.vocabularies import word_pieces
 from tests import saved_models, serving_session, store
 

@@ -6,9 +6,9 @@ nor scanned for cycles by them, and tables of all characters exist already.
 
 import gc
 
-from bert_tf.text import graph
+from bert_tf.text import text_graph
 
 for do_lower_case in (False, True):
-    graph._table(graph.Rules(do_lower_case, do_lower_case, True))
+    text_graph._table(text_graph.Rules(do_lower_case, do_lower_case, True))
 gc.collect()
 gc.freeze()

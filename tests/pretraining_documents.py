@@ -6,7 +6,7 @@ draws.
 
 import random
 
-from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.pretraining_data import pretraining_sequences
 from bert_tf.vocabularies import word_pieces
 
 import numpy as np

@@ -6,10 +6,8 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert_tf.pretraining_data import rows as pretraining_rows
-from bert_tf.pretraining_data import sequences as pretraining_sequences
-from bert_tf.records import manifests, reading, tfrecord
-from bert_tf.records import types as record_types
+from bert_tf.pretraining_data import pretraining_rows, pretraining_sequences
+from bert_tf.records import manifests, reading, record_types, tfrecord
 from bert_tf.vocabularies import word_pieces
 
 import numpy as np

@@ -12,7 +12,7 @@ from absl.flags import _helpers as flags_helpers
 # Modules that define flags, or keep references to flags.
 _OF_FLAGS = ("bert_tf.flags.", "bert_tf.setup.")
 # These define flags for others: absl knows such modules by their identity.
-_DEFINERS = ("bert_tf.flags.sections", "bert_tf.flags.values")
+_DEFINERS = ("bert_tf.flags.flag_sections", "bert_tf.flags.flag_values")
 
 
 @contextlib.contextmanager

@@ -39,7 +39,7 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
     [
         "bert_tf.training.fine_tuning",
-        "bert_tf.serving.model",
+        "bert_tf.serving.serving_model",
         "bert_tf.serving.batches",
         # Must be last.
         "tests.frozen",

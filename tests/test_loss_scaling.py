@@ -1,7 +1,7 @@
 """Tests of bert_tf/optimization.py."""
 
 from bert_tf import optimization
-from bert_tf.training import state as training_state
+from bert_tf.training import training_state
 
 import keras
 import numpy as np

@@ -1,8 +1,7 @@
 """A training loop of a model that is traced quickly."""
 
 from bert_tf import optimization
-from bert_tf.records import pipeline
-from bert_tf.records import types as record_types
+from bert_tf.records import pipeline, record_types
 from bert_tf.training import loop, schedules
 from tests import pretraining_records, tiny_model
 

@@ -34,8 +34,11 @@ from typing import Any
 
 from benchmarks import weights
 from bert_tf.tasks import tables
-from bert_tf.tasks.classification import glue, metrics
-from bert_tf.tasks.classification import task as classification
+from bert_tf.tasks.classification import (
+    classification_metrics,
+    classification_task,
+    glue,
+)
 
 import numpy as np
 from absl import app, flags
@@ -128,7 +131,7 @@ def run_classifier(
 class Theirs:
     """A classifier of transformers with its tokenizer and optimizer."""
 
-    def __init__(self, task: classification.Task, seed: int):
+    def __init__(self, task: classification_task.Task, seed: int):
         # Large and optional packages, so they are imported where they are used.
         import torch
         import transformers
@@ -192,7 +195,11 @@ def theirs(name: str, data: pathlib.Path, seed: int) -> float:
     task = glue.find(name)
     own = Theirs(task, seed)
     train, dev = (
-        encode(task, classification.read(task, str(data), split), own.tokenizer)
+        encode(
+            task,
+            classification_task.read(task, str(data), split),
+            own.tokenizer,
+        )
         for split in ("train", "dev")
     )
     steps = int(len(train) / BATCH * _EPOCHS.value)
@@ -201,11 +208,13 @@ def theirs(name: str, data: pathlib.Path, seed: int) -> float:
     outputs = own.logits(dev)
     predicted = outputs.argmax(axis=-1) if task.labels else outputs[:, 0]
     labels = np.array([row["labels"] for row in dev])
-    return metrics.compute(task.metrics, labels, predicted)[task.metrics[0]]
+    return classification_metrics.compute(task.metrics, labels, predicted)[
+        task.metrics[0]
+    ]
 
 
 def encode(
-    task: classification.Task,
+    task: classification_task.Task,
     examples: Iterable[tables.Example],
     tokenizer: Any,
 ) -> list[dict]:

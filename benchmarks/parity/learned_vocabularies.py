@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from bert_tf import vocabularies
-from bert_tf.text import graph as text_graph
+from bert_tf.text import text_graph
 from bert_tf.vocabularies import byte_pairs, sentence_pieces
 from tests import sample_texts
 from tests.vocabularies import sentence_models
@@ -110,7 +110,7 @@ def reference(vocabulary: Any) -> _Reference:
 def saved(vocabulary: vocabularies.Vocabulary) -> Callable[..., Any]:
     """Returns the graph's tokenizer, loaded from a SavedModel."""
     module = tf.Module()
-    module.tokenizer = text_graph.of(vocabulary)
+    module.tokenizer = text_graph.make_tokenizer(vocabulary)
     module.ids = tf.function(
         module.tokenizer.tokenize,
         input_signature=[tf.TensorSpec([None], tf.string)],

@@ -18,9 +18,7 @@ import time
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 from bert_tf import vocabularies
-from bert_tf.tasks.squad import questions as squad_questions
-from bert_tf.tasks.squad import records as squad_records
-from bert_tf.tasks.squad import windows as squad_windows
+from bert_tf.tasks.squad import squad_questions, squad_records, squad_windows
 
 import transformers
 from absl import app, flags, logging

@@ -27,7 +27,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 
 from bert_tf import tokenization
-from bert_tf.text import graph as text_graph
+from bert_tf.text import text_graph
 from tests import sample_texts, tokenizer_rules
 
 import tensorflow as tf

@@ -15,8 +15,7 @@ from bert_tf.api import tokenizer as api_tokenizer
 from bert_tf.checkpoints import opened, sentence_transformers
 from bert_tf.errors import InputError
 from bert_tf.exporting import runtimes, saved_model
-from bert_tf.serving import model as serving_model
-from bert_tf.serving import opening
+from bert_tf.serving import opening, serving_model
 
 import keras
 import numpy as np

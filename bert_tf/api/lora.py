@@ -145,7 +145,7 @@ def _modules(model: Any) -> list[tuple[str, str]]:
 
     The pooler is another module with each head; the encoder's own comes first.
     """
-    family = families.of(model.config)
+    family = families.find(model.config)
     theirs = family.huggingface
     if theirs is None:
         return [(x, x.replace("/", ".")) for x in dense_layers(model)]
@@ -204,7 +204,7 @@ def read(
         )
     _check(config, path)
     shapes, read_stored = huggingface_weights.open_safetensors(path, [_WEIGHTS])
-    theirs = families.of(model.config).huggingface
+    theirs = families.find(model.config).huggingface
     prefix = theirs.prefix if theirs else ""
     layer_of = {module: name for name, module in _modules(model)}
     # Adapters of a model without a head.

@@ -32,7 +32,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from bert_tf import heads, modeling
-from bert_tf.api import keras_methods, paths, sources, text_reading
+from bert_tf.api import keras_methods, model_paths, sources, text_reading
 from bert_tf.api import lora as lora_files
 from bert_tf.encoders import families, watching
 from bert_tf.errors import InputError
@@ -71,7 +71,7 @@ class Bert(keras_methods.Methods, lora_files.WithLora, modeling.Bert):
 
     def make_parts(self) -> None:
         """Makes its parts; InputError for encoders that compute otherwise."""
-        model: Any = families.of(self.config).model
+        model: Any = families.find(self.config).model
         lends = getattr(model, "lends_parts", False)
         parts = () if lends else ("make_parts", "build_parts")
         if any(
@@ -94,7 +94,7 @@ class Bert(keras_methods.Methods, lora_files.WithLora, modeling.Bert):
 
     def build_parts(self) -> None:
         """Makes their variables."""
-        model: Any = families.of(self.config).model
+        model: Any = families.find(self.config).model
         if model.lends_parts:
             model.build_parts(self)
         else:
@@ -112,11 +112,11 @@ class Bert(keras_methods.Methods, lora_files.WithLora, modeling.Bert):
             bert_config_file: Config, if none is next to the weights.
             **kwargs: Arguments of any Keras model: `name`, `dtype`.
         """
-        path = paths.as_text(path)
+        path = model_paths.as_text(path)
         source = sources.open_best(path)
         model = cls(sources.config_of(source, bert_config_file), **kwargs)
         sources.restore(model.variables, source)
-        model.reading = text_reading.Reading.of(path, source)
+        model.reading = text_reading.Reading.from_checkpoint(path, source)
         return model
 
     @classmethod
@@ -199,9 +199,11 @@ class _Head(keras_methods.Methods, heads.Model):
     def _of(cls, path, source, bert_config_file, kwargs, *args):
         config = sources.config_of(source, bert_config_file)
         bert = Bert(config, **_dtype_of(kwargs))
-        bert.reading = text_reading.Reading.of(path, source, cls.head)
+        bert.reading = text_reading.Reading.from_checkpoint(
+            path, source, cls.head
+        )
         model = cls(bert, *args, **kwargs)
-        unread = () if cls.reads_pooled else families.of(config).pooler
+        unread = () if cls.reads_pooled else families.find(config).pooler
         sources.restore(model.variables, source, unread)
         return model
 
@@ -277,7 +279,7 @@ class _Unlabelled(_Head):
             bert_config_file: Config, if none is next to the weights.
             **kwargs: Arguments of any Keras model: `name`, `dtype`.
         """
-        path = paths.as_text(path)
+        path = model_paths.as_text(path)
         source = sources.open_best(path)
         return cls._of(path, source, bert_config_file, kwargs)
 
@@ -318,7 +320,7 @@ class _Labelled(_Head):
             bert_config_file: Config, if none is next to the weights.
             **kwargs: Arguments of any Keras model: `name`, `dtype`.
         """
-        path = paths.as_text(path)
+        path = model_paths.as_text(path)
         source = sources.open_best(path)
         source, labels = sources.fit_labels(source, cls.head, labels)
         return cls._of(path, source, bert_config_file, kwargs, labels)

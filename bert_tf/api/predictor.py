@@ -14,13 +14,17 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias, Unpack, overload
 
-from bert_tf.api import arguments, paths
+from bert_tf.api import arguments, model_paths
 from bert_tf.checkpoints import opened, original
 from bert_tf.errors import InputError
 from bert_tf.exporting import runtimes, saved_model
-from bert_tf.serving import batches, heads, opening
-from bert_tf.serving import lines as serving_lines
-from bert_tf.serving import model as serving_model
+from bert_tf.serving import (
+    batches,
+    opening,
+    served_heads,
+    serving_lines,
+    serving_model,
+)
 
 Answer: TypeAlias = dict[str, Any]
 # One text; or several in a tuple; or by name, maybe with an "id".
@@ -93,8 +97,8 @@ class Predictor:
         self.labels = tuple(
             opened.lines(files.get(original.LABELS, b"").decode())
         )
-        self.vocabulary = paths.vocabulary(files, path).pieces
-        self.description = paths.description(files)
+        self.vocabulary = model_paths.vocabulary(files, path).pieces
+        self.description = model_paths.description(files)
         self.max_seq_length = int(self.description["max_seq_length"])
         self.do_lower_case = bool(self.description.get("do_lower_case"))
         self.batch_size = _checked_size(batch_size)
@@ -216,7 +220,10 @@ class _Reader(serving_lines.Parser):
     """Makes of a Python value what the same line would ask."""
 
     def __init__(self, model: serving_model.Model):
-        form, pairs = heads.HEADS[model.head].asks, "text_b" in model.inputs
+        form, pairs = (
+            served_heads.HEADS[model.head].asks,
+            "text_b" in model.inputs,
+        )
         self._names = [name for name in form.columns if name in model.inputs]
         super().__init__(form, pairs, "jsonl", model.top_k)
         self._plain = serving_lines.Parser(form, pairs, "plain", model.top_k)
@@ -330,17 +337,15 @@ def load(
     Raises:
         InputError: There is no model, or a setting is missing.
     """
-    path = paths.as_text(path)
+    path = model_paths.as_text(path)
     _checked_size(batch_size)
     said = arguments.check(options, "batch_size")
     with arguments.in_words_of_python():
-        if paths.is_export(path):
+        if model_paths.is_export(path):
             return _load_saved_model(path, batch_size, said, allow_unsafe_ops)
         made = _make(path, said)
         model = serving_model.of_export(made)
-        return Predictor(
-            path, model, made.files, batch_size, made, options
-        )
+        return Predictor(path, model, made.files, batch_size, made, options)
 
 
 def _load_saved_model(
@@ -355,15 +360,13 @@ def _load_saved_model(
             f"{', '.join(given)} can't be given of a SavedModel, which keeps "
             f"what it was exported with. Received: path={path}"
         )
-    model = serving_model.load(
-        path, allow_unsafe_ops, "allow_unsafe_ops=True"
-    )
-    return Predictor(path, model, paths.export_files(path), batch_size)
+    model = serving_model.load(path, allow_unsafe_ops, "allow_unsafe_ops=True")
+    return Predictor(path, model, model_paths.export_files(path), batch_size)
 
 
 def _make(path: str, said: Mapping[str, Any]) -> saved_model.Export:
     """Makes a checkpoint's model as one of raw text."""
-    found = paths.find(path, said["use_checkpoint"])
+    found = model_paths.find(path, said["use_checkpoint"])
     given = {x: value for x, value in said.items() if x != "use_checkpoint"}
     return opening.make(
         found.source,

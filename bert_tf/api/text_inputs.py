@@ -12,7 +12,7 @@ from typing import Any
 from bert_tf.api import text_reading
 from bert_tf.api import tokenizer as api_tokenizer
 from bert_tf.errors import InputError
-from bert_tf.serving import heads as served
+from bert_tf.serving import served_heads
 
 import keras
 import numpy as np
@@ -107,7 +107,7 @@ class WithTexts(keras.Model):
         length = reading.flags.get("max_seq_length")
         if length is not None:
             return int(length)
-        head = served.HEADS.get(self.head, served.HEADS["encoder"])
+        head = served_heads.HEADS.get(self.head, served_heads.HEADS["encoder"])
         config = self._encoder().config
         return min(head.usual_length, config.max_position_embeddings)
 

@@ -8,7 +8,7 @@ from bert_tf import vocabularies
 from bert_tf.api import arguments
 from bert_tf.checkpoints import names, opened, runs
 from bert_tf.storage import kept_flags
-from bert_tf.tasks.squad import threshold
+from bert_tf.tasks.squad import squad_threshold
 
 # Of a run: what an export reads of them.
 _FLAGS = (
@@ -109,5 +109,5 @@ def _flags(folder: str) -> dict[str, str]:
     flags = {"text_b_column": ""}
     flags |= {name: texts[name] for name in _FLAGS if name in texts}
     # The tuned number is in the folder, which may not be there later.
-    number = threshold.of_run(texts, folder)
+    number = squad_threshold.of_run(texts, folder)
     return flags | ({"null_score_diff_threshold": number} if number else {})

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf import vocabularies
-from bert_tf.api import arguments, paths
+from bert_tf.api import arguments, model_paths
 from bert_tf.checkpoints import (
     casing,
     hub,
@@ -19,7 +19,7 @@ from bert_tf.checkpoints import (
     model_files,
 )
 from bert_tf.errors import InputError
-from bert_tf.text import graph as text_graph
+from bert_tf.text import text_graph
 from bert_tf.vocabularies import added_tokens
 
 import keras
@@ -100,7 +100,7 @@ class Tokenizer(keras.layers.Layer):
         self.supports_jit = False
         # Outside of a graph that may be under way: its tables are constants.
         with tf.init_scope():
-            self._tokenizer = text_graph.of(found)
+            self._tokenizer = text_graph.make_tokenizer(found)
         self._check_length()
         self.built = True
 
@@ -283,8 +283,10 @@ def _has_no_weights(path: str) -> bool:
 
 def _of_model(path: str) -> tuple[vocabularies.Files, bool, bool]:
     """Returns a model's vocabulary, its casing, and if others trained it."""
-    if paths.is_export(path):
-        vocabulary = paths.vocabulary(paths.export_files(path), path)
+    if model_paths.is_export(path):
+        vocabulary = model_paths.vocabulary(
+            model_paths.export_files(path), path
+        )
         files = vocabularies.Files(vocabulary.kind, vocabulary.files)
         return files, vocabulary.settings.get("do_lower_case", True), False
     folder = hub.locate(path, with_weights=False)
@@ -293,7 +295,7 @@ def _of_model(path: str) -> tuple[vocabularies.Files, bool, bool]:
         lower = huggingface_tokenizer.lower_cases(folder)
         if brought is not None:
             return brought, True if lower is None else lower, True
-    found = paths.find(path)
+    found = model_paths.find(path)
     kept = vocabularies.path_in(found.folder) if found.folder else None
     files = model_files.find_vocab(kept, found.source)
     lower = found.source.do_lower_case

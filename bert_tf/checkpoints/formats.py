@@ -286,7 +286,7 @@ def write(
             "The vocabulary is not known, so there is no tokenizer in the "
             "folder: give --vocab_file."
         )
-    if not families.of(config).pooler_of(config) <= source.shapes.keys():
+    if not families.find(config).pooler_of(config) <= source.shapes.keys():
         notes.append(
             "There is no pooler. Where one is needed, it starts from random "
             "values."
@@ -304,7 +304,7 @@ def _card(
 ) -> bytes:
     """Returns the model card of a folder that will be renamed to `path`."""
     head = names.find_head(source.shapes, source.path)
-    return model_card.of(
+    return model_card.make_card(
         source,
         config,
         huggingface_names.head_there(config, head),
@@ -346,7 +346,7 @@ def _lost_in_a_preset(
         notes += keras_hub_names.of_texts(
             source.vocab.kind, bool(source.do_lower_case)
         )
-        if source.vocab.kind not in families.of(config).vocabularies:
+        if source.vocab.kind not in families.find(config).vocabularies:
             notes.append(
                 "KerasHub has no tokenizer of this vocabulary for this model, "
                 "so there is none in the folder. "

@@ -13,7 +13,7 @@ import numpy as np
 
 def variables(of: Iterable[str], config: configuration.BertConfig) -> list[str]:
     """Returns the names of variables that only the generator has."""
-    family = families.of(config)
+    family = families.find(config)
     if family.generator is None:
         return []
     alone = family.generator.alone
@@ -34,12 +34,12 @@ def take_out(
     there is no generator, or if its sizes do not match the config.
     """
     config = source.config
-    generator = families.of(config).generator
+    generator = families.find(config).generator
     if config is None or generator is None:
         raise InputError(
             f"{source.path} is of no family that is pre-trained with a "
             "generator: leave out --generator. "
-            f"Received: encoder={families.of(config).name}"
+            f"Received: encoder={families.find(config).name}"
         )
     own = generator.config(config)
     theirs = {
@@ -48,7 +48,7 @@ def take_out(
         if (ours := generator.alone(name)) is not None
     }
     head = names.HEADS["masked_lm"].variables.keys()
-    numbers = map(families.of(own).layer, theirs)
+    numbers = map(families.find(own).layer, theirs)
     has_layers = any(number is not None for number in numbers)
     if not has_layers or not head <= theirs.keys():
         raise InputError(

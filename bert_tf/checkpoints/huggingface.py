@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf import files, modeling, vocabularies
-from bert_tf.checkpoints import huggingface_names as table
 from bert_tf.checkpoints import (
+    huggingface_names,
     huggingface_tokenizer,
     huggingface_weights,
     names,
@@ -37,21 +37,21 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         )
     values = opened.read_json(folder, CONFIG, hidden_act=str)
     try:
-        values = table.with_own_kind(values)
+        values = huggingface_names.with_own_kind(values)
         # A model that is none of ours is named before its weights are read.
-        config = table.to_config(values)
+        config = huggingface_names.to_config(values)
         stored, read_stored = huggingface_weights.open_files(folder)
-        told = table.with_kind(values, stored, folder)
+        told = huggingface_names.with_kind(values, stored, folder)
         if told is not values:
-            values, config = told, table.to_config(told)
-        theirs = table.of(config, "encoder")
-        today = table.canonical(theirs, stored)
-        head = table.find_head(theirs, values, today)
-        config = table.with_pooler(config, head)
+            values, config = told, huggingface_names.to_config(told)
+        theirs = huggingface_names.find_tables(config, "encoder")
+        today = huggingface_names.canonical(theirs, stored)
+        head = huggingface_names.find_head(theirs, values, today)
+        config = huggingface_names.with_pooler(config, head)
         labels = _labels(values, head)
         if head == "classification" and _count(values) == 1:
-            said = opened.read_json(folder, table.SBERT_FILE)
-            config = table.with_score(config, values, said)
+            said = opened.read_json(folder, huggingface_names.SBERT_FILE)
+            config = huggingface_names.with_score(config, values, said)
     except tf1_files.UnreadableError:
         raise
     except InputError as error:
@@ -60,7 +60,7 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
     _check_tied(folder, theirs.tied, today, read_stored)
     rows = {
         row.ours: row
-        for row in table.table(config, head)
+        for row in huggingface_names.table(config, head)
         if row.theirs in today
     }
     parts = _parts(theirs, config)
@@ -96,7 +96,7 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         config=config,
         vocab=(
             huggingface_tokenizer.read_vocab(folder)
-            if families.of(config).vocabularies
+            if families.find(config).vocabularies
             else None
         ),
         do_lower_case=do_lower_case,
@@ -137,7 +137,7 @@ def _check_encoder(
     folder: str,
 ) -> None:
     """Raises InputError where an encoder has tensors that would be left out."""
-    encoder = families.of(config)
+    encoder = families.find(config)
     layers = (x.removeprefix(theirs.prefix) for x in sorted(theirs.layers))
     pattern = rf"({'|'.join(map(re.escape, layers))})(\d+)\."
     for name in left_over:
@@ -233,24 +233,28 @@ def write(
 ) -> set[str]:
     """Fills an empty folder for transformers; returns the names of weights."""
     head = names.find_head(source.shapes, source.path)
-    head = table.head_there(config, head)
-    theirs = table.of(config, head)
-    pooler = families.of(config).pooler
-    whole = table.table(config, head)
+    head = huggingface_names.head_there(config, head)
+    theirs = huggingface_names.find_tables(config, head)
+    pooler = families.find(config).pooler
+    whole = huggingface_names.table(config, head)
     needed = {row.ours for row in whole} - theirs.optional
-    families.of(config).check_has_all(config, needed)
+    families.find(config).check_has_all(config, needed)
     rows = [
         row
         for row in whole
         if row.ours in source.shapes
-        and (row.ours not in pooler or table.has_pooler(config, head))
+        and (
+            row.ours not in pooler or huggingface_names.has_pooler(config, head)
+        )
     ]
     values = source.read([row.ours for row in rows])
     for ours in theirs.stacked.values():
         stacked = np.concatenate([values[x] for x in ours])
         values |= dict.fromkeys(ours, stacked)
     tensors = {
-        table.stored_name(theirs, row.theirs, head): np.ascontiguousarray(
+        huggingface_names.stored_name(
+            theirs, row.theirs, head
+        ): np.ascontiguousarray(
             values[row.ours].T if row.transposed else values[row.ours]
         )
         for row in rows
@@ -259,9 +263,11 @@ def write(
     path = os.path.join(folder, huggingface_weights.FILE)
     with tf.io.gfile.GFile(path, "wb") as file:
         file.write(data)
-    described = table.from_config(config, head, _classes(source, head))
+    described = huggingface_names.from_config(
+        config, head, _classes(source, head)
+    )
     if (vocabulary := _vocabulary(source)) is not None:
-        is_usual = vocabulary.kind in families.of(config).vocabularies
+        is_usual = vocabulary.kind in families.find(config).vocabularies
         tokenizer_files.write(
             folder,
             vocabulary,

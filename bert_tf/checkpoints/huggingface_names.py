@@ -28,12 +28,12 @@ _BY_NAMES = (
 )
 
 
-def of(config: modeling.BertConfig, head: str) -> foreign.HuggingFace:
+def find_tables(config: modeling.BertConfig, head: str) -> foreign.HuggingFace:
     """Returns the tables of a config's family, which have a head.
 
     It raises InputError where transformers has no such model.
     """
-    encoder = families.of(config)
+    encoder = families.find(config)
     theirs = encoder.huggingface
     if theirs is None or head not in theirs.heads:
         raise InputError(
@@ -46,7 +46,7 @@ def of(config: modeling.BertConfig, head: str) -> foreign.HuggingFace:
 
 def head_there(config: modeling.BertConfig, head: str) -> str:
     """Returns what transformers has of a head: the whole, or else a part."""
-    theirs = families.of(config).huggingface
+    theirs = families.find(config).huggingface
     own = (head, *names.HEADS[head].parts)
     return next((x for x in own if theirs and x in theirs.heads), head)
 
@@ -56,14 +56,14 @@ def table(config: modeling.BertConfig, head: str) -> list[foreign.Row]:
 
     It raises InputError where transformers has no such model.
     """
-    theirs = of(config, head)
+    theirs = find_tables(config, head)
     rows = (*theirs.rows, *theirs.heads[head].rows)
-    return foreign.expand(rows, families.of(config).numbers(config))
+    return foreign.expand(rows, families.find(config).numbers(config))
 
 
 def has_pooler(config: modeling.BertConfig, head: str) -> bool:
     """Says whether transformers builds the pooler of a model with a head."""
-    return of(config, head).heads[head].has_pooler
+    return find_tables(config, head).heads[head].has_pooler
 
 
 def with_pooler(config: modeling.BertConfig, head: str) -> modeling.BertConfig:
@@ -75,7 +75,7 @@ def with_pooler(config: modeling.BertConfig, head: str) -> modeling.BertConfig:
         return config
     if not has_pooler(config, head):
         return config
-    act = of(config, head).keys.fixed["pooler_act"]
+    act = find_tables(config, head).keys.fixed["pooler_act"]
     return dataclasses.replace(config, pooler_act=act)
 
 
@@ -213,7 +213,7 @@ def from_config(
     config: modeling.BertConfig, head: str, labels: Iterable[str] | None
 ) -> dict[str, Any]:
     """Returns the values of a config.json; `labels` is None for a score."""
-    theirs = of(config, head)
+    theirs = find_tables(config, head)
     values = {
         **theirs.keys.to_theirs(config),
         "architectures": [theirs.heads[head].architecture],
@@ -273,7 +273,7 @@ def with_score(
 def differences(config: modeling.BertConfig, head: str) -> list[str]:
     """Says in sentences what transformers will compute otherwise."""
     notes = []
-    fixed = dict(of(config, head).keys.fixed)
+    fixed = dict(find_tables(config, head).keys.fixed)
     pooler_act = fixed.pop("pooler_act", "tanh")
     if config.pooler_act not in (pooler_act, configuration.NO_POOLER):
         notes.append(

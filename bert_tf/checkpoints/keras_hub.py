@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf import characters, extras, modeling, vocabularies
-from bert_tf.checkpoints import keras_hub_names as table
-from bert_tf.checkpoints import names, opened, tf1_files
+from bert_tf.checkpoints import keras_hub_names, names, opened, tf1_files
 from bert_tf.encoders import families, family, foreign
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import byte_pairs, sentence_pieces
@@ -71,15 +70,15 @@ def find_preset(name: str) -> str | None:
 def open_checkpoint(folder: str) -> opened.Checkpoint:
     """Opens a preset's folder."""
     encoder = _family(opened.read_json(folder, CONFIG), folder)
-    theirs = table.of(encoder)
+    theirs = keras_hub_names.find_tables(encoder)
     task = opened.read_json(folder, _TASK)
     head = theirs.tasks.get(task.get("class_name", ""), "encoder")
     _check_head_is_there(head, folder)
     model = _load(folder, theirs, head)
     backbone = getattr(model, "backbone", model)
-    config = table.to_config(encoder, backbone.get_config(), head)
+    config = keras_hub_names.to_config(encoder, backbone.get_config(), head)
     variables = {v.path: v for v in model.variables}
-    rows = {r.ours: r for r in table.table(config, head)}
+    rows = {r.ours: r for r in keras_hub_names.table(config, head)}
     labels = model.num_classes if head == "classification" else 0
     shapes = {
         name: shape
@@ -177,11 +176,11 @@ def _check_head_is_there(head: str, folder: str) -> None:
 def _family(values: dict[str, Any], folder: str) -> family.Family:
     """Returns the family of a preset; InputError if it is none of ours."""
     kind = values.get("class_name")
-    found = table.find(kind)
+    found = keras_hub_names.find(kind)
     if found is None:
         raise InputError(
             f"{os.path.join(folder, CONFIG)}: this is another encoder, and "
-            f"only these can be read: {', '.join(table.readable())}. "
+            f"only these can be read: {', '.join(keras_hub_names.readable())}. "
             f"Received: class_name={kind}"
         )
     return found
@@ -191,8 +190,8 @@ def write(
     folder: str, source: opened.Checkpoint, config: modeling.BertConfig
 ) -> set[str]:
     """Fills an empty folder with a preset; returns the names of weights."""
-    encoder = families.of(config)
-    theirs = table.of(encoder)
+    encoder = families.find(config)
+    theirs = keras_hub_names.find_tables(encoder)
     extras.check("keras_hub", "keras-hub", "Presets of KerasHub")
     import keras_hub
 
@@ -200,10 +199,10 @@ def write(
         return getattr(keras_hub.models, theirs.name + kind)
 
     found = names.find_head(source.shapes, source.path)
-    head = table.head_there(config, found)
-    rows = table.table(config, head)
+    head = keras_hub_names.head_there(config, found)
+    rows = keras_hub_names.table(config, head)
     encoder.check_has_all(config, [row.ours for row in rows])
-    backbone = of("Backbone")(**table.from_config(config))
+    backbone = of("Backbone")(**keras_hub_names.from_config(config))
     tokenizer = None
     if source.vocab is not None and source.vocab.kind in encoder.vocabularies:
         vocabulary = vocabularies.read(

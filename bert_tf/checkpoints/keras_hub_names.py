@@ -38,7 +38,7 @@ def of_texts(kind: str, do_lower_case: bool) -> list[str]:
     return [_UNCASED_TEXTS] if is_plain and do_lower_case else []
 
 
-def of(encoder: family.Family) -> foreign.KerasHub:
+def find_tables(encoder: family.Family) -> foreign.KerasHub:
     """Returns a family's tables; InputError if KerasHub lacks the family."""
     if encoder.keras_hub is None:
         raise InputError(
@@ -50,16 +50,17 @@ def of(encoder: family.Family) -> foreign.KerasHub:
 
 def table(config: modeling.BertConfig, head: str) -> list[foreign.Row]:
     """Returns the rows of a model; InputError if KerasHub lacks the family."""
-    theirs = of(families.of(config))
+    theirs = find_tables(families.find(config))
     rows = (*theirs.rows, *theirs.heads[head])
-    return foreign.expand(rows, families.of(config).numbers(config))
+    return foreign.expand(rows, families.find(config).numbers(config))
 
 
 def head_there(config: modeling.BertConfig, head: str) -> str:
     """Returns the part of a head that KerasHub has, or "encoder" if none."""
     own = (head, *names.HEADS[head].parts)
     return next(
-        (x for x in own if x in of(families.of(config)).heads), "encoder"
+        (x for x in own if x in find_tables(families.find(config)).heads),
+        "encoder",
     )
 
 
@@ -82,7 +83,7 @@ def to_config(
     encoder: family.Family, values: Mapping[str, Any], head: str
 ) -> modeling.BertConfig:
     """Returns our config for the arguments of a backbone."""
-    theirs = of(encoder)
+    theirs = find_tables(encoder)
     own = {ours: values[name] for ours, name in theirs.arguments.items()}
     own["attention_probs_dropout_prob"] = own["hidden_dropout_prob"]
     own |= theirs.numerics
@@ -100,7 +101,7 @@ def to_config(
 
 def from_config(config: modeling.BertConfig) -> dict[str, Any]:
     """Returns the arguments of a backbone."""
-    theirs = of(families.of(config))
+    theirs = find_tables(families.find(config))
     theirs.check(config)
     arguments = theirs.arguments
     return {name: getattr(config, x) for x, name in arguments.items()}
@@ -108,7 +109,7 @@ def from_config(config: modeling.BertConfig) -> dict[str, Any]:
 
 def differences(config: modeling.BertConfig, head: str) -> list[str]:
     """Returns sentences on what KerasHub will compute differently."""
-    theirs = of(families.of(config))
+    theirs = find_tables(families.find(config))
     wanted = {name: getattr(config, name) for name in theirs.numerics}
     fixed = dict(theirs.numerics)
     if head_there(config, head) == "masked_lm":

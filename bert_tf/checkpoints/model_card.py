@@ -47,7 +47,7 @@ _RESULTS = "eval_results.txt"
 _EXAMPLES = "train_examples.json"
 
 
-def of(
+def make_card(
     source: opened.Checkpoint,
     config: modeling.BertConfig,
     head: str,
@@ -67,9 +67,11 @@ def of(
     """
     task = _TASKS.get(head, "")
     flags = runs.flags_of(source.path) if source.run else {}
-    architecture = huggingface_names.of(config, head).heads[head].architecture
+    architecture = (
+        huggingface_names.find_tables(config, head).heads[head].architecture
+    )
     lines = [
-        *_front_matter(source, task, families.of(config).name),
+        *_front_matter(source, task, families.find(config).name),
         f"# {name}",
         "",
         *_facts(source, config, head, weights),
@@ -101,7 +103,7 @@ def _facts(
     head: str,
     weights: Collection[str],
 ) -> Iterator[str]:
-    encoder = families.of(config)
+    encoder = families.find(config)
     size = sum(math.prod(source.shapes[name]) for name in weights)
     yield (
         f"A model of the family {encoder.name} with the head {head}, converted "

@@ -63,7 +63,7 @@ def find_config(
             raise InputError(
                 "The model's architecture is not known: give "
                 "--bert_config_file, or a checkpoint that has its config "
-                f"beside it.{_beside(source)}"
+                f"beside it.{_name_source(source)}"
             )
         return brought
     given = families.read_config(path)
@@ -82,7 +82,7 @@ def find_config(
     free = _FREE
     # A run's folder is resumed with the model that it has.
     if isinstance(source, opened.Checkpoint):
-        if trains and families.of(given).starts_from == other:
+        if trains and families.find(given).starts_from == other:
             theirs["encoder"] = ours["encoder"]
         # Without a generator in the checkpoint, its config's keys are ignored.
         if not generators.variables(source.shapes, brought):
@@ -116,7 +116,7 @@ def _check_learned(
 
     For checkpoints without a config, whose other names may fit both families.
     """
-    row = families.of(given)
+    row = families.find(given)
     start = row.starts_from and families.FAMILIES[row.starts_from].config
     below = start.pretraining_head if start else None
     own = given.pretraining_head or below
@@ -143,17 +143,17 @@ def _say_start(
     logging.info(
         "A model of model_type=%s, as %s says, starts from one of "
         "model_type=%s.",
-        families.of(given).name,
+        families.find(given).name,
         path,
         other,
     )
 
 
 def _facts(config: modeling.BertConfig) -> dict[str, Any]:
-    return dataclasses.asdict(config) | {"encoder": families.of(config).name}
+    return dataclasses.asdict(config) | {"encoder": families.find(config).name}
 
 
-def _beside(source: Source | None) -> str:
+def _name_source(source: Source | None) -> str:
     """Returns which checkpoint lacks the file, if there is a checkpoint."""
     return f" Received: {source.path}, which has none." if source else ""
 
@@ -170,7 +170,7 @@ def find_vocab(path: str | None, source: Source | None) -> vocabularies.Files:
         if source is None or brought is None:
             raise InputError(
                 "The vocabulary is not known: give --vocab_file, or a "
-                f"checkpoint that has it beside it.{_beside(source)}"
+                f"checkpoint that has it beside it.{_name_source(source)}"
             )
         # Checked here, where the error can name the checkpoint.
         _check(brought, f"The vocabulary of {source.path}")
@@ -233,7 +233,7 @@ def _check_kind(given: vocabularies.Files, path: str, source: Source) -> None:
     For checkpoints without a vocabulary. Kinds that no family is released with,
     such as symbols, fit every family.
     """
-    known = families.of(source.config).vocabularies
+    known = families.find(source.config).vocabularies
     released = {
         x for row in families.FAMILIES.values() for x in row.vocabularies
     }

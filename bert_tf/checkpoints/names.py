@@ -156,7 +156,7 @@ def shapes(
     config: configuration.BertConfig, head: str, num_labels: int = 0
 ) -> dict[str, tuple[int, ...]]:
     """Returns name -> shape of all variables of an encoder with a head."""
-    letters = families.of(config).names(config)
+    letters = families.find(config).names(config)
     letters |= HEADS[head].variables
     sizes = _sizes(config, num_labels)
     return {n: tuple(sizes[x] for x in shape) for n, shape in letters.items()}
@@ -167,7 +167,7 @@ def parameters(config: configuration.BertConfig, head: str) -> int:
 
     It counts, and lists no layers: these may be more than memory has room for.
     """
-    family = families.of(config)
+    family = families.find(config)
     letters = {**family.variables, **HEADS[head].variables}
     layers = math.prod(getattr(config, name) for name in family.counts)
     sizes, absent = _sizes(config), family.absent(config)
@@ -193,7 +193,7 @@ def _sizes(
         "C": num_labels,
         "1": 1,
         "2": 2,
-        **families.of(config).sizes(config),
+        **families.find(config).sizes(config),
     }
 
 
@@ -216,7 +216,7 @@ def listed(found: Iterable[str]) -> str:
 
 def by_piece(config: configuration.BertConfig) -> set[str]:
     """Returns the variables with a row for each token, [V, ...]."""
-    family = families.of(config)
+    family = families.find(config)
     tables = [family.variables]
     tables += [head.variables for head in HEADS.values()]
     found = {n for table in tables for n, s in table.items() if s[0] == "V"}
@@ -243,7 +243,7 @@ def find_head(found: Collection[str], path: str) -> str:
 def required(source: configuration.BertConfig | None, head: str) -> str:
     """Returns a regular expression of what a trained checkpoint must have."""
     return (
-        "" if HEADS[head].reads_pooled else families.of(source).all_but_pooler
+        "" if HEADS[head].reads_pooled else families.find(source).all_but_pooler
     )
 
 
@@ -251,7 +251,7 @@ def _up_to_a_missing_layer(
     config: configuration.BertConfig, found: Collection[str]
 ) -> configuration.BertConfig:
     """Drops layers after a missing one: a file may have any number."""
-    family = families.of(config)
+    family = families.find(config)
     layers = set(map(family.layer, found)) - {None}
     count = min(family.num_layers(config), len(layers) + 1)
     fewer: dict[str, Any] = {family.counts[0]: count}
@@ -276,7 +276,7 @@ def _strangers(
     Who left them out would compute something else. What stands below a variable
     of the model is its slot, of whatever optimizer.
     """
-    family = families.of(config)
+    family = families.find(config)
     counts = ", ".join(
         f"{name}={getattr(config, name)}" for name in family.counts
     )
@@ -302,7 +302,7 @@ def check(
     encoder are ignored; but all of an encoder's variables must be used. The
     message names the config's path if it is not next to the checkpoint.
     """
-    family = families.of(config)
+    family = families.find(config)
     other = _named_as(found, family)
     if other:
         ours, theirs = family.name.upper(), other.name.upper()

@@ -27,7 +27,7 @@ def keep_layers(
     """
     config = _config_of(source)
     check_layers(layers, config, source.path)
-    family = families.of(config)
+    family = families.find(config)
     numbers = {layer: number for number, layer in enumerate(layers)}
     old = {}
     for name in source.shapes:
@@ -64,7 +64,7 @@ def check_own_layers(
     config: configuration.BertConfig, path: str, received: str
 ) -> None:
     """Raises InputError if layers share weights: none can be removed."""
-    if families.of(config).shares_layers:
+    if families.find(config).shares_layers:
         raise InputError(
             f"The layers of {path} share their weights, so none can be taken "
             "out. Lower `num_hidden_layers` in its config instead: the "
@@ -83,7 +83,7 @@ def keep_units(
     """
     config = _config_of(source)
     (count,) = {len(own) for own in units}
-    blocks = families.of(config).with_units(config)
+    blocks = families.find(config).with_units(config)
     slices = {
         name: (axis, list(own))
         for block, own in zip(blocks, units, strict=True)

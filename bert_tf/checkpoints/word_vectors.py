@@ -50,7 +50,7 @@ def read(
 
 def _is_text(path: str) -> bool:
     """Whether a path is a text file, not a checkpoint."""
-    system = file_systems.of(path)
+    system = file_systems.find_backend(path)
     is_file = system.exists(path) and not system.isdir(path)
     name = os.path.basename(path)
     of_checkpoint = name in huggingface_weights.FILES or re.search(
@@ -153,7 +153,7 @@ def _vectors(path: str, size: int) -> Iterator[_Line]:
 
 def _lines(path: str) -> Iterator[_Line]:
     """Yields the non-empty lines."""
-    with file_systems.of(path).open(path, "rb") as file:
+    with file_systems.find_backend(path).open(path, "rb") as file:
         lines = phases.tracked(file, "Reading word vectors", "lines")
         for number, text in enumerate(lines, 1):
             if number == 1:
@@ -199,7 +199,7 @@ def _of_checkpoint(
     source: opened.Checkpoint, files: vocabularies.Files, size: int
 ) -> Vectors:
     """Returns the word embeddings of a checkpoint with the same vocabulary."""
-    name = families.of(source.config).words
+    name = families.find(source.config).words
     if name not in source.shapes:
         raise InputError(
             f"{source.path} has no table of words: {name} is not there."

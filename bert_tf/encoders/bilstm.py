@@ -297,7 +297,9 @@ class BiLstm(students.Student):
         x = ops.dropout(x, self.config.hidden_dropout_prob, dropout_seed)
         states = tf.concat(self.encoder(x, x, is_token), axis=-1)  # [B, S, D]
         pooled = self.pooler(ends(states, is_token))  # [B, D]
-        read = states if positions is None else ops.at(states, positions)
+        read = (
+            states if positions is None else ops.gather_rows(states, positions)
+        )
         return modeling.BertOutputs(read, pooled, x, [read])
 
 

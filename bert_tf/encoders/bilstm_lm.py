@@ -115,7 +115,9 @@ class BiLstmLm(students.Student):
         x = self.embeddings(ids)  # [B, S, H]
         *below, states = self.encoder(x, is_token, dropout_seed)  # [B, S, D]
         pooled = self.pooler(bilstm.ends(states, is_token))  # [B, D]
-        read = states if positions is None else ops.at(states, positions)
+        read = (
+            states if positions is None else ops.gather_rows(states, positions)
+        )
         return modeling.BertOutputs(read, pooled, x, [*below, read])
 
 

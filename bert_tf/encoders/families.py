@@ -86,7 +86,7 @@ def register(row: family_row.Family) -> None:
     FAMILIES[row.name] = row
 
 
-def of(config: configuration.BertConfig | None) -> family_row.Family:
+def find(config: configuration.BertConfig | None) -> family_row.Family:
     """Returns the family of a config; BERT for checkpoints without one."""
     return BERT if config is None else FAMILIES[config.model_type]
 
@@ -112,13 +112,13 @@ def of_values(values: Mapping[str, Any]) -> family_row.Family:
 
 def make(config: configuration.BertConfig) -> keras.Model:
     """Returns the encoder that a config describes, with random weights."""
-    return of(config).model(config)
+    return find(config).model(config)
 
 
 def to_values(config: configuration.BertConfig) -> dict[str, Any]:
     """Returns all values of a config, for `from_values`."""
     values = dataclasses.asdict(config)
-    if of(config) is BERT:
+    if find(config) is BERT:
         return values
     return {"model_type": config.model_type} | values
 

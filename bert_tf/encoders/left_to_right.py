@@ -87,9 +87,11 @@ class LeftToRight(modeling.Bert):
             sequence = outputs.sequence  # [B, S, D]
             if self.keep is not None:
                 self.keep(sequence)
-            pooled = self.pooler(ops.at(sequence, last)[:, 0])  # [B, D]
+            pooled = self.pooler(
+                ops.gather_rows(sequence, last)[:, 0]
+            )  # [B, D]
             if positions is not None:
-                sequence = ops.at(sequence, positions)  # [B, R, D]
+                sequence = ops.gather_rows(sequence, positions)  # [B, R, D]
         else:
             # The first of the positions that are read is pooled.
             positions = tf.concat([last, positions], axis=1)  # [B, 1 + R]

@@ -56,7 +56,9 @@ class LeftToRightBiLstm(left_to_right.LeftToRight):
         is_token = tf.cast(inputs["input_mask"] != 0, self.compute_dtype)
         x = outputs.sequence
         states = tf.concat(self.bilstm(x, x, is_token), axis=-1)  # [B, S, D]
-        read = states if positions is None else ops.at(states, positions)
+        read = (
+            states if positions is None else ops.gather_rows(states, positions)
+        )
         return outputs._replace(
             sequence=read,  # [B, S, D] or [B, R, D]
             pooled=self.pooler(bilstm.ends(states, is_token)),  # [B, D]

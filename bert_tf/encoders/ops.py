@@ -342,7 +342,7 @@ def best(scores: tf.Tensor) -> tf.Tensor:
     return tf.cast(tf.reduce_min(places, axis=-1), tf.int32)
 
 
-def at(x: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
+def gather_rows(x: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
     """Gathers rows of `x` [B, S, D] at `positions` [B, R]: [B, R, D]."""
     return tf.gather(x, positions, batch_dims=1)
 
@@ -356,7 +356,7 @@ def put(
     integers up to 16 million, because GPUs have no kernels for int32.
     """
     ids, values = tf.cast(ids, tf.float32), tf.cast(values, tf.float32)
-    change = tf.where(is_put, values - at(ids, places), 0.0)  # [B, P]
+    change = tf.where(is_put, values - gather_rows(ids, places), 0.0)  # [B, P]
     # A sum with one non-zero term: a scatter would be slow on TPUs.
     there = tf.one_hot(places, tf.shape(ids)[1])  # [B, P, S]
     return ids + tf.reduce_sum(change[:, :, tf.newaxis] * there, axis=1)

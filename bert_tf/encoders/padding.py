@@ -46,7 +46,7 @@ class Rows:
         """Returns the tokens that attend: `x`, or [B, R, D] at `positions`."""
         if self.positions is None:
             return x
-        return ops.at(x, self.positions)
+        return ops.gather_rows(x, self.positions)
 
     def attend(self, q, k, v, rate, seed):
         """Returns `ops.attend` of q [B, N, S or R, H] and k, v [B, N, S, H]."""

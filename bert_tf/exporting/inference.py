@@ -22,8 +22,7 @@ from typing import Any
 
 from bert_tf import heads, modeling
 from bert_tf.encoders import layers
-from bert_tf.exporting import inference_layers as parts
-from bert_tf.exporting import kept_weights
+from bert_tf.exporting import inference_layers, kept_weights
 
 import keras
 import tensorflow as tf
@@ -85,20 +84,24 @@ class Encoder:
         weights = weights or kept_weights.Float32()
         self.config = bert.config
         self._every_layer = every_layer
-        self.embeddings = parts.Embeddings(
+        self.embeddings = inference_layers.Embeddings(
             weights, bert.embeddings, bert.mapping
         )
         *first, last = bert.encoder.layers
         # Layers that occur more than once are stored once.
         kept = {
-            id(x): parts.Layer(weights, bert.config, x, reads_all=True)
+            id(x): inference_layers.Layer(
+                weights, bert.config, x, reads_all=True
+            )
             for x in {id(x): x for x in first}.values()
         }
         self._layers = [kept[id(x)] for x in first]
         if id(last) not in kept:
-            kept[id(last)] = parts.Layer(weights, bert.config, last, reads_all)
+            kept[id(last)] = inference_layers.Layer(
+                weights, bert.config, last, reads_all
+            )
         self._layers.append(kept[id(last)])
-        self.pooler = parts.pooler(weights, bert.config, bert.pooler)
+        self.pooler = inference_layers.pooler(weights, bert.config, bert.pooler)
         self.variables = weights.variables
 
     def __call__(
@@ -114,17 +117,17 @@ class Encoder:
         """
         mask = inputs["input_mask"]  # [B, S]
         if not _MAY_SKIP.get():
-            layout = parts.Everything(mask)
+            layout = inference_layers.Everything(mask)
             return self._outputs(
                 self._encode(inputs, layout, positions), layout
             )
         tokens = tf.math.count_nonzero(mask, dtype=tf.int32)
         padding = tf.size(mask) - tokens
         least = tf.maximum(_LEAST_PLACES, tf.size(mask) // _PARTS)
-        layout = parts.Everything(mask, _FEWEST)
+        layout = inference_layers.Everything(mask, _FEWEST)
 
         def some() -> list[tf.Tensor]:
-            only = parts.Tokens(mask, _FEWEST, _FEW_PLACES + 1)
+            only = inference_layers.Tokens(mask, _FEWEST, _FEW_PLACES + 1)
             return self._encode(inputs, only, positions)
 
         found = tf.cond(
@@ -139,7 +142,7 @@ class Encoder:
         return self._outputs(found, layout)
 
     def _outputs(
-        self, found: list[tf.Tensor], layout: parts.Everything
+        self, found: list[tf.Tensor], layout: inference_layers.Everything
     ) -> modeling.BertOutputs:
         last = found[-1]  # [B, S or R, D]
         pooled = self.pooler(last[:, 0], layout)
@@ -157,7 +160,7 @@ class Encoder:
             name: tf.pad(inputs[name], [[0, 0], [0, missing]])
             for name in ("input_ids", "input_mask", "segment_ids")
         }
-        layout = parts.Everything(filled["input_mask"], _FEWEST)
+        layout = inference_layers.Everything(filled["input_mask"], _FEWEST)
         *found, last = self._encode(filled, layout, positions)
         if positions is None:
             last = last[:, :length]
@@ -168,7 +171,7 @@ class Encoder:
     def _encode(
         self,
         inputs: Mapping[str, tf.Tensor],
-        layout: parts.Everything,
+        layout: inference_layers.Everything,
         positions: tf.Tensor | None,
     ) -> list[tf.Tensor]:
         """Returns the first layer's input, and outputs of layers."""
@@ -277,7 +280,7 @@ def _computes_as_bert(encoder: keras.Model) -> bool:
     )
 
 
-def of(
+def make_inference_model(
     model: Any,
     every_layer: bool = False,
     weights: kept_weights.Weights | None = None,

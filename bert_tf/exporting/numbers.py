@@ -35,7 +35,7 @@ class Numbers:
     outputs: Mapping[str, tf.TensorSpec]
 
 
-def of(export: saved_model.Export, head: str) -> Numbers:
+def ids_function(export: saved_model.Export, head: str) -> Numbers:
     """Returns a model's function of ids; InputError if it has none.
 
     `head` is named in the error.

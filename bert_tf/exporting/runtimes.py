@@ -109,7 +109,7 @@ def save(
     saved_model.check_target(path, overwrite)
     runtime = RUNTIMES[export_format]
     description = json.loads(export.files[DESCRIPTION])
-    found = numbers.of(export, description["head"])
+    found = numbers.ids_function(export, description["head"])
     description |= {
         "format": export_format,
         "weights": weights,

@@ -89,7 +89,7 @@ class PairModule(tf.Module):
         super().__init__()
         documents = documents or long_documents.LongDocuments()
         self.tokenizer = tokenizer
-        served = inference.of(model)
+        served = inference.make_inference_model(model)
         self.weights = served.variables
 
         function = functools.partial(tf.function, autograph=False)
@@ -191,9 +191,9 @@ def classifier(
     documents = documents or long_documents.LongDocuments()
     documents.check(max_seq_length - vocabulary.template.special(1))
     # Imported here, so that pre-training starts without tensorflow-text.
-    from bert_tf.text import graph as text_graph
+    from bert_tf.text import text_graph
 
-    tokenizer = text_graph.of(vocabulary)
+    tokenizer = text_graph.make_tokenizer(vocabulary)
     describe = _describe(labels, is_multi_label, config.score_act)
     module = PairModule(
         model, config, tokenizer, max_seq_length, describe, documents

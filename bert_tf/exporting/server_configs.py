@@ -66,7 +66,7 @@ def read(folder: str) -> Any:
 
     config = model_server_config_pb2.ModelServerConfig()
     path = os.path.join(folder, MODELS)
-    system = file_systems.of(path)
+    system = file_systems.find_backend(path)
     if not system.exists(path):
         return config
     input_files.check_can_be_read_again(path)
@@ -111,7 +111,7 @@ def add(folder: str, model: str, version: int) -> str:
         policy = entry.model_version_policy.specific
         policy.versions[:] = sorted({*labels.values(), version})
         path = os.path.join(folder, BATCHING)
-        if not file_systems.of(path).exists(path):
+        if not file_systems.find_backend(path).exists(path):
             files.write_text(path, BATCHING_TEXT)
     return label
 

@@ -92,12 +92,12 @@ def as_batch(
     )
     words, types = config.vocab_size, config.type_vocab_size
     if not types:
-        return within(
+        return check_ranges(
             f"input_ids must be from 0 to {words - 1}, input_mask 0 or 1.",
             inputs,
             {"input_ids": words, "input_mask": 2},
         )
-    return within(
+    return check_ranges(
         f"input_ids must be from 0 to {words - 1}, input_mask 0 or 1, and "
         f"segment_ids from 0 to {types - 1}.",
         inputs,
@@ -105,7 +105,7 @@ def as_batch(
     )
 
 
-def within(
+def check_ranges(
     expected: str,
     inputs: Mapping[str, tf.Tensor],
     ends: Mapping[str, int | tf.Tensor],

@@ -236,7 +236,7 @@ def on_disk(served: Served) -> list[int] | None:
 
     models.config has the paths as seen by the server.
     """
-    if not file_systems.of(served.path).exists(served.path):
+    if not file_systems.find_backend(served.path).exists(served.path):
         return None
     return versions.numbers(served.path)
 

@@ -19,7 +19,7 @@ def numbers(path: str) -> list[int]:
 
     Raises InputError if the path is something else.
     """
-    system = file_systems.of(path)
+    system = file_systems.find_backend(path)
     if not system.exists(path):
         return []
     if not system.isdir(path):

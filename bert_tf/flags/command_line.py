@@ -22,12 +22,12 @@ from bert_tf.errors import InputError
 from bert_tf.flags import (
     compile_cache,
     error_lines,
+    flag_sections,
     help_text,
     log_lines,
     output_paths,
     unused,
 )
-from bert_tf.flags import sections as flag_sections
 
 from absl import app, flags, logging
 
@@ -226,7 +226,7 @@ def _check_required() -> None:
     own = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
     missing = []
     for flag in own:
-        about = flag_sections.about(flag)
+        about = flag_sections.find_about(flag)
         if about and about.required and flag.value in (None, "", []):
             first, _, _ = flag.help.partition(". ")
             missing.append(f"--{flag.name} ({first.rstrip('.')})")
@@ -292,7 +292,7 @@ def run(main: Callable[[list[str]], Any]) -> None:
                 return 128 + signal.SIGPIPE
             if not error_lines.is_foreseen(error):
                 raise
-            print(f"error: {error_lines.of(error)}", file=sys.stderr)
+            print(f"error: {error_lines.one_line(error)}", file=sys.stderr)
             return 1
         finally:
             _AT_END.close()

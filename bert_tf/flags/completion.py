@@ -13,9 +13,7 @@ import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from bert_tf.flags import command_line
-from bert_tf.flags import sections as flag_sections
-from bert_tf.flags import values as flag_values
+from bert_tf.flags import command_line, flag_sections, flag_values
 
 from absl import flags
 
@@ -86,7 +84,7 @@ def _options(path: str) -> list[Option]:
 
 
 def _option(flag: flags.Flag) -> Option | None:
-    about = flag_sections.about(flag)
+    about = flag_sections.find_about(flag)
     if about and about.alias:
         return None
     values: tuple[str, ...] = ("true", "false") if flag.boolean else ()

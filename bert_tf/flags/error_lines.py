@@ -43,7 +43,7 @@ def _tensorflows_errors() -> tuple[type, ...]:
     return tuple(getattr(tf.errors, name) for name in _TENSORFLOWS_FILE_ERRORS)
 
 
-def of(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
     """Returns the error message as one line."""
     # TensorFlow's errors are long; this attribute has only the message.
     text = getattr(error, "message", None) or str(error)

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from bert_tf import files
 from bert_tf.errors import InputError
-from bert_tf.flags import help_text
-from bert_tf.flags import sections as flag_sections
+from bert_tf.flags import flag_sections, help_text
 from bert_tf.storage import kept_flags
 
 from absl import flags, logging
@@ -109,7 +108,7 @@ def _values(module: str | None = None) -> dict[str, str]:
 
 def _is_said(flag: flags.Flag) -> bool:
     """Whether a flag has a value and is not an alias."""
-    about = flag_sections.about(flag)
+    about = flag_sections.find_about(flag)
     return flag.value is not None and not (about and about.alias)
 
 

@@ -7,7 +7,7 @@ import sys
 import textwrap
 from collections.abc import Iterable
 
-from bert_tf.flags import sections as flag_sections
+from bert_tf.flags import flag_sections
 
 from absl import flags
 
@@ -69,7 +69,7 @@ def page(purpose: str, own: Iterable[flags.Flag], full: bool) -> str:
     sections: dict[str, list[str]] = {title: [] for title in _TITLES}
     hidden = 0
     for flag in own:
-        about = flag_sections.about(flag)
+        about = flag_sections.find_about(flag)
         about = about or flag_sections.About("Flags", "VALUE")
         if about.rare and not full and not about.required:
             hidden += 1

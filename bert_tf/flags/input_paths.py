@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from bert_tf.errors import InputError
-from bert_tf.flags import sections as flag_sections
+from bert_tf.flags import flag_sections
 from bert_tf.storage import file_systems
 
 from absl import flags
@@ -34,7 +34,7 @@ def check_no_input(
     if output.holds == flag_sections.FOLDER:
         own = [os.path.join(path, file) for file in output.own]
     for flag, pattern in inputs:
-        how = flag_sections.about(flag)
+        how = flag_sections.find_about(flag)
         is_model = how is not None and how.holds == flag_sections.MODEL
         received = f"Received: {name}={path}, {flag.name}={pattern}"
         if _is_same(path, pattern, is_model) or (

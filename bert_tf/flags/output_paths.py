@@ -9,8 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 
 from bert_tf.errors import InputError
-from bert_tf.flags import input_paths, run_folders
-from bert_tf.flags import sections as flag_sections
+from bert_tf.flags import flag_sections, input_paths, run_folders
 from bert_tf.storage import file_systems, written_files
 
 from absl import flags
@@ -39,7 +38,7 @@ def _check_apart(known: flags.FlagValues) -> None:
     before: dict[str, tuple[str, str]] = {}
     apart = (flag_sections.FILE, flag_sections.NEW_FOLDER)
     for flag, path in _given(known, flag_sections.OUTPUT):
-        how = flag_sections.about(flag)
+        how = flag_sections.find_about(flag)
         if how is None or how.holds not in apart:
             continue
         if file_systems.is_remote(path):
@@ -77,7 +76,7 @@ def _check(
     inputs = list(_given(known, flag_sections.INPUT))
     overwrite = "overwrite" in known and bool(known["overwrite"].value)
     for flag, path in _given(known, flag_sections.OUTPUT):
-        how = flag_sections.about(flag)
+        how = flag_sections.find_about(flag)
         if how is None or not is_asked_for(path, how):
             continue
         path = _as_made(path)
@@ -135,7 +134,7 @@ def _check_spelling(flag: flags.Flag, path: str) -> None:
 
 def _check_scheme(flag: flags.Flag, path: str) -> None:
     """Raises InputError for addresses that are not file systems."""
-    how = flag_sections.about(flag)
+    how = flag_sections.find_about(flag)
     # Models may also be downloaded.
     is_model = how is not None and how.holds == flag_sections.MODEL
     scheme, is_address, _ = path.partition("://")
@@ -152,7 +151,7 @@ def _given(
     """Yields the paths of flags with a role."""
     for name in sorted(known):
         flag = known[name]
-        how = flag_sections.about(flag)
+        how = flag_sections.find_about(flag)
         if how is None or how.role != role or flag.name != name:
             continue
         if flag.value is None:

@@ -6,8 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from bert_tf.errors import InputError
-from bert_tf.flags import input_paths
-from bert_tf.flags import sections as flag_sections
+from bert_tf.flags import flag_sections, input_paths
 from bert_tf.storage import file_systems, kept_flags, written_files
 
 from absl import flags
@@ -99,7 +98,7 @@ def _check_not_read(
 ) -> None:
     """Raises InputError if the run would replace a file that it reads."""
     for flag, path in inputs:
-        how = flag_sections.about(flag)
+        how = flag_sections.find_about(flag)
         # A run may read its own folder, whose model it rewrites unchanged.
         is_model = how is not None and how.holds == flag_sections.MODEL
         inside, file = os.path.split(path)

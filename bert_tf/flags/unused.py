@@ -4,7 +4,7 @@ import types
 from collections.abc import Mapping, Sequence
 
 from bert_tf.errors import InputError
-from bert_tf.flags import sections as flag_sections
+from bert_tf.flags import flag_sections
 
 from absl import flags
 
@@ -41,7 +41,7 @@ def check(
     refused: dict[tuple[str, ...], list[str]] = {}
     for name in sorted(known):
         flag = known[name]
-        own = flag_sections.about(flag)
+        own = flag_sections.find_about(flag)
         if own is None or name != flag.name or not given(flag):
             continue
         for condition in own.only_with:

@@ -63,11 +63,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from bert_tf.errors import InputError
-from bert_tf.pretraining_data import corpus, stages
-from bert_tf.pretraining_data import job as creation_job
-from bert_tf.pretraining_data import local as local_creation
-from bert_tf.pretraining_data import output as creation_output
-from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.pretraining_data import (
+    corpus,
+    creation_job,
+    creation_output,
+    local_creation,
+    pretraining_sequences,
+    stages,
+)
 from bert_tf.records import manifests, tfrecord
 
 import numpy as np

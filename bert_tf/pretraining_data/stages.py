@@ -18,9 +18,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from bert_tf import characters, vocabularies
 from bert_tf.errors import InputError
-from bert_tf.pretraining_data import corpus, word_lists
-from bert_tf.pretraining_data import rows as pretraining_rows
-from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.pretraining_data import (
+    corpus,
+    pretraining_rows,
+    pretraining_sequences,
+    word_lists,
+)
 from bert_tf.records import wire_format
 
 import numpy as np

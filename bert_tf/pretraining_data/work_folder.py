@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 
 from bert_tf import files
 from bert_tf.errors import InputError
-from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.pretraining_data import pretraining_sequences
 from bert_tf.storage import file_systems, run_lock
 
 import numpy as np

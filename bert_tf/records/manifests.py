@@ -250,7 +250,9 @@ class _Listing(NamedTuple):
 
 def _listings(folder: str) -> Mapping[str, list[_Listing]]:
     listings = collections.defaultdict(list)
-    for name in sorted(file_systems.of(folder).listdir(folder or ".")):
+    for name in sorted(
+        file_systems.find_backend(folder).listdir(folder or ".")
+    ):
         if not _is_manifest(name):
             continue
         path = os.path.join(folder, name)

@@ -15,8 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bert_tf.errors import InputError
-from bert_tf.records import dynamic_masks, manifests, reading
-from bert_tf.records import types as record_types
+from bert_tf.records import dynamic_masks, manifests, reading, record_types
 
 import tensorflow as tf
 from absl import logging

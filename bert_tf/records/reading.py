@@ -10,8 +10,7 @@ from typing import Any
 
 from bert_tf import phases
 from bert_tf.errors import InputError
-from bert_tf.records import tfrecord
-from bert_tf.records import types as record_types
+from bert_tf.records import record_types, tfrecord
 from bert_tf.storage import input_files
 
 import numpy as np

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from bert_tf.records import types as record_types
+from bert_tf.records import record_types
 
 
 @dataclasses.dataclass(frozen=True)

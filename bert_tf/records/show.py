@@ -13,8 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from bert_tf import vocabularies
 from bert_tf.errors import InputError
-from bert_tf.records import dynamic_masks, manifests, masking, pipeline, reading
-from bert_tf.records import types as record_types
+from bert_tf.records import (
+    dynamic_masks,
+    manifests,
+    masking,
+    pipeline,
+    reading,
+    record_types,
+)
 
 import numpy as np
 import tensorflow as tf

@@ -15,13 +15,13 @@ from typing import Any
 from bert_tf.server import (
     json_answers,
     json_requests,
-    metrics,
-    models,
     openapi,
     pages,
     refusals,
+    served_models,
+    server_metrics,
+    signature_defs,
 )
-from bert_tf.server import signatures as signature_defs
 from bert_tf.server.refusals import Refusal
 
 from aiohttp import web
@@ -52,8 +52,8 @@ class Application:
 
     def __init__(
         self,
-        served: Mapping[str, models.Model],
-        counts: metrics.Metrics,
+        served: Mapping[str, served_models.Model],
+        counts: server_metrics.Metrics,
         max_request_bytes: int,
         host: str = "0.0.0.0",
         cors_origins: Collection[str] = (),
@@ -179,7 +179,7 @@ class Application:
         except web.RequestPayloadError as error:
             return _error(Refusal(f"The body can't be read: {error}"))
         except Exception as error:
-            told = refusals.of(error)
+            told = refusals.from_error(error)
             if told.status == 500:
                 _LOG.exception("%s %s", request.method, request.path)
             return _error(told)
@@ -237,7 +237,7 @@ class Application:
             return _json(json.dumps(_metadata(model, number)))
         return _json(json.dumps(model.status(number)))
 
-    def _find(self, name: str) -> models.Model:
+    def _find(self, name: str) -> served_models.Model:
         name = urllib.parse.unquote(name)
         if name not in self._models:
             raise Refusal(
@@ -249,7 +249,7 @@ class Application:
 
     async def _counted(
         self,
-        model: models.Model,
+        model: served_models.Model,
         method: str,
         find: Callable[[], int | None],
         request: web.Request,
@@ -270,7 +270,7 @@ class Application:
 
     async def _answer(
         self,
-        model: models.Model,
+        model: served_models.Model,
         method: str,
         find: Callable[[], int | None],
         request: web.Request,
@@ -290,12 +290,12 @@ class Application:
         read, write = _FORMATS[method]
         # The label may have moved to another version since the request began.
         with model.using(find()) as servable:
-            asked = await _beside(
+            asked = await _call(
                 len(body) > _SMALL, read, body, servable.signatures
             )
             outputs = await servable.answer(asked.signature, asked.inputs)
         values = sum(x.size for x in outputs.values())
-        text = await _beside(values > _SMALL, write, outputs, asked.in_rows)
+        text = await _call(values > _SMALL, write, outputs, asked.in_rows)
         return _json(text)
 
 
@@ -364,7 +364,7 @@ def _cors(origin: str) -> dict[str, str]:
     }
 
 
-async def _beside(is_long: bool, function: Callable, *arguments: Any) -> Any:
+async def _call(is_long: bool, function: Callable, *arguments: Any) -> Any:
     """Calls a function, in a thread if it takes long."""
     if is_long:
         return await asyncio.to_thread(function, *arguments)
@@ -372,7 +372,7 @@ async def _beside(is_long: bool, function: Callable, *arguments: Any) -> Any:
 
 
 def _asked_for(
-    model: models.Model, version: str | None, label: str | None
+    model: served_models.Model, version: str | None, label: str | None
 ) -> int | None:
     if label is not None:
         return model.labelled(urllib.parse.unquote(label))
@@ -387,7 +387,9 @@ def _number(version: str | None) -> int | None:
     return int(version)
 
 
-def _metadata(model: models.Model, version: int | None) -> dict[str, Any]:
+def _metadata(
+    model: served_models.Model, version: int | None
+) -> dict[str, Any]:
     with model.using(version) as servable:
         return {
             "model_spec": {

@@ -17,7 +17,7 @@ from typing import Any
 
 from bert_tf.server import joining
 from bert_tf.server.refusals import Refusal
-from bert_tf.server.signatures import Signature
+from bert_tf.server.signature_defs import Signature
 
 import numpy as np
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from bert_tf import kept_kernels
 from bert_tf.errors import InputError
-from bert_tf.server import signatures
+from bert_tf.server import signature_defs
 
 import tensorflow as tf
 from tensorflow.core.framework import function_pb2, node_def_pb2
@@ -74,7 +74,7 @@ def check(path: str) -> None:
 
 def are_constant(path: str) -> bool:
     """Whether the second matrix of each product is constant."""
-    graph = signatures.read_graph(path)
+    graph = signature_defs.read_graph(path)
     functions = {x.signature.name: x for x in graph.library.function}
     # Saved gradient functions are skipped, as nothing calls them.
     called = _called(graph.node)

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from bert_tf.server import signatures as signature_defs
+from bert_tf.server import signature_defs
 
 import tensorflow as tf
 

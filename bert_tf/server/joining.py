@@ -9,7 +9,7 @@ Shapes: B rows, E entities or masks per row, W words, S sequence length.
 
 from collections.abc import Mapping, Sequence
 
-from bert_tf.server.signatures import Signature
+from bert_tf.server.signature_defs import Signature
 
 import numpy as np
 

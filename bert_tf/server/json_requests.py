@@ -13,8 +13,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.server.refusals import Refusal, shown
-from bert_tf.server.signatures import CLASSIFY, PREDICT, Signature, Signatures
-from bert_tf.server.signatures import Tensor as TensorInfo
+from bert_tf.server.signature_defs import (
+    CLASSIFY,
+    PREDICT,
+    Signature,
+    Signatures,
+)
+from bert_tf.server.signature_defs import Tensor as TensorInfo
 
 import numpy as np
 import tensorflow as tf

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import bert_tf
-from bert_tf.server import models, refusals, schemas, servables
-from bert_tf.server.signatures import CLASSIFY, PREDICT, REGRESS
+from bert_tf.server import refusals, schemas, servables, served_models
+from bert_tf.server.signature_defs import CLASSIFY, PREDICT, REGRESS
 
 Json = dict[str, Any]
 
@@ -59,7 +59,7 @@ ROUTES = (
 )
 
 
-def describe(served: Mapping[str, models.Model], is_ready: bool) -> Json:
+def describe(served: Mapping[str, served_models.Model], is_ready: bool) -> Json:
     """Returns the description.
 
     Args:
@@ -115,7 +115,7 @@ def _own(route: Route) -> Json:
     }
 
 
-def _tag(model: models.Model, is_ready: bool) -> Json:
+def _tag(model: served_models.Model, is_ready: bool) -> Json:
     """Returns the tag of a model, with the texts that the page displays."""
     newest = model.addresses.get("")
     facts: Json = {
@@ -143,7 +143,7 @@ def _tag(model: models.Model, is_ready: bool) -> Json:
 
 
 def _add_model(
-    model: models.Model,
+    model: served_models.Model,
     key: str,
     paths: dict[str, Json],
     components: dict[str, Json],
@@ -172,7 +172,9 @@ def _add_model(
         paths[told] = _read(model, told, "Metadata", "The signatures.")
 
 
-def _read(model: models.Model, path: str, schema: str, summary: str) -> Json:
+def _read(
+    model: served_models.Model, path: str, schema: str, summary: str
+) -> Json:
     return {
         "get": {
             "operationId": path,
@@ -184,7 +186,7 @@ def _read(model: models.Model, path: str, schema: str, summary: str) -> Json:
 
 
 def _call(
-    model: models.Model,
+    model: served_models.Model,
     servable: servables.Servable,
     method: str,
     path: str,
@@ -239,7 +241,7 @@ _SCHEMAS: dict[str, Json] = {
             "type": "array",
             "items": schemas.object_of(
                 version=_TEXT,
-                state={"enum": list(models.STATES)},
+                state={"enum": list(served_models.STATES)},
                 status=schemas.object_of(error_code=_TEXT, error_message=_TEXT),
             ),
         }

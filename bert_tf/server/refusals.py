@@ -53,7 +53,7 @@ class Refusal(Exception):  # noqa: N818 (it is also an answer)
         self.status = status
 
 
-def of(error: BaseException) -> Refusal:
+def from_error(error: BaseException) -> Refusal:
     """Converts an error of TensorFlow, or a bug, to an answer for clients."""
     if isinstance(error, Refusal):
         return error

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from bert_tf.errors import InputError
-from bert_tf.server import application, batching, metrics, models
+from bert_tf.server import application, batching, served_models, server_metrics
 
 from aiohttp import web
 from aiohttp.abc import AbstractAccessLogger
@@ -51,10 +51,10 @@ class Settings:
 
 
 def run(
-    places: Sequence[models.Place],
+    places: Sequence[served_models.Place],
     settings: Settings,
     started: Callable[[str], None],
-    reread: Callable[[], Sequence[models.Place]] | None = None,
+    reread: Callable[[], Sequence[served_models.Place]] | None = None,
 ) -> None:
     """Serves models until SIGTERM or SIGINT, then answers pending requests.
 
@@ -69,17 +69,17 @@ def run(
 
 
 async def _run(
-    places: Sequence[models.Place],
+    places: Sequence[served_models.Place],
     settings: Settings,
     started: Callable[[str], None],
-    reread: Callable[[], Sequence[models.Place]] | None,
+    reread: Callable[[], Sequence[served_models.Place]] | None,
 ) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    counts = metrics.Metrics()
+    counts = server_metrics.Metrics()
     served = {
-        place.name: models.Model(
+        place.name: served_models.Model(
             place, settings.limits, counts.on_batch, settings.allow_unsafe_ops
         )
         for place in places
@@ -133,7 +133,9 @@ async def _run(
 
 
 async def _stop(
-    runner: web.AppRunner, served: Mapping[str, models.Model], seconds: float
+    runner: web.AppRunner,
+    served: Mapping[str, served_models.Model],
+    seconds: float,
 ) -> None:
     """Answers pending requests; ends the process after a timeout."""
     until = time.monotonic() + seconds
@@ -182,7 +184,7 @@ async def _listen(runner: web.AppRunner, settings: Settings) -> None:
         ) from None
 
 
-async def _poll(model: models.Model, seconds: float) -> None:
+async def _poll(model: served_models.Model, seconds: float) -> None:
     """Checks for new versions periodically."""
     while True:
         await asyncio.sleep(seconds)
@@ -194,8 +196,8 @@ async def _poll(model: models.Model, seconds: float) -> None:
 
 
 async def _follow(
-    reread: Callable[[], Sequence[models.Place]],
-    served: Mapping[str, models.Model],
+    reread: Callable[[], Sequence[served_models.Place]],
+    served: Mapping[str, served_models.Model],
     seconds: float,
 ) -> None:
     """Updates the `Place` of each model; the set of models cannot change."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from bert_tf.server import json_answers, json_requests
 from bert_tf.server.refusals import Refusal
-from bert_tf.server.signatures import (
+from bert_tf.server.signature_defs import (
     CLASSIFY,
     PREDICT,
     Signature,
@@ -124,9 +124,7 @@ def of_method(signatures: Signatures, method: str) -> list[Signature]:
 def _bodies(signature: Signature, method: str) -> list[Schema]:
     if method != PREDICT:
         examples = {**_list(_FEATURES), "minItems": 1}
-        return [
-            object_of(["examples"], examples=examples, context=_FEATURES)
-        ]
+        return [object_of(["examples"], examples=examples, context=_FEATURES)]
     columns = object_of(inputs=_columns(signature))
     rows = object_of(instances=_any(_rows(signature)))
     # Exactly one of the two is allowed.

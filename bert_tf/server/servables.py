@@ -7,11 +7,10 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 
 from bert_tf.errors import InputError
-from bert_tf.server import batching, descriptions, refusals
-from bert_tf.server import signatures as signature_defs
+from bert_tf.server import batching, descriptions, refusals, signature_defs
 
 # Imported to register the tokenizer's op.
-from bert_tf.text import graph  # noqa: F401  (registers the tokenizer's op)
+from bert_tf.text import text_graph  # noqa: F401  (registers the tokenizer's op)
 
 import numpy as np
 import tensorflow as tf

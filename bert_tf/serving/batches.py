@@ -8,9 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from bert_tf.errors import InputError
-from bert_tf.serving import answers, heads
-from bert_tf.serving import lines as serving_lines
-from bert_tf.serving import model as serving_model
+from bert_tf.serving import answers, served_heads, serving_lines, serving_model
 
 import tensorflow as tf
 
@@ -82,7 +80,7 @@ class Predictor:
             {name: x[i] for name, x in arrays.items()}
             for i in range(len(asked))
         ]
-        describe = heads.HEADS[self._model.head].describe
+        describe = served_heads.HEADS[self._model.head].describe
         return [describe(row, self._model.labels) for row in rows]
 
 

@@ -10,14 +10,12 @@ from typing import Any
 
 from bert_tf.checkpoints import trained_models
 from bert_tf.exporting import saved_model
-from bert_tf.tasks import next_sentence as next_sentence_model
-from bert_tf.tasks.features import saved_model as features_model
-from bert_tf.tasks.masked_words import saved_model as masked_words_model
-from bert_tf.tasks.multiple_choice import saved_model as choice_model
-from bert_tf.tasks.squad import answers as squad_answers
-from bert_tf.tasks.squad import saved_model as squad_model
-from bert_tf.tasks.squad import windows as squad_windows
-from bert_tf.tasks.tagging import saved_model as tagging_model
+from bert_tf.tasks import next_sentence_model
+from bert_tf.tasks.features import features_model
+from bert_tf.tasks.masked_words import masked_words_model
+from bert_tf.tasks.multiple_choice import choice_model
+from bert_tf.tasks.squad import squad_answers, squad_model, squad_windows
+from bert_tf.tasks.tagging import tagging_model
 from bert_tf.text import long_documents
 
 import tensorflow as tf
@@ -115,7 +113,7 @@ class Elsewhere:
 
     def encoder(self) -> saved_model.Export:
         """Returns a model from texts, or pairs, to vectors."""
-        return features_model.around(
+        return features_model.make_export(
             self.compute, (), *self._common, self.description
         )
 
@@ -126,7 +124,7 @@ class Elsewhere:
             found = self.compute(inputs)
             return found["score"], found["piece_id"]
 
-        return masked_words_model.around(
+        return masked_words_model.make_export(
             best, (), *self._common, self._length, self.description["top_k"]
         )
 

@@ -7,8 +7,8 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from bert_tf.serving import lines
-from bert_tf.tasks.masked_words import text as masked_words
+from bert_tf.serving import serving_lines
+from bert_tf.tasks.masked_words import masked_texts
 
 _SENTENCE = "the old river runs to the sea and nobody knows how far it is"
 _SHORT, _ROWS, _CHOICES = 6, 8, 4
@@ -17,7 +17,7 @@ Texts = dict[str, list[Any]]
 
 
 def made(
-    form: lines.Form, columns: Sequence[str], max_seq_length: int
+    form: serving_lines.Form, columns: Sequence[str], max_seq_length: int
 ) -> list[Texts]:
     """Returns a short text, one of max length, and a batch.
 
@@ -35,7 +35,7 @@ def made(
 
 
 def _row(
-    form: lines.Form, columns: Sequence[str], words: int
+    form: serving_lines.Form, columns: Sequence[str], words: int
 ) -> dict[str, Any]:
     """Returns a line with `words` words in its last column, few in others."""
     row: dict[str, Any] = {
@@ -43,7 +43,7 @@ def _row(
         for name in columns
     }
     if form.has_masks:
-        row["text"] = f"{masked_words.MASK} {row['text']}"
+        row["text"] = f"{masked_texts.MASK} {row['text']}"
     if form.has_choices:
         row["choices"] = [row["choices"]] * _CHOICES
     return row
@@ -53,7 +53,7 @@ def _text(words: int) -> str:
     return " ".join(itertools.islice(itertools.cycle(_SENTENCE.split()), words))
 
 
-def of_lines(asked: Iterable[lines.Query]) -> list[Texts]:
+def of_lines(asked: Iterable[serving_lines.Query]) -> list[Texts]:
     """Returns a request for each line, and the first few as a batch."""
     queries = list(asked)
     alike = [x for x in queries if x.choices == queries[0].choices][:_ROWS]

@@ -14,20 +14,23 @@ from bert_tf.checkpoints import names, opened, trained_models
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.exporting import inference, quantized, saved_model
-from bert_tf.tasks import labels as label_column
-from bert_tf.tasks import next_piece as next_piece_model
-from bert_tf.tasks import next_sentence as next_sentence_model
-from bert_tf.tasks import token_detection
-from bert_tf.tasks.features import layers as feature_layers
-from bert_tf.tasks.features import saved_model as features_model
-from bert_tf.tasks.masked_words import saved_model as masked_words_model
-from bert_tf.tasks.multiple_choice import saved_model as choice_model
-from bert_tf.tasks.squad import answers as squad_answers
-from bert_tf.tasks.squad import joint as squad_joint
-from bert_tf.tasks.squad import joint_export as squad_joint_export
-from bert_tf.tasks.squad import saved_model as squad_model
-from bert_tf.tasks.squad import windows as squad_windows
-from bert_tf.tasks.tagging import saved_model as tagging_model
+from bert_tf.tasks import (
+    label_column,
+    next_piece_model,
+    next_sentence_model,
+    token_detection,
+)
+from bert_tf.tasks.features import feature_layers, features_model
+from bert_tf.tasks.masked_words import masked_words_model
+from bert_tf.tasks.multiple_choice import choice_model
+from bert_tf.tasks.squad import (
+    squad_answers,
+    squad_joint,
+    squad_joint_export,
+    squad_model,
+    squad_windows,
+)
+from bert_tf.tasks.tagging import tagging_model
 from bert_tf.text import long_documents
 
 import keras
@@ -84,7 +87,7 @@ def _restored(
     """Returns the model for inference, with a checkpoint's weights."""
     trained_models.restore(model, source, head)
     is_int8 = settings.weights == "int8"
-    return inference.of(
+    return inference.make_inference_model(
         model,
         weights=quantized.Int8() if is_int8 else None,
         **features_model.reads(settings.choice, settings.unit),

@@ -20,17 +20,17 @@ from bert_tf.checkpoints import (
 )
 from bert_tf.errors import InputError
 from bert_tf.exporting import saved_model
-from bert_tf.serving import heads, makers
-from bert_tf.serving import model as serving_model
+from bert_tf.serving import makers, served_heads, serving_model
 from bert_tf.storage import kept_flags
-from bert_tf.tasks import labels as label_column
-from bert_tf.tasks.classification import glue
-from bert_tf.tasks.classification import task as classification
-from bert_tf.tasks.features import layers as feature_layers
-from bert_tf.tasks.squad import answers as squad_answers
-from bert_tf.tasks.squad import joint as squad_joint
-from bert_tf.tasks.squad import threshold as squad_threshold
-from bert_tf.tasks.squad import windows as squad_windows
+from bert_tf.tasks import label_column
+from bert_tf.tasks.classification import classification_task, glue
+from bert_tf.tasks.features import feature_layers
+from bert_tf.tasks.squad import (
+    squad_answers,
+    squad_joint,
+    squad_threshold,
+    squad_windows,
+)
 from bert_tf.tasks.tagging import schemes
 from bert_tf.text import long_documents
 
@@ -119,7 +119,7 @@ def make(
             f"{files.vocab.kind}"
         )
     longest = files.config.max_position_embeddings
-    default = min(heads.HEADS[head].usual_length, longest)
+    default = min(served_heads.HEADS[head].usual_length, longest)
     length = said.any("max_seq_length", default)
     own = _OWN[head](said, source, length) if head in _OWN else {}
     common = {"do_lower_case": files.do_lower_case, "max_seq_length": length}
@@ -190,7 +190,7 @@ def _classification(
 
 
 def _classes(
-    said: Said, source: opened.Checkpoint, task: classification.Task | None
+    said: Said, source: opened.Checkpoint, task: classification_task.Task | None
 ) -> tuple[tuple[str, ...] | None, str]:
     """Returns the labels, None for a score, and the source of the labels."""
     given, is_score = said.user("labels"), said.user("regression", False)
@@ -229,7 +229,7 @@ def _classes(
     )
 
 
-def _check_task(said: Said, task: classification.Task | None) -> None:
+def _check_task(said: Said, task: classification_task.Task | None) -> None:
     """Raises InputError if the named task has other labels than given."""
     name, given = said.user("task_name"), said.user("labels")
     is_score = not given
@@ -256,7 +256,7 @@ def _read_stride(text: str) -> int:
     return int(text)
 
 
-def _find_task(name: str) -> classification.Task:
+def _find_task(name: str) -> classification_task.Task:
     try:
         return glue.find(name)
     except ValueError:

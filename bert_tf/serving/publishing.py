@@ -4,8 +4,7 @@ import json
 
 from bert_tf.errors import InputError
 from bert_tf.exporting import saved_model, server_configs, versions, warmup
-from bert_tf.serving import examples, heads, lines
-from bert_tf.serving import model as serving_model
+from bert_tf.serving import examples, served_heads, serving_lines, serving_model
 from bert_tf.storage import input_files
 from bert_tf.tasks import table_formats, tables
 
@@ -34,7 +33,7 @@ def publish(
         InputError: The path or the lines are invalid.
     """
     model = serving_model.of_export(made)
-    form = heads.HEADS[model.head].asks
+    form = served_heads.HEADS[model.head].asks
     length = json.loads(made.files["export.json"])["max_seq_length"]
     if warmup_file:
         texts = examples.of_lines(_read(warmup_file, form, model))
@@ -48,12 +47,12 @@ def publish(
 
 
 def _read(
-    path: str, form: lines.Form, model: serving_model.Model
-) -> list[lines.Query]:
+    path: str, form: serving_lines.Form, model: serving_model.Model
+) -> list[serving_lines.Query]:
     """Parses the lines of a file; InputError if it has none."""
     input_files.check(path, "warmup_file")
     is_json = table_formats.of_name(path) == "jsonl"
-    parser = lines.Parser(
+    parser = serving_lines.Parser(
         form,
         "text_b" in model.inputs,
         "jsonl" if is_json else "plain",

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from bert_tf import heads, modeling, options
 from bert_tf.checkpoints import names, opened, restoring, tf1_files
 from bert_tf.errors import InputError
-from bert_tf.flags import distillation as distillation_flags
-from bert_tf.setup import run as run_setup
+from bert_tf.flags import distillation_flags
+from bert_tf.setup import run_setup
 from bert_tf.training import fine_tuning, loop, next_pieces
 
 import keras

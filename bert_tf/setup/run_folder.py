@@ -10,8 +10,7 @@ from collections.abc import Collection
 from bert_tf import files
 from bert_tf.checkpoints import best, original, tf1_files
 from bert_tf.errors import InputError
-from bert_tf.flags import command_line, flagfiles
-from bert_tf.flags import run as run_flags
+from bert_tf.flags import command_line, flagfiles, run_flags
 from bert_tf.storage import kept_flags, run_lock, written_files
 from bert_tf.training import distribution, progress
 

@@ -1,8 +1,7 @@
 """The runtime that --runtime asks for, checked against the other flags."""
 
 from bert_tf.errors import InputError
-from bert_tf.flags import distillation as distillation_flags
-from bert_tf.flags import run as run_flags
+from bert_tf.flags import distillation_flags, run_flags
 from bert_tf.training import distribution, pjrt, session
 
 

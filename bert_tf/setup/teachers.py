@@ -1,4 +1,4 @@
-"""Finds and checks the teacher that the flags of `flags.distillation` name.
+"""Finds and checks the teacher that the flags of `flags.distillation_flags` name.
 
 Called from the `main` of the training scripts only.
 """
@@ -12,8 +12,7 @@ from bert_tf import modeling, options, vocabularies
 from bert_tf.checkpoints import formats, names, opened, trained_models
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
-from bert_tf.flags import distillation as distillation_flags
-from bert_tf.flags import run as run_flags
+from bert_tf.flags import distillation_flags, run_flags
 
 from absl import flags, logging
 
@@ -309,7 +308,7 @@ def _check_layers(
         )
     if kind != "tinybert_layers":
         return
-    row = families.of(ours)
+    row = families.find(ours)
     if row.on_top:
         raise InputError(
             f"--distillation={kind} would compare what an untrained layer on "

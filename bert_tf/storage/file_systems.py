@@ -23,7 +23,7 @@ def is_remote(path: str) -> bool:
     return "://" in path
 
 
-def of(path: str) -> backend.Backend:
+def find_backend(path: str) -> backend.Backend:
     """Returns the backend for opening, listing, renaming and removing files.
 
     Addresses use TensorFlow's, which imports it: it supports hdfs:// as well.

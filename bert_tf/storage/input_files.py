@@ -40,7 +40,7 @@ def check(path: str | os.PathLike[str], flag: str = "") -> None:
     FileNotFoundError is raised for a broken link, too, InputError for a folder.
     """
     path = os.fspath(path)
-    system = file_systems.of(path)
+    system = file_systems.find_backend(path)
     name = f"{flag}=" * bool(flag)
     if not system.exists(path):
         raise FileNotFoundError(

@@ -148,7 +148,7 @@ def _started(process: int) -> int | None:
 def read(path: str) -> bytes | None:
     """Reads the file, opening it each time for network file systems."""
     try:
-        with file_systems.of(path).open(path, "rb") as file:
+        with file_systems.find_backend(path).open(path, "rb") as file:
             return file.read()
     except FileNotFoundError:
         return None
@@ -162,7 +162,7 @@ def holder(path: str) -> Holder | None:
 def write(path: str, data: bytes) -> None:
     """Writes the file."""
     if file_systems.is_remote(path):
-        with file_systems.of(path).open(path, "wb") as file:
+        with file_systems.find_backend(path).open(path, "wb") as file:
             file.write(data)
         return
     # In place, because this very file is locked.
@@ -177,7 +177,7 @@ def write(path: str, data: bytes) -> None:
 def remove(path: str) -> None:
     """Removes the file, if it exists."""
     with contextlib.suppress(FileNotFoundError):
-        file_systems.of(path).remove(path)
+        file_systems.find_backend(path).remove(path)
 
 
 def stamp(path: str) -> tuple[bytes | None, float]:
@@ -209,5 +209,5 @@ def age(path: str) -> float:
 
 def _modified(path: str) -> float:
     if file_systems.is_remote(path):
-        return file_systems.of(path).stat(path).mtime
+        return file_systems.find_backend(path).stat(path).mtime
     return os.stat(path).st_mtime

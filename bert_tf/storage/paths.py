@@ -25,7 +25,9 @@ def expand(patterns: Sequence[str]) -> list[str]:
     files: list[str] = []
     for pattern in patterns:
         # File names may contain brackets or stars.
-        exists = bool(pattern) and file_systems.of(pattern).exists(pattern)
+        exists = bool(pattern) and file_systems.find_backend(pattern).exists(
+            pattern
+        )
         matches = [pattern] if exists else _glob(pattern)
         if not matches and _is_link(pattern):
             matches = [pattern]
@@ -64,7 +66,7 @@ def _is_link(path: str) -> bool:
 
 def _stat(file: str) -> stat_utils.StatResult:
     try:
-        return file_systems.of(file).stat(file)
+        return file_systems.find_backend(file).stat(file)
     except OSError as error:
         if not _is_link(file):
             raise

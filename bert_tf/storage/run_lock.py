@@ -87,7 +87,7 @@ def hold(
         lock_holders.Times(renew, lease, settle),
     )
     try:
-        file_systems.of(folder).makedirs(folder, exist_ok=True)
+        file_systems.find_backend(folder).makedirs(folder, exist_ok=True)
         lock.take()
     except OSError as error:
         raise file_systems.with_text(

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from bert_tf.errors import InputError
 from bert_tf.storage import input_files
-from bert_tf.tasks import labels
+from bert_tf.tasks import label_column
 
 
 def there(
@@ -35,13 +35,13 @@ def check_width(where: str, row: list[str], least: int, most: int) -> None:
     if len(row) < least:
         raise InputError(
             f"{where}: a column is missing. Expected at least {least} columns. "
-            f"Received: {len(row)} columns, {labels.shortened(repr(row))}"
+            f"Received: {len(row)} columns, {label_column.shortened(repr(row))}"
         )
     # A separator within a text shifts the rest of it into unused columns.
     if len(row) > most:
         raise InputError(
             f"{where}: more columns than the first row. Expected {most}. "
-            f"Received: {len(row)}, {labels.shortened(repr(row))}. Quote "
+            f"Received: {len(row)}, {label_column.shortened(repr(row))}. Quote "
             "fields that hold the separator (CSV), or remove tabs from texts "
             "(TSV)."
         )
@@ -96,6 +96,6 @@ def positions(
             raise InputError(
                 f"{path}, line 1: the column {column!r} {problem} the header. "
                 f"{_of_one_column(header)}{suggestion(str(column), header)}"
-                f"Received: {labels.shortened(', '.join(header), 300)}"
+                f"Received: {label_column.shortened(', '.join(header), 300)}"
             )
     return positions

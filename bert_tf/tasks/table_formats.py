@@ -59,7 +59,7 @@ def is_utf_16(start: bytes) -> bool:
 
 
 def _first_line(path: str) -> str:
-    system = file_systems.of(path)
+    system = file_systems.find_backend(path)
     # A pipe can be read only once.
     is_file = file_systems.is_remote(path) or os.path.isfile(path)
     if not is_file or not system.exists(path):

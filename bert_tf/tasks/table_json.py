@@ -11,7 +11,7 @@ from typing import Any
 
 from bert_tf.errors import InputError
 from bert_tf.storage import input_files
-from bert_tf.tasks import labels
+from bert_tf.tasks import label_column
 
 # An array's opening bracket or the comma after an item, and white space.
 _BETWEEN = re.compile(r"\s*[\[,]?\s*")
@@ -68,7 +68,7 @@ def _checked_object(where: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError(
             f"{where}: expected a JSON object, one per line or in one array. "
-            f"Received: {labels.shortened(repr(value))}"
+            f"Received: {label_column.shortened(repr(value))}"
         )
     return value
 

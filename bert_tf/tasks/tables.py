@@ -13,8 +13,13 @@ from typing import Any, NamedTuple
 
 from bert_tf.errors import InputError
 from bert_tf.storage import input_files
-from bert_tf.tasks import labels, table_columns, table_formats, table_json
-from bert_tf.tasks import left_out as left_out_rows
+from bert_tf.tasks import (
+    label_column,
+    left_out_rows,
+    table_columns,
+    table_formats,
+    table_json,
+)
 
 from absl import logging
 from etils import epath
@@ -35,7 +40,7 @@ class Example:
     guid: str
     text_a: str
     text_b: str = ""
-    label: labels.Label = None
+    label: label_column.Label = None
 
 
 class Row(NamedTuple):

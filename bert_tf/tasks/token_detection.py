@@ -30,8 +30,8 @@ class _DetectorModule(tf.Module):
         max_seq_length: int,
     ):
         super().__init__()
-        self.tokenizer = graph_offsets.of(vocabulary)
-        served = inference.of(model)
+        self.tokenizer = graph_offsets.make_tokenizer(vocabulary)
+        served = inference.make_inference_model(model)
         self.weights = served.variables
         template = vocabulary.template
         room = max_seq_length - template.special(1)

@@ -13,10 +13,14 @@ from typing import Any, Protocol
 
 from bert_tf import vocabularies
 from bert_tf.errors import InputError
-from bert_tf.text import added_tokens, graph_rows, sentence_piece_offsets
-from bert_tf.text import byte_pairs as graph_byte_pairs
-from bert_tf.text import graph as text_graph
-from bert_tf.text import symbols as graph_symbols
+from bert_tf.text import (
+    graph_added_tokens,
+    graph_byte_pairs,
+    graph_rows,
+    graph_symbols,
+    sentence_piece_offsets,
+    text_graph,
+)
 from bert_tf.vocabularies import (
     byte_pairs,
     fairseq_sentence_pieces,
@@ -150,9 +154,9 @@ def register(kind: str, make: Callable[[Any], Tokenizer]) -> None:
     TOKENIZERS[kind] = make
 
 
-def of(vocabulary: vocabularies.Vocabulary) -> Tokenizer:
+def make_tokenizer(vocabulary: vocabularies.Vocabulary) -> Tokenizer:
     """Creates the tokenizer with offsets of a vocabulary."""
     plain = TOKENIZERS[vocabulary.kind](vocabulary)
     if not vocabulary.added:
         return plain
-    return added_tokens.AddedTokenizer(plain, vocabulary)
+    return graph_added_tokens.AddedTokenizer(plain, vocabulary)

@@ -13,8 +13,7 @@ import itertools
 from typing import NamedTuple
 
 from bert_tf.errors import InputError
-from bert_tf.text import graph_rows
-from bert_tf.text import sentence_pieces as graph_sentence_pieces
+from bert_tf.text import graph_rows, graph_sentence_pieces
 from bert_tf.vocabularies import (
     sentence_models,
     sentence_pieces,

@@ -6,7 +6,7 @@ import shutil
 from typing import Any
 
 from bert_tf.checkpoints import tf1_files
-from bert_tf.training import state as training_state
+from bert_tf.training import training_state
 
 
 def check_checkpoints(

@@ -274,7 +274,7 @@ def _without_pooler(bert: modeling.Bert) -> list[keras.Variable]:
 
 def _of_layers(bert: modeling.Bert) -> list[keras.Variable]:
     """Returns the variables that the hidden states of all layers depend on."""
-    on_top = families.of(bert.config).on_top
+    on_top = families.find(bert.config).on_top
     return [v for v in _without_pooler(bert) if v.path not in on_top]
 
 
@@ -361,6 +361,8 @@ def _states_and_words(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns last hidden states [B, S, D] and word logits [B, P, V]."""
     sequence = bert(batch, seed).sequence
-    masked = ops.at(sequence, batch["masked_lm_positions"])  # [B, P, D]
+    masked = ops.gather_rows(
+        sequence, batch["masked_lm_positions"]
+    )  # [B, P, D]
     words = predictions(masked, bert.embeddings.word_embeddings)
     return sequence, tf.cast(words, tf.float32)

@@ -21,9 +21,9 @@ from bert_tf.training import (
     scoring,
     session,
     train_examples,
+    training_state,
 )
 from bert_tf.training import evaluation as training_evaluation
-from bert_tf.training import state as training_state
 
 import keras
 import numpy as np
@@ -138,7 +138,7 @@ def check(run: Run, plan: Plan) -> dict[str, int | str]:
     """
     data = run.data["train"]
     plan.check(data.count)
-    trained_on = train_examples.of(data)
+    trained_on = train_examples.fingerprint(data)
     train_examples.check_same(run.folder, trained_on)
     return trained_on
 

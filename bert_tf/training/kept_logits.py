@@ -10,8 +10,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from bert_tf.records import record_file, tfrecord
-from bert_tf.records import types as record_types
+from bert_tf.records import record_file, record_types, tfrecord
 from bert_tf.training import fine_tuning, loop
 
 import numpy as np

@@ -17,10 +17,10 @@ from bert_tf import compiled, extras, optimization
 from bert_tf.errors import InputError
 from bert_tf.training import (
     accelerators,
-    arguments,
     loop,
     replica_step,
     run_report,
+    variable_arguments,
 )
 
 import keras
@@ -269,7 +269,7 @@ class _Program:
 
     def _replaced(self, state):
         slots = self._optimizer.slots
-        return arguments.replaced(self._weights, slots, state)
+        return variable_arguments.replaced(self._weights, slots, state)
 
 
 def _traced(platform: str) -> replica_step.Compiler:

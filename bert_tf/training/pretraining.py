@@ -14,11 +14,17 @@ from typing import Any
 
 from bert_tf import configuration, losses, optimization
 from bert_tf.errors import InputError
-from bert_tf.records import dynamic_masks, manifests, masking, pipeline, reading
-from bert_tf.records import types as record_types
+from bert_tf.records import (
+    dynamic_masks,
+    manifests,
+    masking,
+    pipeline,
+    reading,
+    record_types,
+)
 from bert_tf.storage import paths
 from bert_tf.training import (
-    both_directions,
+    both_directions_objective,
     evaluation,
     loop,
     next_pieces,
@@ -46,7 +52,10 @@ _SENTENCES = {
     "full_sentences": None,
 }
 # What is learned of the records' texts, none of whose words is masked.
-_OF_TEXTS = {"next_piece": next_pieces, "both_directions": both_directions}
+_OF_TEXTS = {
+    "next_piece": next_pieces,
+    "both_directions": both_directions_objective,
+}
 
 
 def objective(kind: str) -> loop.Objective:

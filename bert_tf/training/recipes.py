@@ -157,7 +157,7 @@ class Recipe:
         """Returns the pruning of weights, or None without pruning."""
         if not self.prune_to:
             return None
-        family = families.of(config)
+        family = families.find(config)
         kernels = [x for x in family.variables if _is_kernel(x)]
         if not any("{}" in name for name in kernels):
             raise InputError(
@@ -191,7 +191,7 @@ def layer_rates(
     code: the exponent is larger by one for everything below the heads. A
     generator's layers count from its own last layer.
     """
-    family = families.of(config)
+    family = families.find(config)
     more = 1 if form == "code" else 0
 
     def rate_of(name: str) -> float:
@@ -200,7 +200,7 @@ def layer_rates(
             alone = family.generator.alone(name)
             if alone is not None:
                 other = family.generator.config(config)
-                depth = families.of(other).depth(alone, other)
+                depth = families.find(other).depth(alone, other)
         return decay ** (depth + more) if depth else 1.0
 
     return rate_of

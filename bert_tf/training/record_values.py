@@ -7,8 +7,7 @@ from typing import NoReturn
 
 from bert_tf import configuration
 from bert_tf.errors import InputError
-from bert_tf.records import pipeline, reading
-from bert_tf.records import types as record_types
+from bert_tf.records import pipeline, reading, record_types
 
 import tensorflow as tf
 

@@ -4,8 +4,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 
 from bert_tf.checkpoints import best, tf1_files
-from bert_tf.training import progress
-from bert_tf.training import run as training_run
+from bert_tf.training import progress, training_run
 
 import keras
 from absl import logging

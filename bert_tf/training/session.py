@@ -26,9 +26,9 @@ from bert_tf.training import (
     run_report,
     scoring,
     trackers,
+    training_run,
+    training_state,
 )
-from bert_tf.training import run as training_run
-from bert_tf.training import state as training_state
 
 import keras
 import tensorflow as tf

@@ -16,7 +16,7 @@ import tensorflow as tf
 _EXAMPLES = "train_examples.json"
 
 
-def of(data: record_file.RecordFile) -> dict[str, int | str]:
+def fingerprint(data: record_file.RecordFile) -> dict[str, int | str]:
     """Returns the number of training records and their SHA-256.
 
     Features that were added to the records are ignored: they follow from the

@@ -137,7 +137,7 @@ class BulkTokenizer(Protocol):
 class Vocabulary(abc.ABC):
     """Tokens by id, and how texts are split into them.
 
-    `text.graph.of` creates the tokenizer in the graph, by the `kind`.
+    `text.text_graph.make_tokenizer` creates the tokenizer in the graph, by the `kind`.
     """
 
     pieces: tuple[str, ...]
@@ -238,9 +238,7 @@ class Vocabulary(abc.ABC):
         plain = self.own_bulk_tokenizer()
         if not self.added:
             return plain
-        return added_token_search.AddedBulkTokenizer(
-            plain, self.added_patterns
-        )
+        return added_token_search.AddedBulkTokenizer(plain, self.added_patterns)
 
     @abc.abstractmethod
     def own_tokenizer(self) -> Tokenizer:

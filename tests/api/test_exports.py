@@ -6,7 +6,7 @@ from typing import Any
 import bert_tf
 from bert_tf.api import arguments, models, predictor
 from bert_tf.api import exports as api_exports
-from bert_tf.serving import model as serving_model
+from bert_tf.serving import serving_model
 from bert_tf.tasks.classification import glue
 from tests import combinations, exports, reference
 from tests.api import keras_models as tiny

@@ -291,10 +291,12 @@ def test_what_is_told_of_a_script_stays(run):
 
 def test_keywords_are_the_flags_of_the_script():
     with script_flags.own_flags():
-        from bert_tf.flags import model
+        from bert_tf.flags import model_flags
 
         names = {
-            x.name for x in vars(model).values() if isinstance(x, FlagHolder)
+            x.name
+            for x in vars(model_flags).values()
+            if isinstance(x, FlagHolder)
         }
     assert names - {"model_dir", "init_checkpoint"} == set(arguments.KEYWORDS)
     assert set(arguments.Options.__annotations__) == set(arguments.KEYWORDS)

@@ -10,18 +10,17 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from bert_tf.flags import sections
-from bert_tf.flags import values as flag_values
+from bert_tf.flags import flag_sections, flag_values
 
 from absl import flags
 
 _LARGEST = 2**31 - 1
 _IS_EMPTY = "is empty. Is a variable of the shell not set?"
 _MUST_BE = {
-    sections.FILE: "name a file, and this is a folder",
-    sections.NEW_FOLDER: "be a new folder, and this is a file",
-    sections.RUN: "be a folder, and this is a file",
-    sections.FOLDER: "be a folder, and this is a file",
+    flag_sections.FILE: "name a file, and this is a folder",
+    flag_sections.NEW_FOLDER: "be a new folder, and this is a file",
+    flag_sections.RUN: "be a folder, and this is a file",
+    flag_sections.FOLDER: "be a folder, and this is a file",
 }
 
 
@@ -42,9 +41,9 @@ class FlagCase(NamedTuple):
         return as_expected and found and code == int(self.is_refused)
 
 
-def about(flag: flags.Flag) -> sections.About:
+def about(flag: flags.Flag) -> flag_sections.About:
     """Returns the properties of one of our flags."""
-    known = sections.about(flag)
+    known = flag_sections.find_about(flag)
     assert known is not None
     return known
 
@@ -88,7 +87,7 @@ class ScriptFlags:
                 first = flag.help.partition(". ")[0].rstrip(".")
                 line = f"Give --{name} ({first}). python "
                 yield FlagCase(_as_words(rest), (line,))
-            if about(flag).role == sections.OUTPUT:
+            if about(flag).role == flag_sections.OUTPUT:
                 yield from self._outputs(name)
             for condition in about(flag).only_with:
                 yield from self._unused(name, condition)
@@ -110,7 +109,7 @@ class ScriptFlags:
             ),
             (f"{folder}/{'x' * 300}", "can't be made: a name has at most "),
             (
-                f"{folder}/{'folder' if holds == sections.FILE else 'file'}",
+                f"{folder}/{'folder' if holds == flag_sections.FILE else 'file'}",
                 f"must {_MUST_BE[holds]}. Received: {name}=" if holds else "",
             ),
         ):
@@ -121,7 +120,7 @@ class ScriptFlags:
     # ---- Conditions ---------------------------------------------------------
 
     def _unused(
-        self, name: str, failing: sections.Condition
+        self, name: str, failing: flag_sections.Condition
     ) -> Iterator[FlagCase]:
         """Yields a flag whose conditions all hold but one."""
         given = {name: self._other(name)}
@@ -144,7 +143,7 @@ class ScriptFlags:
         yield FlagCase(self._words(given), line, not failing.is_harmless)
 
     def _fulfil(
-        self, condition: sections.Condition, given: dict[str, str]
+        self, condition: flag_sections.Condition, given: dict[str, str]
     ) -> None:
         """Sets the flags that a condition needs, recursively."""
         if any(self._holds(term, given) for term in condition.terms):
@@ -270,5 +269,5 @@ def _paths(flag: flags.Flag, folder: str) -> Iterator[tuple[str, str]]:
         yield "a,,b", f"--{name} has a comma too many, or a variable of the"
     else:
         yield "a\nb", f"--{name} holds a line end, which flags.txt can't keep."
-    if own.holds != sections.MODEL:
+    if own.holds != flag_sections.MODEL:
         yield "foo://x", "There is no file system foo:// here. Give a local"

@@ -179,7 +179,7 @@ def _problem(read: Read, folder: pathlib.Path) -> str:
     except BaseException as error:
         if not error_lines.is_foreseen(error):
             return f"{type(error).__name__}: {str(error)[:300]}"
-        line = error_lines.of(error)
+        line = error_lines.one_line(error)
         if len(line) > _LONGEST:
             return f"an error of {len(line)} characters: {line[:200]}"
     return ""

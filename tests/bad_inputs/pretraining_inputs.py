@@ -5,7 +5,7 @@ import json
 import pathlib
 import shutil
 
-from bert_tf.records import types as record_types
+from bert_tf.records import record_types
 from tests import pretraining_records, tiny_files
 from tests.bad_inputs import damaged
 

@@ -8,7 +8,7 @@ import io
 import pathlib
 from collections.abc import Callable
 
-from bert_tf.flags import sections
+from bert_tf.flags import flag_sections
 from tests import scripts
 from tests.bad_inputs import damaged, flag_cases, matrix
 
@@ -48,7 +48,8 @@ def test_flags(script, folder, monkeypatch):
         own = {
             name: flag
             for name, flag in flags.FLAGS._flags().items()
-            if sections.about(flag) and not flag_cases.about(flag).alias
+            if flag_sections.find_about(flag)
+            and not flag_cases.about(flag).alias
         }
         ignored = [name for names in keywords.values() for name in names]
         for case in flag_cases.ScriptFlags(own, ignored, folder).cases():

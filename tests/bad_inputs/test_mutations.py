@@ -18,11 +18,11 @@ from bert_tf.checkpoints import (
 from bert_tf.encoders import families
 from bert_tf.exporting import runtimes, version_labels
 from bert_tf.records import manifests, reading
-from bert_tf.serving import model as serving_model
+from bert_tf.serving import serving_model
 from bert_tf.storage import kept_flags
 from bert_tf.tasks import table_formats, tables
-from bert_tf.tasks.multiple_choice import problems
-from bert_tf.tasks.squad import questions
+from bert_tf.tasks.multiple_choice import choice_problems
+from bert_tf.tasks.squad import squad_questions
 from bert_tf.tasks.tagging import conll
 from bert_tf.vocabularies import symbols, word_pieces
 from tests import combinations, exports, pretraining_records, tiny_files
@@ -240,7 +240,7 @@ KINDS = {
     "questions": Kind(
         _files(squad__json=_SQUAD),
         ["squad.json"],
-        lambda folder: questions.read(str(folder / "squad.json")),
+        lambda folder: squad_questions.read(str(folder / "squad.json")),
     ),
     "csv": Kind(
         _files(table__csv='text,label\n"a, b",yes\nc,no\n'),
@@ -265,7 +265,7 @@ KINDS = {
     "choices": Kind(
         _files(swag__csv=_SWAG),
         ["swag.csv"],
-        lambda folder: problems.read(str(folder / "swag.csv"), True),
+        lambda folder: choice_problems.read(str(folder / "swag.csv"), True),
     ),
     "flags": Kind(
         _files(flags__txt="--max_seq_length=16\n--do_lower_case=true\n"),

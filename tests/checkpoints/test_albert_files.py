@@ -3,7 +3,7 @@
 from bert_tf import heads, optimization
 from bert_tf.checkpoints import tf1_files
 from bert_tf.encoders import albert, families
-from bert_tf.training import state as training_state
+from bert_tf.training import training_state
 from tests import interop_samples as samples
 from tests import pretraining_runs as runs
 from tests.checkpoints.test_tf1_files import EXTRA

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 _CONFIG = modeling.BertConfig(**samples.SMALL)
-_ARCHITECTURES = huggingface_names.of(_CONFIG, "encoder").architectures
+_ARCHITECTURES = huggingface_names.find_tables(_CONFIG, "encoder").architectures
 
 
 class TestConfig:

@@ -4,7 +4,7 @@ import json
 
 from bert_tf import heads, modeling
 from bert_tf.checkpoints import formats, huggingface, opened, restoring
-from bert_tf.serving import model as serving_model
+from bert_tf.serving import serving_model
 from tests import interop_samples as samples
 
 import numpy as np

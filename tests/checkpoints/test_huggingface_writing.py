@@ -13,7 +13,7 @@ import pytest
 from safetensors import numpy as safetensors_numpy
 
 _CONFIG = modeling.BertConfig(**samples.SMALL)
-_HEADS = huggingface_names.of(_CONFIG, "encoder").heads
+_HEADS = huggingface_names.find_tables(_CONFIG, "encoder").heads
 
 
 def convert(folder, model, **given):

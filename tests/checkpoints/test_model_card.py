@@ -16,7 +16,7 @@ import huggingface_hub
 import pytest
 
 _CONFIG = modeling.BertConfig(**samples.SMALL)
-_HEADS = huggingface_names.of(_CONFIG, "encoder").heads
+_HEADS = huggingface_names.find_tables(_CONFIG, "encoder").heads
 _TASKS = {
     "classification": "text-classification",
     "tagging": "token-classification",

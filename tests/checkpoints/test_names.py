@@ -18,7 +18,7 @@ import pytest
 import tensorflow as tf
 
 _CONFIG = modeling.BertConfig(**samples.SMALL)
-_BERT = huggingface_names.of(_CONFIG, "encoder")
+_BERT = huggingface_names.find_tables(_CONFIG, "encoder")
 
 
 _ELECTRA = electra.ElectraConfig(**samples.SMALL, embedding_size=16)

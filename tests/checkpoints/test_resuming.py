@@ -7,8 +7,7 @@ from typing import Any
 
 from bert_tf import heads, modeling, optimization
 from bert_tf.checkpoints import formats, resuming, tf1_files
-from bert_tf.training import pretraining
-from bert_tf.training import state as training_state
+from bert_tf.training import pretraining, training_state
 from tests.checkpoints.test_tf1_files import CONFIG, assert_equal, save, values
 
 import numpy as np

@@ -8,10 +8,12 @@ import shutil
 from bert_tf import vocabularies
 from bert_tf.checkpoints import formats, sentence_transformers
 from bert_tf.checkpoints.sentence_transformers import Vectors
-from bert_tf.tasks.features import extraction
-from bert_tf.tasks.features import layers as feature_layers
-from bert_tf.tasks.features import lines as feature_lines
-from bert_tf.tasks.features import saved_model as features_model
+from bert_tf.tasks.features import (
+    extraction,
+    feature_layers,
+    feature_lines,
+    features_model,
+)
 from tests import interop_samples as samples
 from tests.huggingface_models import torch, transformers
 

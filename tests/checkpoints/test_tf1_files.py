@@ -7,7 +7,7 @@ import resource
 
 from bert_tf import heads, modeling, optimization
 from bert_tf.checkpoints import formats, restoring, tf1_files
-from bert_tf.training import state as training_state
+from bert_tf.training import training_state
 from tests import pretraining_records, reference
 
 import numpy as np

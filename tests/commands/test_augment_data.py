@@ -8,8 +8,7 @@ import shutil
 
 from bert_tf.checkpoints import tf1_files
 from bert_tf.tasks import tables
-from bert_tf.tasks.classification import glue, own_files
-from bert_tf.tasks.classification import task as classification
+from bert_tf.tasks.classification import classification_task, glue, own_files
 from tests import scripts, tiny_files, trained_weights
 
 import numpy as np
@@ -108,7 +107,7 @@ def test_pairs_of_ones_own(model, tmp_path):
     files = {"train": f"{tmp_path}/out.csv"}
     task = own_files.custom(columns, files, None, False)
     assert task.labels == ("a", "b")
-    examples = list(classification.read(task, "", "train"))
+    examples = list(classification_task.read(task, "", "train"))
     assert len(examples) == len(found) - 1
     # The same whatever the batch and what was there.
     whole = (tmp_path / "out.csv").read_bytes()
@@ -151,9 +150,11 @@ def test_a_task_of_glue(model, tmp_path):
     )
     task = glue.find("QQP")
     examples = list(
-        classification.read(task, str(tmp_path / "more" / "QQP"), "train")
+        classification_task.read(task, str(tmp_path / "more" / "QQP"), "train")
     )
-    before = list(classification.read(task, str(tmp_path / "QQP"), "train"))
+    before = list(
+        classification_task.read(task, str(tmp_path / "QQP"), "train")
+    )
     assert len(before) == 28
     # Ten copies, as TinyBERT's; the original's rows are among them.
     assert len(before) < len(examples) <= 11 * len(before)

@@ -3,7 +3,7 @@
 import dataclasses
 import re
 
-from bert_tf.pretraining_data import sequences
+from bert_tf.pretraining_data import pretraining_sequences
 from examples import byte_code
 from examples.byte_code import Function
 from tests import pretraining_records
@@ -74,7 +74,7 @@ def test_baselines():
 
 
 def test_rows_are_read_as_they_were(tmp_path):
-    settings = sequences.Settings(16, 4, objective="full_sentences")
+    settings = pretraining_sequences.Settings(16, 4, objective="full_sentences")
     for name, dynamic in (("hidden", False), ("shown", True)):
         (tmp_path / name).mkdir()
         pretraining_records.write_made(

@@ -6,8 +6,7 @@ import random
 import re
 import shutil
 
-from bert_tf.records import manifests, reading
-from bert_tf.records import types as record_types
+from bert_tf.records import manifests, reading, record_types
 from tests import held_locks, scripts, small_disks
 
 import numpy as np

@@ -4,7 +4,7 @@ import csv
 import json
 
 from bert_tf.checkpoints import tf1_files
-from bert_tf.tasks.squad import questions
+from bert_tf.tasks.squad import squad_questions
 from tests import classifier_runs, combinations, fine_tuned, trained_weights
 
 import numpy as np
@@ -149,7 +149,7 @@ def test_the_export_answers_as_predicted(name, trained):
     if name == "classifier":
         rows = fine_tuned.mrpc()[0][12:]
     elif name == "squad":
-        asked = questions.read(str(trained.files / "dev.json"))
+        asked = squad_questions.read(str(trained.files / "dev.json"))
         rows = [(x.text, x.context) for x in asked]
     else:
         rows = list(_problems(trained.files / "test.csv"))

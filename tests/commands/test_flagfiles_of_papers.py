@@ -4,7 +4,7 @@ import json
 import pathlib
 
 from bert_tf.records import manifests
-from bert_tf.tasks.glue import scores
+from bert_tf.tasks.glue import glue_scores
 from tests import combinations, scripts, tiny_files
 
 import pytest
@@ -46,7 +46,7 @@ def test_epochs_of_the_table_are_alberts_steps():
     for row in rows:
         if row and row[0] in _RUN_GLUE and len(row) == 7:
             batch, rate, epochs, share = map(float, row[1:5])
-            examples = scores.TRAIN_ROWS[row[0]]
+            examples = glue_scores.TRAIN_ROWS[row[0]]
             # As training.fine_tuning.Plan counts them.
             steps = int(examples / batch * epochs)
             found[row[0]] = (int(steps * share), rate, steps, int(batch))

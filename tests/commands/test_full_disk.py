@@ -7,14 +7,11 @@ from collections.abc import Callable
 from bert_tf import heads, modeling
 from bert_tf.checkpoints import best, formats, opened, tf1_files
 from bert_tf.exporting import saved_model
-from bert_tf.pretraining_data import sequences as pretraining_sequences
-from bert_tf.pretraining_data import work_folder
+from bert_tf.pretraining_data import pretraining_sequences, work_folder
 from bert_tf.records import manifests, shuffled_writer, tfrecord
 from bert_tf.tasks.classification import predictions, reports
-from bert_tf.tasks.features import files as feature_files
-from bert_tf.tasks.features import layers as feature_layers
-from bert_tf.tasks.features import lines as feature_lines
-from bert_tf.tasks.squad import answers as squad_answers
+from bert_tf.tasks.features import feature_files, feature_layers, feature_lines
+from bert_tf.tasks.squad import squad_answers
 from bert_tf.training import progress
 from bert_tf.vocabularies import word_pieces
 from tests import combinations, pretraining_records, small_disks

@@ -5,7 +5,7 @@ import re
 
 import bert_tf
 from bert_tf.checkpoints import formats, names, tf1_files
-from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.pretraining_data import pretraining_sequences
 from tests import classifier_runs, family_runs, pretraining_records
 from tests.pretraining_runs import Setting, metrics, results
 

@@ -8,8 +8,7 @@ import shutil
 import subprocess
 import sys
 
-from bert_tf.records import tfrecord
-from bert_tf.records import types as record_types
+from bert_tf.records import record_types, tfrecord
 from examples.quickstart import family, make_data, report, run
 
 import pytest

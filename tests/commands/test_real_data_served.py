@@ -3,8 +3,7 @@
 import dataclasses
 import json
 
-from bert_tf.tasks.squad import metrics as squad_metrics
-from bert_tf.tasks.squad import questions as squad_questions
+from bert_tf.tasks.squad import squad_metrics, squad_questions
 from bert_tf.tasks.tagging import conll
 from tests import (
     classifier_runs,

@@ -4,9 +4,7 @@ from bert_tf import heads, modeling, tokenization
 from bert_tf.checkpoints import tf1_files
 from bert_tf.tasks import tables
 from bert_tf.tasks.tagging import conll as tagging_conll
-from bert_tf.tasks.tagging import results as tagging_results
-from bert_tf.tasks.tagging import schemes
-from bert_tf.tasks.tagging import words as tagging_words
+from bert_tf.tasks.tagging import schemes, tagging_results, tagging_words
 from tests import classifier_runs, fine_tuned, tiny_files, trained_weights
 
 import numpy as np

@@ -4,7 +4,7 @@ import shutil
 from typing import Any
 
 from bert_tf.checkpoints import formats
-from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.pretraining_data import pretraining_sequences
 from tests import combinations, pretraining_records, scripts
 from tests.pretraining_runs import assert_same_checkpoint, results, tensors
 

@@ -5,8 +5,7 @@ import re
 
 import bert_tf
 from bert_tf import heads, modeling
-from bert_tf.tasks.squad import metrics as squad_metrics
-from bert_tf.tasks.squad import questions as squad_questions
+from bert_tf.tasks.squad import squad_metrics, squad_questions
 from tests import classifier_runs, fine_tuned, scripts, trained_weights
 
 import numpy as np

@@ -192,7 +192,7 @@ def test_names_and_depth(model):
     shapes = names.shapes(CONFIG, "both_directions")
     assert {v.path: v.shape for v in model.variables} == shapes
     assert names.find_head(shapes, "x") == "both_directions"
-    row = families.of(CONFIG)
+    row = families.find(CONFIG)
     assert row.depth("bilstm_lm/lstm/layer_2/forward/bias", CONFIG) == 1
     assert row.depth("bilstm_lm/embeddings/word_embeddings", CONFIG) == 4
 

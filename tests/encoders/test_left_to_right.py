@@ -135,7 +135,7 @@ def _forms(model):
         function = tf.function(lambda x: model(x).sequence, jit_compile=True)
         return function(inputs)
 
-    served = inference.of(model)
+    served = inference.make_inference_model(model)
     return {
         "plain": (lambda x: model(x).sequence, ALL),
         "dropout": (lambda x: model(x, tf.constant([1, 2])).sequence, ALL),

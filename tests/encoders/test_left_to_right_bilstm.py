@@ -114,7 +114,7 @@ def test_padding_and_mixed_precision(model):
 
 
 def test_names_shapes_and_depth(model):
-    row = families.of(CONFIG)
+    row = families.find(CONFIG)
     assert {v.path: v.shape for v in model.variables} == names.shapes(
         CONFIG, "encoder"
     )

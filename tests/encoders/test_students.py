@@ -187,7 +187,7 @@ def test_names_and_shapes_are_those_of_the_row(model, config):
     wanted = names.shapes(config, "encoder")
     assert {v.path: tuple(v.shape) for v in model.variables} == wanted
     assert {v.path for v in model.variables} == {
-        name for name in wanted if families.of(config).has(name, config)
+        name for name in wanted if families.find(config).has(name, config)
     }
 
 

@@ -190,8 +190,8 @@ def test_encoders_that_compute_as_bert(kind, head, changes):
     if changes["type_vocab_size"]:
         inputs["segment_ids"] = tf.zeros_like(inputs["input_ids"])
     made = head(bert, 3)
-    assert isinstance(inference.of(made), inference.Model)
-    check_head(made, inputs, served=inference.of)
+    assert isinstance(inference.make_inference_model(made), inference.Model)
+    check_head(made, inputs, served=inference.make_inference_model)
 
 
 def test_padding_is_not_computed(bert):

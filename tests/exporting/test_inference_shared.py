@@ -52,7 +52,7 @@ _HEADS = ("encoder", "classification", "tagging", "masked_lm")
 )
 def test_answers_are_those_of_training(head, config):
     model = samples.random_model(head, config)
-    served = inference.of(model)
+    served = inference.make_inference_model(model)
     assert not isinstance(served, inference.AsTrained)
     batch = {n: tf.constant(x) for n, x in samples.batch(config).items()}
     found, wanted = served(batch), model(batch)
@@ -66,7 +66,9 @@ def test_answers_are_those_of_training(head, config):
 
 
 def test_shared_weights_are_kept_once():
-    served = inference.of(samples.random_model("classification", CONFIG))
+    served = inference.make_inference_model(
+        samples.random_model("classification", CONFIG)
+    )
     size = sum(int(np.prod(v.shape)) for v in served.variables)
     assert size == names.parameters(CONFIG, "encoder") + sum(
         int(np.prod(shape))
@@ -156,11 +158,11 @@ def test_in_float32(name, kind):
         for name, x in samples.batch(CONFIGS["bert"]).items()
         if name in ("input_ids", "input_mask", "segment_ids")
     }
-    served = inference.of(mixed)
+    served = inference.make_inference_model(mixed)
     traced = tf.function(served).get_concrete_function(batch)
     nodes = traced.graph.as_graph_def(add_shapes=False)
     assert "DT_BFLOAT16" not in str(nodes)
-    expected = tf.function(inference.of(plain))(batch)
+    expected = tf.function(inference.make_inference_model(plain))(batch)
     np.testing.assert_array_equal(traced(batch), expected)
     # Training can continue.
     trained = mixed(batch)

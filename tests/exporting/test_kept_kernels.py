@@ -35,7 +35,9 @@ def _answers():
         num_attention_heads=4,
         intermediate_size=512,
     )
-    bert = inference.of(modeling.Bert(config), reads_all=False)
+    bert = inference.make_inference_model(
+        modeling.Bert(config), reads_all=False
+    )
     spec = tf.TensorSpec([None, None], tf.int32)
 
     @tf.function(input_signature=[spec, spec], autograph=False)

@@ -317,7 +317,7 @@ def test_int8_of_a_head_that_keeps_floats(small, tmp_path):
 def test_numbers_of_a_head(small):
     made = saved_model.Export(tf.Module(), {"serving_default": None}, {})
     with pytest.raises(InputError, match="no signature serve_ids"):
-        numbers.of(made, "mine")
-    found = numbers.of(small._made, "classification")
+        numbers.ids_function(made, "mine")
+    found = numbers.ids_function(small._made, "classification")
     assert list(found.inputs) == ["input_ids", "input_mask", "segment_ids"]
     assert list(found.outputs) == ["logits", "probabilities"]

@@ -6,7 +6,7 @@ import shutil
 import bert_tf
 from bert_tf.errors import InputError
 from bert_tf.exporting import unsafe_ops
-from bert_tf.server import batching, models
+from bert_tf.server import batching, served_models
 from tests import combinations, exports
 
 import pytest
@@ -136,9 +136,9 @@ def test_they_are_refused_before_they_are_loaded(changed, monkeypatch):
     monkeypatch.setattr(tf.saved_model, "load", loading)
     with pytest.raises(InputError, match=r"with allow_unsafe_ops=True .*Write"):
         bert_tf.load(changed)
-    place = models.Place("m", str(changed.parent))
+    place = served_models.Place("m", str(changed.parent))
     with pytest.raises(InputError, match=r"with --allow_unsafe_ops .*Write"):
-        asyncio.run(models.Model(place, batching.Limits()).update())
+        asyncio.run(served_models.Model(place, batching.Limits()).update())
     assert not loaded
     assert not (changed.parent.parent / "touched").exists()
     bert_tf.load(changed, allow_unsafe_ops=True)

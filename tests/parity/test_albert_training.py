@@ -8,7 +8,7 @@ import json
 from bert_tf import heads
 from bert_tf.checkpoints import tf1_files
 from bert_tf.encoders import albert, families
-from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.pretraining_data import pretraining_sequences
 from bert_tf.records import manifests
 from tests import combinations, parity_run, pretraining_records, reference
 from tests import interop_samples as samples

@@ -5,10 +5,8 @@ Shapes: B batch, S sequence length, P predictions per sequence.
 
 from bert_tf import optimization, replaced_tokens
 from bert_tf.encoders import electra, electra_config, families
-from bert_tf.records import pipeline
-from bert_tf.records import types as record_types
-from bert_tf.training import loop, schedules
-from bert_tf.training import replaced_tokens as objective
+from bert_tf.records import pipeline, record_types
+from bert_tf.training import loop, replaced_tokens_objective, schedules
 from tests import parity_run, pretraining_records, reference
 
 import keras
@@ -64,7 +62,7 @@ def one_batch(seed=0):
 
 def our_gradients(model, batch, factors):
     """Returns mean losses, and gradients of their sum weighted by factors."""
-    task = objective.objective(model)
+    task = replaced_tokens_objective.objective(model)
     weights = task.weights(batch)
     variables = model.trained_variables
     with tf.GradientTape() as tape:
@@ -164,7 +162,14 @@ def test_fifty_steps(tmp_path, monkeypatch):
         strategy, dataset, record_types.PRETRAINING, lengths
     )
     train = loop.make_train_steps(
-        *(strategy, model, optimizer, objective.objective(model), batches), SEED
+        *(
+            strategy,
+            model,
+            optimizer,
+            replaced_tokens_objective.objective(model),
+            batches,
+        ),
+        SEED,
     )
     found = [train(step, 1).scalars() for step in range(STEPS)]
     again = pipeline.distribute(

@@ -3,8 +3,7 @@
 import json
 from typing import Any
 
-from bert_tf.records import pipeline
-from bert_tf.records import types as record_types
+from bert_tf.records import pipeline, record_types
 from tests import interop_samples as samples
 from tests import scripts
 from tests.huggingface_models import torch, transformers

@@ -2,8 +2,7 @@
 
 import random
 
-from bert_tf.pretraining_data import segments
-from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.pretraining_data import pretraining_sequences, segments
 
 import numpy as np
 

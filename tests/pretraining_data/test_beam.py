@@ -6,11 +6,16 @@ import random
 import sys
 
 from bert_tf import vocabularies
-from bert_tf.pretraining_data import beam, corpus, stages, workers
-from bert_tf.pretraining_data import job as creation_job
-from bert_tf.pretraining_data import local as local_creation
-from bert_tf.pretraining_data import output as creation_output
-from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.pretraining_data import (
+    beam,
+    corpus,
+    creation_job,
+    creation_output,
+    local_creation,
+    pretraining_sequences,
+    stages,
+    workers,
+)
 from bert_tf.records import manifests
 from tests import scripts
 

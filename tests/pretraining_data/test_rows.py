@@ -3,10 +3,8 @@
 import itertools
 
 from bert_tf import vocabularies
-from bert_tf.pretraining_data import rows as pretraining_rows
-from bert_tf.pretraining_data import sequences as pretraining_sequences
-from bert_tf.records import masking
-from bert_tf.records import types as record_types
+from bert_tf.pretraining_data import pretraining_rows, pretraining_sequences
+from bert_tf.records import masking, record_types
 from tests import pretraining_documents as documents
 
 import numpy as np

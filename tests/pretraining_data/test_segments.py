@@ -1,7 +1,6 @@
 import random
 
-from bert_tf.pretraining_data import segments
-from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.pretraining_data import pretraining_sequences, segments
 from tests import pretraining_documents as documents
 from tests.pretraining_data.segment_texts import (
     cut,

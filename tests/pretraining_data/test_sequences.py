@@ -3,9 +3,8 @@
 import collections
 import itertools
 
-from bert_tf.pretraining_data import sequences as pretraining_sequences
-from bert_tf.records import masking
-from bert_tf.records import types as record_types
+from bert_tf.pretraining_data import pretraining_sequences
+from bert_tf.records import masking, record_types
 from bert_tf.vocabularies import word_pieces
 from tests import pretraining_documents as documents
 

@@ -4,8 +4,12 @@ import collections
 import dataclasses
 
 from bert_tf import tokenization
-from bert_tf.pretraining_data import corpus, output, stages
-from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.pretraining_data import (
+    corpus,
+    creation_output,
+    pretraining_sequences,
+    stages,
+)
 from bert_tf.vocabularies import word_pieces
 
 import numpy as np
@@ -90,7 +94,7 @@ class TestTokenizeDocuments:
             "instances": 1,
             "random_next": 0,
         }
-        result = output.Result(files, [1], written)
+        result = creation_output.Result(files, [1], written)
         said = " ".join(result.summary())
         assert (f"{unused / 24:.1%} of the tokens are in no" in said) == (
             unused > 0

@@ -9,12 +9,17 @@ import pickle
 import random
 
 from bert_tf import tokenization
-from bert_tf.pretraining_data import corpus, stages, work_folder, workers
-from bert_tf.pretraining_data import job as creation_job
-from bert_tf.pretraining_data import local as local_creation
-from bert_tf.pretraining_data import output as creation_output
-from bert_tf.pretraining_data import rows as pretraining_rows
-from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.pretraining_data import (
+    corpus,
+    creation_job,
+    creation_output,
+    local_creation,
+    pretraining_rows,
+    pretraining_sequences,
+    stages,
+    work_folder,
+    workers,
+)
 from bert_tf.vocabularies import word_pieces
 
 import numpy as np
@@ -78,7 +83,7 @@ def run(folder, output, shards=4, pool=None, **settings):
 
 
 def two_workers(number=2):
-    return workers.Workers(number, ["bert_tf.pretraining_data.local"])
+    return workers.Workers(number, ["bert_tf.pretraining_data.local_creation"])
 
 
 def hashes(output):

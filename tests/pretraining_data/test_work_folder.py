@@ -1,7 +1,6 @@
 """The folder of a data creation in progress."""
 
-from bert_tf.pretraining_data import sequences as pretraining_sequences
-from bert_tf.pretraining_data import stages, work_folder
+from bert_tf.pretraining_data import pretraining_sequences, stages, work_folder
 from bert_tf.storage import file_systems
 from tests import held_locks
 

@@ -2,9 +2,15 @@
 
 import itertools
 
-from bert_tf.pretraining_data import sequences as pretraining_sequences
-from bert_tf.records import dynamic_masks, manifests, masking, pipeline, reading
-from bert_tf.records import types as record_types
+from bert_tf.pretraining_data import pretraining_sequences
+from bert_tf.records import (
+    dynamic_masks,
+    manifests,
+    masking,
+    pipeline,
+    reading,
+    record_types,
+)
 from tests import pretraining_documents as documents
 from tests import pretraining_records
 

@@ -2,7 +2,7 @@ import collections
 import dataclasses
 import random
 
-from bert_tf.pretraining_data import sequences as pretraining_sequences
+from bert_tf.pretraining_data import pretraining_sequences
 from bert_tf.records import masking
 from tests import pretraining_documents as documents
 

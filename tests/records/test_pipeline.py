@@ -1,8 +1,7 @@
 import itertools
 import pathlib
 
-from bert_tf.records import pipeline, tfrecord
-from bert_tf.records import types as record_types
+from bert_tf.records import pipeline, record_types, tfrecord
 from tests import pretraining_records
 
 import numpy as np

@@ -1,8 +1,7 @@
 import struct
 
 from bert_tf.errors import InputError
-from bert_tf.records import reading, tfrecord
-from bert_tf.records import types as record_types
+from bert_tf.records import reading, record_types, tfrecord
 from tests.record_values import LENGTHS, pretraining_values
 
 import google_crc32c

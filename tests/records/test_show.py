@@ -1,9 +1,8 @@
 import dataclasses
 import re
 
-from bert_tf.pretraining_data import sequences as pretraining_sequences
-from bert_tf.records import reading, show, tfrecord
-from bert_tf.records import types as record_types
+from bert_tf.pretraining_data import pretraining_sequences
+from bert_tf.records import reading, record_types, show, tfrecord
 from bert_tf.vocabularies import word_pieces
 from tests import pretraining_records
 from tests.vocabularies import byte_pair_samples, signs

@@ -1,4 +1,4 @@
-from bert_tf.records import types as record_types
+from bert_tf.records import record_types
 from tests.record_values import LENGTHS, pretraining_values
 
 import numpy as np

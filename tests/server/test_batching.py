@@ -4,7 +4,7 @@ import threading
 
 from bert_tf.server import batching
 from bert_tf.server.refusals import Refusal
-from bert_tf.server.signatures import PREDICT, Signature, Tensor
+from bert_tf.server.signature_defs import PREDICT, Signature, Tensor
 
 import numpy as np
 import pytest

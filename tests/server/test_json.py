@@ -2,9 +2,9 @@
 
 import json
 
-from bert_tf.server import json_answers, json_requests, signatures
+from bert_tf.server import json_answers, json_requests, signature_defs
 from bert_tf.server.refusals import Refusal
-from bert_tf.server.signatures import CLASSIFY, PREDICT, REGRESS, Signature
+from bert_tf.server.signature_defs import CLASSIFY, PREDICT, REGRESS, Signature
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ import tensorflow as tf
 
 
 def _signatures(inputs, method=PREDICT, defaults=None):
-    found = signatures.Signatures({})
+    found = signature_defs.Signatures({})
     found.by_name["serving_default"] = Signature(
         "serving_default", method, inputs, {}, defaults or {}
     )
@@ -20,7 +20,7 @@ def _signatures(inputs, method=PREDICT, defaults=None):
 
 
 def _tensor(dtype, *shape):
-    return signatures.Tensor(dtype, shape)
+    return signature_defs.Tensor(dtype, shape)
 
 
 _TEXT = _signatures({"text": _tensor(tf.string, None)})

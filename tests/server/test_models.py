@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 
 from bert_tf.errors import InputError
-from bert_tf.server import batching, models
+from bert_tf.server import batching, served_models
 from bert_tf.server.refusals import Refusal
 
 import pytest
@@ -26,19 +26,19 @@ def _version(folder):
     ],
 )
 def test_names(given, expected):
-    (place,) = models.parse_places([given])
+    (place,) = served_models.parse_places([given])
     assert (place.name, place.path) == expected
 
 
 @pytest.mark.parametrize("given", ["a:b=/m", "a/b=/m", "a=", "a?=/m"])
 def test_names_that_no_url_has(given):
     with pytest.raises(InputError, match="--model must be paths"):
-        models.parse_places([given])
+        served_models.parse_places([given])
 
 
 def test_a_name_twice():
     with pytest.raises(InputError, match="2 models are called mrpc"):
-        models.parse_places(["/a/mrpc", "/b/mrpc/3"])
+        served_models.parse_places(["/a/mrpc", "/b/mrpc/3"])
 
 
 def test_versions_are_numbers_with_a_model_newest_first(tmp_path):
@@ -46,7 +46,7 @@ def test_versions_are_numbers_with_a_model_newest_first(tmp_path):
         _version(tmp_path / name)
     (tmp_path / "11").mkdir()
     (tmp_path / "12").write_text("a file")
-    found = models.find_versions(str(tmp_path))
+    found = served_models.find_versions(str(tmp_path))
     assert list(found) == [10, 9, 1]
     assert found[9] == str(tmp_path / "9")
 
@@ -55,8 +55,8 @@ def test_a_saved_model_is_its_own_version(tmp_path):
     _version(tmp_path / "7")
     _version(tmp_path / "export")
     seven, export = str(tmp_path / "7"), str(tmp_path / "export")
-    assert models.find_versions(seven) == {7: seven}
-    assert models.find_versions(export) == {1: export}
+    assert served_models.find_versions(seven) == {7: seven}
+    assert served_models.find_versions(export) == {1: export}
 
 
 @pytest.mark.parametrize("name", ["none", "file", "empty", "broken"])
@@ -65,17 +65,17 @@ def test_what_is_no_model(tmp_path, name):
     (tmp_path / "empty").mkdir()
     _version(tmp_path / "broken" / "1")
     (tmp_path / "broken" / "1" / "saved_model.pb").write_bytes(b"\xff\xff")
-    place = models.Place("m", str(tmp_path / name))
+    place = served_models.Place("m", str(tmp_path / name))
     with pytest.raises(InputError) as error:
-        asyncio.run(models.Model(place, batching.Limits()).update())
+        asyncio.run(served_models.Model(place, batching.Limits()).update())
     assert str(tmp_path / name) in str(error.value)
 
 
 def test_loading_is_logged_before_the_model_answers(tmp_path, caplog):
     _version(tmp_path / "7")
-    place = models.Place("m", str(tmp_path))
+    place = served_models.Place("m", str(tmp_path))
     with caplog.at_level("INFO", "bert_tf.server"), pytest.raises(InputError):
-        asyncio.run(models.Model(place, batching.Limits()).update())
+        asyncio.run(served_models.Model(place, batching.Limits()).update())
     assert caplog.messages == ["Loading version 7 of m."]
 
 
@@ -93,15 +93,17 @@ class _Servable:
 @pytest.fixture(name="film")
 def _film(monkeypatch, tmp_path):
     """Versions 1 and 2 answer, 2 by a label; 3 does not exist yet."""
-    monkeypatch.setattr(models.servables, "Servable", _Servable)
-    monkeypatch.setattr(models.constant_kernels, "check", lambda path: None)
-    monkeypatch.setattr(models.unsafe_ops, "check", lambda *_: None)
+    monkeypatch.setattr(served_models.servables, "Servable", _Servable)
+    monkeypatch.setattr(
+        served_models.constant_kernels, "check", lambda path: None
+    )
+    monkeypatch.setattr(served_models.unsafe_ops, "check", lambda *_: None)
     for number in (1, 2):
         _version(tmp_path / str(number))
-    place = models.Place(
+    place = served_models.Place(
         "film", str(tmp_path), (1, 2), {"stable": 1, "canary": 2}
     )
-    return models.Model(place, batching.Limits())
+    return served_models.Model(place, batching.Limits())
 
 
 def _answering(model, *places):

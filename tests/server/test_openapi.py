@@ -10,7 +10,7 @@ from bert_tf.server import (
     openapi,
     refusals,
     schemas,
-    signatures,
+    signature_defs,
 )
 from tests import exports
 from tests.server import bad_requests, served
@@ -152,8 +152,8 @@ def _is_accepted(body, known):
 
 
 def test_schemas_refuse_what_the_server_refuses(pairs):
-    known = signatures.read(str(pairs / "1"))
-    schema = schemas.request(known, signatures.PREDICT)
+    known = signature_defs.read(str(pairs / "1"))
+    schema = schemas.request(known, signature_defs.PREDICT)
     bodies = [x for _, path, x, _ in bad_requests.BAD if x and ":pre" in path]
     checked = 0
     for body in bodies:
@@ -169,7 +169,7 @@ def test_schemas_refuse_what_the_server_refuses(pairs):
 
 
 def _tensor(dtype, *shape):
-    return signatures.Tensor(dtype, shape)
+    return signature_defs.Tensor(dtype, shape)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def _tensor(dtype, *shape):
             [{"inputs": [3]}, {"inputs": "3"}],
         ),
         (
-            {"x": signatures.Tensor(tf.string, None)},
+            {"x": signature_defs.Tensor(tf.string, None)},
             {},
             [{"inputs": "a"}, {"inputs": [["a"], [{"b64": "YQ=="}]]}],
             [{"signature_name": "other", "inputs": "a"}],
@@ -208,11 +208,11 @@ def _tensor(dtype, *shape):
     ],
 )
 def test_schemas_of_other_signatures(inputs, defaults, good, bad):
-    known = signatures.Signatures({})
-    known.by_name["serving_default"] = signatures.Signature(
-        "serving_default", signatures.PREDICT, inputs, {}, defaults
+    known = signature_defs.Signatures({})
+    known.by_name["serving_default"] = signature_defs.Signature(
+        "serving_default", signature_defs.PREDICT, inputs, {}, defaults
     )
-    schema = schemas.request(known, signatures.PREDICT)
+    schema = schemas.request(known, signature_defs.PREDICT)
     Draft202012Validator.check_schema(schema)
     for bodies, is_right in ((good, True), (bad, False)):
         for body in bodies:

@@ -11,7 +11,7 @@ import time
 import urllib.error
 import urllib.request
 
-from bert_tf.server import application, batching, metrics, models
+from bert_tf.server import application, batching, served_models, server_metrics
 from tests import exports
 from tests.server import served
 
@@ -211,9 +211,11 @@ def check_loaded(browser, address):
 
 @pytest.mark.slow
 def test_a_model_that_is_being_loaded(browser, pairs):
-    model = models.Model(models.Place("pairs", str(pairs)), batching.Limits())
+    model = served_models.Model(
+        served_models.Place("pairs", str(pairs)), batching.Limits()
+    )
     app = application.Application(
-        {"pairs": model}, metrics.Metrics(), 1 << 20, "127.0.0.1"
+        {"pairs": model}, server_metrics.Metrics(), 1 << 20, "127.0.0.1"
     )
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)

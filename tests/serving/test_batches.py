@@ -3,9 +3,7 @@
 import threading
 import time
 
-from bert_tf.serving import batches
-from bert_tf.serving import lines as serving_lines
-from bert_tf.serving import model as serving_model
+from bert_tf.serving import batches, serving_lines, serving_model
 
 import pytest
 import tensorflow as tf

@@ -2,15 +2,14 @@
 
 import json
 
-from bert_tf.serving import heads
-from bert_tf.serving import lines as serving_lines
+from bert_tf.serving import served_heads, serving_lines
 
 import pytest
 
 
 def parse(head, text, input_format="plain", takes_pairs=True, top_k=5):
     parser = serving_lines.Parser(
-        heads.HEADS[head].asks, takes_pairs, input_format, top_k
+        served_heads.HEADS[head].asks, takes_pairs, input_format, top_k
     )
     return parser.parse(text, "f, line 3")
 

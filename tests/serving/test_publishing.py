@@ -13,7 +13,7 @@ from typing import Any
 
 from bert_tf.errors import InputError
 from bert_tf.exporting import saved_model, warmup
-from bert_tf.serving import examples, heads, publishing
+from bert_tf.serving import examples, publishing, served_heads
 from tests import exports
 
 import numpy as np
@@ -35,7 +35,7 @@ def published(tmp_path_factory):
     folder = tmp_path_factory.mktemp("served")
     for name in _NAMES:
         shutil.copytree(exports.exported(name), folder / name)
-        form = heads.HEADS[name].asks
+        form = served_heads.HEADS[name].asks
         taken = exports.server(name).signatures["serving_default"].inputs
         columns = [x for x in form.columns if x in taken]
         lines = examples.made(form, columns, exports.LENGTH)

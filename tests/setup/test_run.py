@@ -4,9 +4,7 @@ import contextlib
 
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
-from bert_tf.setup import auxiliary_lm
-from bert_tf.setup import fine_tuning as fine_tuning_setup
-from bert_tf.setup import run as run_setup
+from bert_tf.setup import auxiliary_lm, fine_tuning_setup, run_setup
 from bert_tf.training import distribution
 
 import pytest

@@ -1,7 +1,7 @@
 """The order of labels that are found in a file."""
 
 from bert_tf.errors import InputError
-from bert_tf.tasks import labels
+from bert_tf.tasks import label_column
 from bert_tf.tasks.classification import own_files
 from bert_tf.tasks.tagging import conll
 
@@ -20,7 +20,7 @@ import pytest
     ],
 )
 def test_whole_numbers_are_in_the_order_of_numbers(found, known, order):
-    assert labels.ordered(found, known) == order
+    assert label_column.ordered(found, known) == order
 
 
 def test_tags(tmp_path):

@@ -6,7 +6,7 @@ import bert_tf
 from bert_tf import errors, heads
 from bert_tf.encoders import families, left_to_right
 from bert_tf.exporting import saved_model
-from bert_tf.tasks import next_piece
+from bert_tf.tasks import next_piece_model
 from bert_tf.vocabularies import word_pieces
 from tests import interop_samples as samples
 
@@ -30,7 +30,7 @@ def _model():
 @pytest.fixture(scope="module", name="folder")
 def _folder(model, tmp_path_factory):
     folder = tmp_path_factory.mktemp("export")
-    made = next_piece.next_piece(model, CONFIG, VOCABULARY, LENGTH, TOP_K)
+    made = next_piece_model.next_piece(model, CONFIG, VOCABULARY, LENGTH, TOP_K)
     saved_model.save(str(folder / "1"), made)
     return str(folder / "1")
 
@@ -141,7 +141,9 @@ def test_asked_in_python(model, folder, tmp_path):
 def test_what_is_refused(model):
     for top_k in (0, len(samples.VOCAB) + 1):
         with pytest.raises(errors.InputError, match=f"Received: top_k={top_k}"):
-            next_piece.next_piece(model, CONFIG, VOCABULARY, LENGTH, top_k)
+            next_piece_model.next_piece(
+                model, CONFIG, VOCABULARY, LENGTH, top_k
+            )
     plain = families.make(families.BERT.config(**samples.SMALL))
     with pytest.raises(errors.InputError, match="left_to_right"):
         heads.BertNextPiece(plain)

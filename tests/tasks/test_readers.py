@@ -1,7 +1,7 @@
 """Edge cases of the readers of other projects' files."""
 
 from bert_tf.tasks import tables
-from bert_tf.tasks.squad import questions, windows
+from bert_tf.tasks.squad import squad_questions, squad_windows
 from bert_tf.vocabularies import word_pieces
 
 import pytest
@@ -44,9 +44,9 @@ def test_an_answer_inside_a_token_is_found_in_its_word():
         ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "japan", "japanese", "-"), True
     )
     context = "x japan-japanese x"
-    answer = questions.Answer("japan", context.index("japanese"))
-    question = questions.Question("1", "q", context, (answer,))
-    cutter = windows.Cutter(vocabulary, windows.Layout(16, 4, 4))
-    pieces = windows.split(vocabulary.tokenizer(), context)
+    answer = squad_questions.Answer("japan", context.index("japanese"))
+    question = squad_questions.Question("1", "q", context, (answer,))
+    cutter = squad_windows.Cutter(vocabulary, squad_windows.Layout(16, 4, 4))
+    pieces = squad_windows.split(vocabulary.tokenizer(), context)
     # Tokens: x japan - japanese x.
     assert cutter.answer_pieces(question, pieces) == (1, 1)

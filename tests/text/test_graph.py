@@ -2,7 +2,7 @@
 
 import random
 
-from bert_tf.text import graph as text_graph
+from bert_tf.text import text_graph
 
 import numpy as np
 import pytest

@@ -14,8 +14,7 @@ from typing import Any
 
 from bert_tf import tokenization
 from bert_tf.errors import InputError
-from bert_tf.text import graph as text_graph
-from bert_tf.text import graph_offsets
+from bert_tf.text import graph_offsets, text_graph
 from bert_tf.vocabularies import byte_pairs, sentence_pieces, word_pieces
 from tests import sample_texts
 from tests.test_tokenization import RELEASED
@@ -94,8 +93,11 @@ def _made(vocabulary):
     return (
         vocabulary.tokenizer(),
         vocabulary.bulk_tokenizer(),
-        tf.function(text_graph.of(vocabulary).tokenize, texts),
-        tf.function(graph_offsets.of(vocabulary).tokenize_with_offsets, texts),
+        tf.function(text_graph.make_tokenizer(vocabulary).tokenize, texts),
+        tf.function(
+            graph_offsets.make_tokenizer(vocabulary).tokenize_with_offsets,
+            texts,
+        ),
     )
 
 
@@ -314,7 +316,9 @@ def test_pieces_that_are_too_long():
     vocab = ["[UNK]", "[CLS]", "[SEP]", "a", "##a", "a" * 201, "##" + "é" * 201]
     check(word_pieces.WordPiece(tuple(vocab), True), ["a" * 200, "a" * 201])
     with pytest.raises(InputError, match=r"at most 256 bytes.*'ккк.*260 bytes"):
-        text_graph.of(word_pieces.WordPiece((*vocab, "к" * 130), True))
+        text_graph.make_tokenizer(
+            word_pieces.WordPiece((*vocab, "к" * 130), True)
+        )
 
 
 def test_merges_that_are_not_in_order():
@@ -334,4 +338,4 @@ def test_sentence_models_with_characters_that_are_no_pieces():
         {"spiece.model": model}, True, "spiece.model"
     )
     with pytest.raises(InputError, match=r"Received: pieces with .*'ɮ'"):
-        graph_offsets.of(vocabulary)
+        graph_offsets.make_tokenizer(vocabulary)

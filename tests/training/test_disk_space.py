@@ -3,8 +3,7 @@
 import pathlib
 
 from bert_tf import heads, modeling, optimization
-from bert_tf.training import disk_space, schedules
-from bert_tf.training import state as training_state
+from bert_tf.training import disk_space, schedules, training_state
 from tests import small_disks
 
 import pytest

@@ -6,10 +6,14 @@ import functools
 from bert_tf import heads, losses, modeling, optimization
 from bert_tf.encoders import families, ops, watching
 from bert_tf.errors import InputError
-from bert_tf.records import pipeline
-from bert_tf.records import types as record_types
-from bert_tf.training import distillation, loop, pretraining, schedules
-from bert_tf.training import state as training_state
+from bert_tf.records import pipeline, record_types
+from bert_tf.training import (
+    distillation,
+    loop,
+    pretraining,
+    schedules,
+    training_state,
+)
 from tests import pretraining_records, reference, tiny_model
 
 import keras
@@ -156,7 +160,9 @@ def test_logits_by_numpy(batch):
     own = loop.Objective(
         lambda batch: {"label": tf.reduce_sum(batch["row_weights"])}, sums
     )
-    comparison = distillation.Comparison.of("label", lambda x: x["row_weights"])
+    comparison = distillation.Comparison.from_loss(
+        "label", lambda x: x["row_weights"]
+    )
     objective = distillation.by_logits(own, comparison, teacher, 3.0, 0.25)
     ours, theirs = (x(inputs).numpy().astype(float) for x in (student, teacher))
     q, p = (reference.log_softmax(x / 3) for x in (ours, theirs))

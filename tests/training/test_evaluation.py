@@ -2,8 +2,7 @@
 
 import itertools
 
-from bert_tf.records import pipeline
-from bert_tf.records import types as record_types
+from bert_tf.records import pipeline, record_types
 from bert_tf.training import evaluation
 from tests import pretraining_records, reference, tiny_model
 

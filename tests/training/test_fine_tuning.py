@@ -4,8 +4,7 @@ from typing import Any
 
 from bert_tf import heads, losses, modeling
 from bert_tf.checkpoints import tf1_files, trained_models
-from bert_tf.records import record_file, tfrecord
-from bert_tf.records import types as record_types
+from bert_tf.records import record_file, record_types, tfrecord
 from bert_tf.training import fine_tuning, loop
 from tests import interop_samples as samples
 

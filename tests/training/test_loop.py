@@ -9,8 +9,7 @@ import threading
 import time
 
 from bert_tf import compiled, heads, modeling, optimization
-from bert_tf.records import pipeline, tfrecord
-from bert_tf.records import types as record_types
+from bert_tf.records import pipeline, record_types, tfrecord
 from bert_tf.training import loop, replica_step
 from tests import (
     combinations,

@@ -5,8 +5,7 @@ import pathlib
 from benchmarks import memory
 from bert_tf import modeling, optimization
 from bert_tf.encoders import families
-from bert_tf.records import pipeline
-from bert_tf.records import types as record_types
+from bert_tf.records import pipeline, record_types
 from bert_tf.training import accelerators, loop, memory_use
 from tests import pretraining_records
 

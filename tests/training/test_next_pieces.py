@@ -4,8 +4,7 @@ import dataclasses
 
 from bert_tf import heads
 from bert_tf.encoders import families, foreign, left_to_right
-from bert_tf.records import masking
-from bert_tf.records import types as record_types
+from bert_tf.records import masking, record_types
 from bert_tf.training import loop, next_pieces, pretraining
 from tests import pretraining_records
 from tests.training.test_pretraining import (

@@ -1,9 +1,8 @@
 """Tests of bert_tf/training/pretraining.py."""
 
 from bert_tf import heads, modeling
-from bert_tf.pretraining_data import rows as pretraining_rows
-from bert_tf.pretraining_data import sequences as pretraining_sequences
-from bert_tf.records import types as record_types
+from bert_tf.pretraining_data import pretraining_rows, pretraining_sequences
+from bert_tf.records import record_types
 from bert_tf.training import pretraining
 from tests import pretraining_records
 

@@ -6,8 +6,7 @@ import re
 
 from bert_tf import modeling
 from bert_tf.errors import InputError
-from bert_tf.records import manifests, masking, pipeline
-from bert_tf.records import types as record_types
+from bert_tf.records import manifests, masking, pipeline, record_types
 from bert_tf.storage import paths
 from bert_tf.training import pretraining
 from tests import pretraining_records

@@ -1,9 +1,14 @@
-"""Tests of bert_tf/training/replaced_tokens.py."""
+"""Tests of bert_tf/training/replaced_tokens_objective.py."""
 
 from bert_tf import replaced_tokens
 from bert_tf.encoders import electra, families
-from bert_tf.training import accelerators, evaluation, loop, memory_use
-from bert_tf.training import replaced_tokens as objective
+from bert_tf.training import (
+    accelerators,
+    evaluation,
+    loop,
+    memory_use,
+    replaced_tokens_objective,
+)
 from tests import pretraining_records, tiny_trainer
 
 import keras
@@ -64,7 +69,7 @@ def test_metrics_by_hand():
             tf.constant(scores),
         )
     )
-    task = objective.objective(model)
+    task = replaced_tokens_objective.objective(model)
     weights = task.weights(batch)
     found = loop.divide(task, task.sums(model, batch, None), weights)
     probabilities = 1 / (1 + np.exp(-np.float64(scores)))
@@ -90,7 +95,7 @@ def test_no_word_is_replaced():
     model = make()
     batch = batch_of(3)
     batch["masked_lm_weights"] *= 0
-    task = objective.objective(model)
+    task = replaced_tokens_objective.objective(model)
     found = loop.divide(
         task, task.sums(model, batch, None), task.weights(batch)
     )
@@ -100,7 +105,7 @@ def test_no_word_is_replaced():
 
 def test_filling_counts_nothing():
     model = make()
-    task = objective.objective(model)
+    task = replaced_tokens_objective.objective(model)
     few = batch_of(3)
     fill = {n: tf.concat([x, x[:2]], axis=0) for n, x in few.items()}
     fill["row_weights"] = tf.constant([1.0, 1, 1, 0, 0])
@@ -148,10 +153,12 @@ def _trained(files, monkeypatch, remat=False, **how):
         files,
         make=model,
         objective=loop.Objective(
-            lambda batch: objective.objective(made[0]).weights(batch),
-            lambda model, batch, seed: objective.objective(model).sums(
-                model, batch, seed
+            lambda batch: replaced_tokens_objective.objective(made[0]).weights(
+                batch
             ),
+            lambda model, batch, seed: replaced_tokens_objective.objective(
+                model
+            ).sums(model, batch, seed),
             factors={"disc": 50.0},
         ),
         **how,
@@ -177,7 +184,7 @@ def test_ways_to_compute_change_nothing(files, monkeypatch, two_replicas):
 
 def test_evaluations_are_repeatable(files):
     model = make()
-    task = objective.objective(model)
+    task = replaced_tokens_objective.objective(model)
     dataset = [batch_of(4), batch_of(5)]
     strategy = tf.distribute.get_strategy()
     first, again = (

@@ -8,8 +8,7 @@ import threading
 import time
 from typing import Any
 
-from bert_tf.training import loop
-from bert_tf.training import run as training_run
+from bert_tf.training import loop, training_run
 
 import numpy as np
 import pytest

@@ -6,8 +6,7 @@ import threading
 
 from bert_tf import heads, modeling, optimization
 from bert_tf.checkpoints import tf1_files
-from bert_tf.training import background, session
-from bert_tf.training import state as training_state
+from bert_tf.training import background, session, training_state
 from tests import pretraining_records, reference, small_disks, tiny_model
 
 import numpy as np

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from bert_tf import vocabularies
 from bert_tf.checkpoints import tokenizer_files
 from bert_tf.errors import InputError
-from bert_tf.text import graph, graph_offsets
+from bert_tf.text import graph_offsets, text_graph
 from bert_tf.vocabularies import added_tokens, word_pieces
 from tests.vocabularies import byte_pair_samples, sentence_models
 
@@ -113,9 +113,11 @@ def test_ids_are_the_librarys(
     ends = np.cumsum(lengths)[:-1]
     assert [x.tolist() for x in np.split(bulk, ends)] == ids
 
-    in_graph = tf.function(graph.of(vocabulary).tokenize)(tf.constant(texts))
+    in_graph = tf.function(text_graph.make_tokenizer(vocabulary).tokenize)(
+        tf.constant(texts)
+    )
     assert in_graph.to_list() == ids
-    offsets = graph_offsets.of(vocabulary).tokenize_with_offsets
+    offsets = graph_offsets.make_tokenizer(vocabulary).tokenize_with_offsets
     placed = tf.function(offsets)(tf.constant(texts))
     assert placed.ids.to_list() == ids
     flat = [x for row in pieces for x in row]
@@ -131,9 +133,9 @@ def test_invalid_bytes_do_not_cut():
     ids = vocabulary.ids
     row = [ids["a"], token.id, ids["b"]]
     expected = [row, [], [token.id], []]
-    assert graph.of(vocabulary).tokenize(tf.constant(texts)).to_list() == (
-        expected
-    )
+    assert text_graph.make_tokenizer(vocabulary).tokenize(
+        tf.constant(texts)
+    ).to_list() == (expected)
     tokenizer = vocabulary.tokenizer()
     for text, numbers in zip(texts, expected, strict=True):
         found = tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text))
@@ -141,7 +143,7 @@ def test_invalid_bytes_do_not_cut():
 
 
 def _count_ops(vocabulary: vocabularies.Vocabulary) -> int:
-    tokenize = tf.function(graph.of(vocabulary).tokenize)
+    tokenize = tf.function(text_graph.make_tokenizer(vocabulary).tokenize)
     made = tokenize.get_concrete_function(tf.TensorSpec([None], tf.string))
     return len(made.graph.get_operations())
 
@@ -164,7 +166,10 @@ def test_the_graph_does_not_grow_with_tokens(lower):
     expected = [
         tokenizer.convert_tokens_to_ids(tokenizer.tokenize(x)) for x in texts
     ]
-    assert graph.of(many).tokenize(tf.constant(texts)).to_list() == expected
+    assert (
+        text_graph.make_tokenizer(many).tokenize(tf.constant(texts)).to_list()
+        == expected
+    )
     assert size + 7 in expected[0]
 
 
@@ -185,9 +190,9 @@ def test_tokens_that_normalize_alike():
     expected = [
         tokenizer.convert_tokens_to_ids(tokenizer.tokenize(x)) for x in texts
     ]
-    assert graph.of(vocabulary).tokenize(tf.constant(texts)).to_list() == (
-        expected
-    )
+    assert text_graph.make_tokenizer(vocabulary).tokenize(
+        tf.constant(texts)
+    ).to_list() == (expected)
 
 
 def _old_files(folder: pathlib.Path, with_decoder: bool) -> None:

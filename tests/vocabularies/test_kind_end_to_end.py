@@ -9,7 +9,7 @@ import dataclasses
 import bert_tf
 from bert_tf import errors, modeling, vocabularies
 from bert_tf.checkpoints import formats, tf1_files
-from bert_tf.text import graph, graph_offsets
+from bert_tf.text import graph_offsets, text_graph
 from tests import combinations
 from tests import interop_samples as samples
 from tests.vocabularies import signs
@@ -40,7 +40,7 @@ OTHERS = ("k l", "m", "n o p", "q")
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch):
     monkeypatch.setattr(vocabularies, "KINDS", {**vocabularies.KINDS})
-    for module in (graph, graph_offsets):
+    for module in (text_graph, graph_offsets):
         monkeypatch.setattr(module, "TOKENIZERS", {**module.TOKENIZERS})
         module.register(signs.Signs.kind, signs.GraphTokenizer)
     vocabularies.register(signs.Signs.kind, signs.ROW)
@@ -89,10 +89,10 @@ def test_a_name_is_taken_once():
         vocabularies.register("signs", other)
     with pytest.raises(errors.InputError, match=r"signs has signs.txt alr"):
         vocabularies.register("others", other)
-    for module in (graph, graph_offsets):
+    for module in (text_graph, graph_offsets):
         module.register("signs", signs.GraphTokenizer)
         with pytest.raises(errors.InputError, match="of this kind already"):
-            module.register("signs", graph.BertTokenizer)
+            module.register("signs", text_graph.BertTokenizer)
 
 
 def test_a_checkpoint_carries_it(tmp_path):

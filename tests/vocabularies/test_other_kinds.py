@@ -2,16 +2,11 @@
 
 import itertools
 
-from bert_tf.pretraining_data import rows as pretraining_rows
-from bert_tf.pretraining_data import sequences as pretraining_sequences
-from bert_tf.tasks.multiple_choice import graph as choice_graph
-from bert_tf.tasks.squad import questions as squad_questions
-from bert_tf.tasks.squad import windows as squad_windows
-from bert_tf.tasks.tagging import conll
-from bert_tf.tasks.tagging import records as tagging_records
-from bert_tf.tasks.tagging import words as tagging_words
-from bert_tf.text import graph as text_graph
-from bert_tf.text import graph_windows
+from bert_tf.pretraining_data import pretraining_rows, pretraining_sequences
+from bert_tf.tasks.multiple_choice import choice_graph
+from bert_tf.tasks.squad import squad_questions, squad_windows
+from bert_tf.tasks.tagging import conll, tagging_records, tagging_words
+from bert_tf.text import graph_windows, text_graph
 from tests.vocabularies import signs
 
 import numpy as np
@@ -26,7 +21,7 @@ FIRST, SECOND = 1, 3
 @pytest.fixture(name="tokenizer")
 def _tokenizer(monkeypatch):
     monkeypatch.setitem(text_graph.TOKENIZERS, "signs", signs.GraphTokenizer)
-    return text_graph.of(VOCABULARY)
+    return text_graph.make_tokenizer(VOCABULARY)
 
 
 def row(first, second, length):

@@ -77,14 +77,14 @@ class Step:
         return self.state, tf.TensorSpec([], tf.int64), self.batch
 
     def function(self, state, step, batch):
-        from bert_tf.training import arguments, replica_step
+        from bert_tf.training import replica_step, variable_arguments
 
         step_of_replica = replica_step.ReplicaStep(
             *(self.model, self.optimizer, self.objective),
             *(passes(self._platform), 1, self.case.accumulate),
         )
         slots = self.optimizer.slots
-        with arguments.replaced(self.weights, slots, state) as made:
+        with variable_arguments.replaced(self.weights, slots, state) as made:
             sums, report = step_of_replica(step, batch)
             return [x.handle for x in made], sums, report
 
@@ -123,15 +123,15 @@ def _model(case: Case, config: Any) -> tuple[Any, Any, Any]:
         return pretraining_step.model_of(config)
     from bert_tf import heads
     from bert_tf.encoders import families
+    from bert_tf.tasks.classification import classification_task
     from bert_tf.tasks.classification import objective as classification
-    from bert_tf.tasks.classification import task
 
     encoder = families.make(config)
     if case.head in ("classification", "regression"):
         labels = ("0", "1") if case.head == "classification" else None
         model = heads.BertClassifier(encoder, len(labels or ("",)))
-        made = task.Task(case.head, labels, (), {})
-        objective = classification.of(made, None)
+        made = classification_task.Task(case.head, labels, (), {})
+        objective = classification.make_objective(made, None)
     else:
         make = {
             "run_ner": lambda: heads.BertTagger(encoder, 9),
@@ -144,7 +144,7 @@ def _model(case: Case, config: Any) -> tuple[Any, Any, Any]:
 
 
 def _batch(case: Case) -> dict[str, Any]:
-    from bert_tf.records import types as record_types
+    from bert_tf.records import record_types
 
     import tensorflow as tf
 

@@ -47,7 +47,7 @@ def scripts_leave_tensorflow_text_alone(
                 yield file.problem(
                     line,
                     "imports tensorflow_text: only bert_tf/text may. Import "
-                    "bert_tf.text.graph instead.",
+                    "bert_tf.text.text_graph instead.",
                 )
 
 

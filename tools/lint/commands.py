@@ -99,16 +99,16 @@ def _parse(words: list[str]) -> str:
 
 def _check_flags(program: File, modules: Set[str]) -> Iterator[Problem]:
     """Yields the problems of a script's flags and of the modules it imports."""
-    from bert_tf.flags import sections
+    from bert_tf.flags import flag_sections
 
     from absl import flags
 
     for flag in flags.FLAGS.get_key_flags_for_module(sys.argv[0]):
-        if sections.about(flag) is None:
+        if flag_sections.find_about(flag) is None:
             yield program.problem(
                 1,
                 f"--{flag.name} is in no section of --help. Define it with a "
-                "method of bert_tf.flags.sections.Section.",
+                "method of bert_tf.flags.flag_sections.Section.",
             )
     slow = sorted(_SLOW & modules)
     if slow:

@@ -35,9 +35,9 @@ _FAMILIES_ARE_IN = {
     "bert_tf/vocabularies/tokenizer_rows.py": "RobertaProcessing",
     # A way to distil, by the name of its paper.
     "bert_tf/options.py": "distilbert",
-    "bert_tf/flags/distillation.py": "distillation=distilbert",
+    "bert_tf/flags/distillation_flags.py": "distillation=distilbert",
     # A flag of the original ALBERT.
-    "bert_tf/flags/shared.py": "albert_config_file",
+    "bert_tf/flags/shared_flags.py": "albert_config_file",
 }
 _KINDS_ARE_IN = {
     "bert_tf/vocabularies/": ".*",

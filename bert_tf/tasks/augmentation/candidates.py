@@ -12,7 +12,7 @@ from bert_tf import vocabularies
 from bert_tf.errors import InputError
 from bert_tf.exporting import inference
 from bert_tf.tasks.augmentation import passes, words
-from bert_tf.tasks.masked_words import text as masked_words
+from bert_tf.tasks.masked_words import masked_texts
 
 import numpy as np
 import tensorflow as tf
@@ -75,7 +75,7 @@ class Finder:
         Raises:
             InputError: The vocabulary has too few words, or no mask token.
         """
-        masked_words.check(vocabulary, top_k=1)
+        masked_texts.check(vocabulary, top_k=1)
         self._vocabulary = vocabulary
         self._length = max_seq_length
         self._number = number

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from bert_tf.errors import InputError
 from bert_tf.tasks import tables
-from bert_tf.tasks.labels import listed
+from bert_tf.tasks.label_column import listed
 
 BALANCED = "balanced"
 # Beyond these, float32 has no digits left for the other classes.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bert_tf import losses
-from bert_tf.tasks.classification import task as classification
+from bert_tf.tasks.classification import classification_task
 from bert_tf.training import distillation, distillation_losses, loop
 
 import tensorflow as tf
@@ -16,7 +16,7 @@ import tensorflow as tf
 
 def rows(
     batch: loop.Batch,
-    task: classification.Task,
+    task: classification_task.Task,
     class_weights: Sequence[float] | None,
 ) -> tf.Tensor:
     """Returns row weights [B]: 0 for padding, a window its share of 1."""
@@ -27,8 +27,8 @@ def rows(
     return weights
 
 
-def of(
-    task: classification.Task, class_weights: Sequence[float] | None
+def make_objective(
+    task: classification_task.Task, class_weights: Sequence[float] | None
 ) -> loop.Objective:
     """Returns the objective of a task.
 
@@ -60,7 +60,7 @@ def of(
 
 
 def comparison(
-    task: classification.Task, class_weights: Sequence[float] | None
+    task: classification_task.Task, class_weights: Sequence[float] | None
 ) -> distillation.Comparison:
     """Returns a function that compares logits with a teacher's."""
     divergence = distillation_losses.classes
@@ -69,4 +69,4 @@ def comparison(
     elif task.is_multi_label:
         divergence = distillation_losses.labels
     counts = functools.partial(rows, task=task, class_weights=class_weights)
-    return distillation.Comparison.of("label", counts, divergence)
+    return distillation.Comparison.from_loss("label", counts, divergence)

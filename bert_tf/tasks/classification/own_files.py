@@ -5,9 +5,8 @@ import random
 from collections.abc import Mapping, Sequence
 
 from bert_tf.errors import InputError
-from bert_tf.tasks import labels as label_column
-from bert_tf.tasks import table_formats, tables
-from bert_tf.tasks.classification import task as classification
+from bert_tf.tasks import label_column, table_formats, tables
+from bert_tf.tasks.classification import classification_task
 
 from absl import logging
 
@@ -41,9 +40,9 @@ class Columns:
                 f"columns apart. Received: {', '.join(texts)}"
             )
 
-    def split(self, file: str, with_label: bool) -> classification.Split:
+    def split(self, file: str, with_label: bool) -> classification_task.Split:
         """Returns the `Split` of one file."""
-        return classification.Split(
+        return classification_task.Split(
             file,
             self.text_a,
             self.text_b,
@@ -64,7 +63,7 @@ def custom(
     is_regression: bool,
     label_separator: str | None = None,
     known: Sequence[str] | None = None,
-) -> classification.Task:
+) -> classification_task.Task:
     """Describes a task in the user's own files.
 
     `files` are paths by split ("train", "dev", "test"). If `labels` is None,
@@ -86,8 +85,8 @@ def custom(
                 "A score is one number. Leave out --label_separator or "
                 f"--regression. Received: label_separator={label_separator!r}"
             )
-        return classification.Task(
-            classification.CUSTOM, None, ("spearman", "pearson"), splits
+        return classification_task.Task(
+            classification_task.CUSTOM, None, ("spearman", "pearson"), splits
         )
     if label_separator == "":
         raise InputError("--label_separator must not be empty, such as ','.")
@@ -102,8 +101,8 @@ def custom(
     label_column.check(labels)
     for split in splits.values():
         _check_header(split, labels)
-    return classification.Task(
-        classification.CUSTOM,
+    return classification_task.Task(
+        classification_task.CUSTOM,
         tuple(labels),
         _METRICS if label_separator is None else _MULTI_LABEL_METRICS,
         splits,
@@ -111,7 +110,9 @@ def custom(
     )
 
 
-def _check_header(split: classification.Split, labels: Sequence[str]) -> None:
+def _check_header(
+    split: classification_task.Split, labels: Sequence[str]
+) -> None:
     """Raises InputError if the header row is an example."""
     if not split.has_header or split.file_format == "jsonl":
         return
@@ -129,15 +130,15 @@ def _check_header(split: classification.Split, labels: Sequence[str]) -> None:
 
 
 def hold_out(
-    task: classification.Task, fraction: float, seed: int
-) -> classification.Task:
+    task: classification_task.Task, fraction: float, seed: int
+) -> classification_task.Task:
     """Splits the training file of a custom task into training and dev rows.
 
     The dev rows are `random.Random(seed).sample(range(n), round(n * fraction))`
     of the n rows, counted from 0. Raises InputError if either side is empty.
     """
     train = task.splits["train"]
-    rows = classification.read_columns(
+    rows = classification_task.read_columns(
         train.file, train, False, task.is_multi_label
     )
     number = sum(1 for _ in rows)
@@ -165,9 +166,9 @@ def hold_out(
 
 
 def _learned_labels(
-    split: classification.Split, separator: str | None
+    split: classification_task.Split, separator: str | None
 ) -> set[str]:
-    rows = classification.read_columns(
+    rows = classification_task.read_columns(
         split.file, split, False, separator is not None
     )
     found: set[str] = set()

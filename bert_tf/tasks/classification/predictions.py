@@ -10,8 +10,10 @@ from typing import Any
 
 from bert_tf import files
 from bert_tf.tasks import tables
-from bert_tf.tasks.classification import metrics
-from bert_tf.tasks.classification import task as classification
+from bert_tf.tasks.classification import (
+    classification_metrics,
+    classification_task,
+)
 
 import numpy as np
 import scipy.special
@@ -20,7 +22,7 @@ import scipy.special
 _STS_B_RANGE = (0.0, 5.0)
 
 
-def predicted(task: classification.Task, logits: np.ndarray) -> np.ndarray:
+def predicted(task: classification_task.Task, logits: np.ndarray) -> np.ndarray:
     """Returns scores [B], class indices [B], or labels [B, C].
 
     In multi-label tasks, a label is 1 if its probability is above 0.5, else 0.
@@ -32,7 +34,9 @@ def predicted(task: classification.Task, logits: np.ndarray) -> np.ndarray:
     return logits.argmax(axis=1)
 
 
-def probabilities(task: classification.Task, logits: np.ndarray) -> np.ndarray:
+def probabilities(
+    task: classification_task.Task, logits: np.ndarray
+) -> np.ndarray:
     """Returns probabilities of classes, or of independent labels, [B, C]."""
     if task.is_multi_label:
         return scipy.special.expit(logits)
@@ -40,7 +44,7 @@ def probabilities(task: classification.Task, logits: np.ndarray) -> np.ndarray:
 
 
 def results(
-    task: classification.Task, logits: np.ndarray, labels: np.ndarray
+    task: classification_task.Task, logits: np.ndarray, labels: np.ndarray
 ) -> dict[str, float]:
     """Computes the task's metrics and the mean loss of logits [B, C].
 
@@ -55,7 +59,9 @@ def results(
     else:
         log_probabilities = scipy.special.log_softmax(logits, axis=1)
         losses = -log_probabilities[np.arange(len(labels)), labels]
-    values = metrics.compute(task.metrics, labels, predicted(task, logits))
+    values = classification_metrics.compute(
+        task.metrics, labels, predicted(task, logits)
+    )
     values["loss"] = float(losses.mean())
     return {f"eval_{name}": value for name, value in values.items()}
 
@@ -76,7 +82,7 @@ def write_probabilities(
 
 def write_named(
     path: str,
-    task: classification.Task,
+    task: classification_task.Task,
     keys: Iterable[str],
     logits: np.ndarray,
     examples: Iterable[tables.Example] | None = None,
@@ -100,7 +106,7 @@ def write_named(
 
 
 def _texts(
-    task: classification.Task, example: tables.Example
+    task: classification_task.Task, example: tables.Example
 ) -> dict[str, Any]:
     found: dict[str, Any] = {"text_a": example.text_a}
     if task.takes_pairs:
@@ -111,7 +117,7 @@ def _texts(
 
 
 def _named(
-    task: classification.Task, logits: np.ndarray
+    task: classification_task.Task, logits: np.ndarray
 ) -> Iterator[dict[str, Any]]:
     if task.labels is None:
         yield from ({"score": float(score)} for score in logits[:, 0])
@@ -129,7 +135,7 @@ def _named(
 
 
 def write_server_file(
-    path: str, task: classification.Task, logits: np.ndarray
+    path: str, task: classification_task.Task, logits: np.ndarray
 ) -> None:
     """Writes predictions in the format of the GLUE server."""
     if task.labels is None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bert_tf import files
-from bert_tf.tasks.classification import task as classification
+from bert_tf.tasks.classification import classification_task
 
 import numpy as np
 from absl import logging
@@ -29,7 +29,7 @@ _MOST_MISTAKES = 200
 
 def write(
     path: str,
-    task: classification.Task,
+    task: classification_task.Task,
     labels: np.ndarray,
     predicted: np.ndarray,
 ) -> None:
@@ -39,7 +39,7 @@ def write(
 
 
 def report(
-    task: classification.Task, labels: np.ndarray, predicted: np.ndarray
+    task: classification_task.Task, labels: np.ndarray, predicted: np.ndarray
 ) -> str:
     """Returns a table of metrics by class, and a table of confusions.
 
@@ -63,7 +63,7 @@ def report(
 
 
 def _scores(
-    task: classification.Task, labels: np.ndarray, predicted: np.ndarray
+    task: classification_task.Task, labels: np.ndarray, predicted: np.ndarray
 ) -> str:
     """Returns precision, recall and F1 of each class, and their means."""
     names = task.labels or ()
@@ -87,7 +87,7 @@ def _scores(
 
 
 def confusions(
-    task: classification.Task, labels: np.ndarray, predicted: np.ndarray
+    task: classification_task.Task, labels: np.ndarray, predicted: np.ndarray
 ) -> np.ndarray:
     """Counts confusions [C, C]: true classes in rows, predicted in columns."""
     classes = range(len(task.labels or ()))
@@ -160,7 +160,7 @@ def write_png(path: str, drawn: "figure.Figure") -> None:
 
 def write_picture(
     path: str,
-    task: classification.Task,
+    task: classification_task.Task,
     labels: np.ndarray,
     predicted: np.ndarray,
 ) -> None:

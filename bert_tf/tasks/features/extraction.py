@@ -7,8 +7,7 @@ Shapes: B lines per batch, S sequence length, D hidden size, K vectors per token
 from collections.abc import Callable, Sequence
 
 from bert_tf import modeling
-from bert_tf.tasks.features import layers as feature_layers
-from bert_tf.tasks.features import lines as feature_lines
+from bert_tf.tasks.features import feature_layers, feature_lines
 from bert_tf.training import distribution
 
 import numpy as np

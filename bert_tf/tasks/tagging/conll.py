@@ -12,8 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from bert_tf.errors import InputError
 from bert_tf.storage import input_files
-from bert_tf.tasks import labels as label_column
-from bert_tf.tasks import tables
+from bert_tf.tasks import label_column, tables
 from bert_tf.tasks.tagging import schemes
 
 from absl import logging

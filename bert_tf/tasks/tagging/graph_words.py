@@ -8,7 +8,7 @@ Shapes: B texts, N characters of all texts, U words of all texts.
 import functools
 from typing import NamedTuple
 
-from bert_tf.tasks.tagging import words as tagging_words
+from bert_tf.tasks.tagging import tagging_words
 
 import numpy as np
 import tensorflow as tf

@@ -55,7 +55,7 @@ def ours(theirs):
     )
     model = heads.BertMaskedLM(families.make(files.config))
     trained_models.restore(model, source, "masked_lm")
-    return inference.of(model), files.vocabulary
+    return inference.make_inference_model(model), files.vocabulary
 
 
 def _finder(vocabulary, model, length=_LENGTH, number=_NUMBER, *how):
@@ -229,7 +229,9 @@ def test_other_families_and_vocabularies(vocabulary, shape):
     }
     values = json.loads(tiny_files.CONFIG.to_json()) | sizes | shape
     config = families.from_values(values)
-    model = inference.of(heads.BertMaskedLM(families.make(config)))
+    model = inference.make_inference_model(
+        heads.BertMaskedLM(families.make(config))
+    )
     text = 'The "file", given a name, isn\'t read.'
     read, (found,) = _find((model, vocabulary), [text], length=64)
     assert len(found) >= 5

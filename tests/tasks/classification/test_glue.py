@@ -1,8 +1,11 @@
 import csv
 
 from bert_tf.tasks import tables
-from bert_tf.tasks.classification import glue, metrics
-from bert_tf.tasks.classification import task as classification
+from bert_tf.tasks.classification import (
+    classification_metrics,
+    classification_task,
+    glue,
+)
 
 import numpy as np
 import pytest
@@ -95,9 +98,9 @@ def test_every_file_of_glue(
 ):
     (tmp_path / file).write_text(text, encoding="utf-8")
     line = text.count("\n")
-    assert list(classification.read(glue.find(name), str(tmp_path), split)) == [
-        tables.Example(f"{split}-{line}", text_a, text_b, label)
-    ]
+    assert list(
+        classification_task.read(glue.find(name), str(tmp_path), split)
+    ) == [tables.Example(f"{split}-{line}", text_a, text_b, label)]
 
 
 def test_xnli_takes_the_rows_of_one_language(tmp_path):
@@ -115,19 +118,19 @@ def test_xnli_takes_the_rows_of_one_language(tmp_path):
     ]
     (tmp_path / "xnli.dev.tsv").write_text(header + "".join(rows))
     task = glue.find("XNLI", xnli_language="de")
-    train = list(classification.read(task, str(tmp_path), "train"))
+    train = list(classification_task.read(task, str(tmp_path), "train"))
     assert [(e.text_a, e.text_b, e.label) for e in train] == [
         ("A b", "C", "contradiction"),
         ("D", "E", "neutral"),
     ]
-    dev = list(classification.read(task, str(tmp_path), "dev"))
+    dev = list(classification_task.read(task, str(tmp_path), "dev"))
     assert [(e.guid, e.text_a, e.label) for e in dev] == [
         ("dev-3", "A de", "entailment"),
         ("dev-5", "A de", "entailment"),
     ]
     with pytest.raises(ValueError, match="no rows whose language is 'sw'"):
         task = glue.find("xnli", xnli_language="sw")
-        list(classification.read(task, str(tmp_path), "dev"))
+        list(classification_task.read(task, str(tmp_path), "dev"))
 
 
 # The original's label order and column numbers, and the real row counts.
@@ -155,7 +158,7 @@ def test_examples_equal_the_originals(shared_data, name):
         (row[a], "" if b is None else row[b], row[label]) for row in rows
     ]
     task = glue.find(task_name)
-    examples = classification.read(task, str(path.parent), split)
+    examples = classification_task.read(task, str(path.parent), split)
     found = [(e.text_a, e.text_b, e.label) for e in examples]
     assert found == expected
     assert len(found) == count
@@ -179,7 +182,7 @@ def test_real_files_have_their_published_sizes(
 ):
     path = str(shared_data / "glue" / folder)
     for split, count in counts.items():
-        examples = list(classification.read(glue.find(task), path, split))
+        examples = list(classification_task.read(glue.find(task), path, split))
         assert len(examples) == count
         assert all(example.text_a for example in examples)
         hidden = split == "test"
@@ -189,12 +192,14 @@ def test_real_files_have_their_published_sizes(
 def test_mismatched_files_may_be_left_out(tmp_path):
     task = glue.find("mnli")
     both = ["dev", "dev_mismatched"]
-    assert classification.with_mismatched(task, None, "dev") == both
+    assert classification_task.with_mismatched(task, None, "dev") == both
     folder = str(tmp_path)
-    assert classification.with_mismatched(task, folder, "dev") == ["dev"]
+    assert classification_task.with_mismatched(task, folder, "dev") == ["dev"]
     (tmp_path / "dev_mismatched.tsv").write_text("")
-    assert classification.with_mismatched(task, folder, "dev") == both
-    assert classification.with_mismatched(task, folder, "train") == ["train"]
+    assert classification_task.with_mismatched(task, folder, "dev") == both
+    assert classification_task.with_mismatched(task, folder, "train") == [
+        "train"
+    ]
 
 
 def test_names_and_spellings():
@@ -209,7 +214,7 @@ def test_names_and_spellings():
 def test_rows_are_consistent():
     for name in glue.NAMES:
         task = glue.find(name)
-        assert set(task.metrics) <= set(metrics.NAMES)
+        assert set(task.metrics) <= set(classification_metrics.NAMES)
         assert set(task.server_files) <= set(task.splits)
         if task.tfds is not None:
             assert set(task.tfds.splits) == set(task.splits)
@@ -243,27 +248,29 @@ def test_read_tfds(tmp_path):
     ]
     store(tmp_path, "mrpc", {"validation": rows, "test": rows})
     task = glue.find("mrpc")
-    dev = list(classification.read_tfds(task, "dev", str(tmp_path)))
+    dev = list(classification_task.read_tfds(task, "dev", str(tmp_path)))
     assert sorted(dev, key=lambda example: example.guid) == [
         tables.Example("dev-2", "c", "d", "0"),
         tables.Example("dev-4", "é a", "b", "1"),
     ]
-    test = list(classification.read_tfds(task, "test", str(tmp_path)))
+    test = list(classification_task.read_tfds(task, "test", str(tmp_path)))
     assert [(e.guid, e.text_a, e.label) for e in test] == [
         ("test-2", "c", None),
         ("test-4", "é a", None),
     ]
     row = {"sentence1": "a", "sentence2": "b", "label": np.float32(2.5)}
     store(tmp_path, "stsb", {"train": [row]})
-    read = classification.read_tfds(glue.find("stsb"), "train", str(tmp_path))
+    read = classification_task.read_tfds(
+        glue.find("stsb"), "train", str(tmp_path)
+    )
     assert list(read) == [tables.Example("train-0", "a", "b", 2.5)]
 
 
 def test_tasks_and_splits_that_are_not_there(tmp_path):
     with pytest.raises(ValueError, match=r"XNLI is not in TensorFlow Datasets"):
-        next(classification.read_tfds(glue.find("xnli"), "dev"))
+        next(classification_task.read_tfds(glue.find("xnli"), "dev"))
     with pytest.raises(ValueError, match=r"AX has no train split.*MNLI"):
-        next(classification.read(glue.find("ax"), str(tmp_path), "train"))
+        next(classification_task.read(glue.find("ax"), str(tmp_path), "train"))
 
 
 def store(folder, config, splits):

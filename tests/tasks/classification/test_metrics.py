@@ -1,6 +1,6 @@
 import math
 
-from bert_tf.tasks.classification import metrics
+from bert_tf.tasks.classification import classification_metrics
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def test_classification_metrics_against_their_definitions():
         "macro_f1": (f1 + other_f1) / 2,
         "matthews_correlation": (tp * tn - fp * fn) / math.sqrt(product),
     }
-    found = metrics.compute(tuple(expected), labels, predictions)
+    found = classification_metrics.compute(tuple(expected), labels, predictions)
     assert found == pytest.approx(expected, abs=1e-12)
 
 
@@ -36,10 +36,12 @@ def test_metrics_of_several_labels_against_their_definitions():
         "macro_f1": (2 * tp / both).mean(),
         "subset_accuracy": (labels == predictions).all(axis=1).mean(),
     }
-    found = metrics.compute(tuple(expected), labels, predictions)
+    found = classification_metrics.compute(tuple(expected), labels, predictions)
     assert found == pytest.approx(expected)
     with pytest.raises(ValueError, match="one prediction per label"):
-        metrics.compute(["micro_f1"], labels[:, 0], predictions[:, 0])
+        classification_metrics.compute(
+            ["micro_f1"], labels[:, 0], predictions[:, 0]
+        )
 
 
 def test_correlations_against_their_definitions():
@@ -51,7 +53,7 @@ def test_correlations_against_their_definitions():
         "pearson": np.corrcoef(labels, scores)[0, 1],
         "spearman": np.corrcoef(ranks[0], ranks[1])[0, 1],
     }
-    found = metrics.compute(tuple(expected), labels, scores)
+    found = classification_metrics.compute(tuple(expected), labels, scores)
     assert found == pytest.approx(expected, abs=1e-12)
 
 
@@ -70,16 +72,18 @@ def test_correlations_against_their_definitions():
 def test_undefined_metrics_are_zero_and_said_so(
     name, labels, predictions, caplog
 ):
-    assert metrics.compute([name], labels, predictions) == {name: 0.0}
+    assert classification_metrics.compute([name], labels, predictions) == {
+        name: 0.0
+    }
     assert f"{name} is undefined" in caplog.text
 
 
 def test_bad_input():
     with pytest.raises(ValueError, match=r"Unknown metrics.*Received: bleu"):
-        metrics.compute(["bleu"], [1], [1])
+        classification_metrics.compute(["bleu"], [1], [1])
     for shapes in ((0, 0), (2, 1), ((1, 1), (1, 1))):
         labels, predictions = map(np.zeros, shapes)
         with pytest.raises(ValueError, match="one prediction per label"):
-            metrics.compute(["accuracy"], labels, predictions)
+            classification_metrics.compute(["accuracy"], labels, predictions)
     with pytest.raises(ValueError, match="finite"):
-        metrics.compute(["pearson"], [1.0, 2.0], [1.0, math.nan])
+        classification_metrics.compute(["pearson"], [1.0, 2.0], [1.0, math.nan])

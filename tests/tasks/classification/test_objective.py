@@ -14,7 +14,7 @@ def _task(labels, is_regression=False, separator=None):
 
 def _loss(task, class_weights, logits, **batch):
     tensors = {name: tf.constant(x) for name, x in batch.items()}
-    of_task = objective.of(task, class_weights)
+    of_task = objective.make_objective(task, class_weights)
     found = of_task.sums(lambda *_: tf.constant(logits), tensors, None)
     return float(found["label"]["loss"])
 
@@ -68,7 +68,7 @@ def test_weights_of_classes_in_the_loss():
     task = _task(("a", "b"))
     tensors = {name: tf.constant(x) for name, x in batch.items()}
     weights = np.array([2, 3, 3, 2, 0]) * windows
-    found = objective.of(task, (2.0, 3.0)).weights(tensors)
+    found = objective.make_objective(task, (2.0, 3.0)).weights(tensors)
     assert float(found["label"]) == weights.sum()
     log_shares = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
     expected = -(weights * log_shares[np.arange(5), labels]).sum()

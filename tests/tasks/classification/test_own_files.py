@@ -3,8 +3,7 @@ import json
 import random
 import re
 
-from bert_tf.tasks.classification import own_files
-from bert_tf.tasks.classification import task as classification
+from bert_tf.tasks.classification import classification_task, own_files
 
 import pytest
 
@@ -21,7 +20,7 @@ def _custom(files, columns=_COLUMNS, labels=None, is_regression=False, by=None):
 
 
 def _read(task, split):
-    examples = classification.read(task, "", split)
+    examples = classification_task.read(task, "", split)
     return [(e.text_a, e.text_b, e.label) for e in examples]
 
 
@@ -226,8 +225,8 @@ def test_labels_that_no_row_to_train_on_has(tmp_path, caplog):
     strict = dataclasses.replace(_COLUMNS, strict=True)
     path = _write(tmp_path / "a.tsv", "text\tlabel\nx\t1,2\ny\t\n")
     for separator, labels in ((",", "0123"), (None, ("1,2", "", "3"))):
-        task = classification.Task(
-            *(classification.CUSTOM, tuple(labels), ("macro_f1",)),
+        task = classification_task.Task(
+            *(classification_task.CUSTOM, tuple(labels), ("macro_f1",)),
             {s: strict.split(path, True) for s in ("train", "dev")},
             label_separator=separator,
         )
@@ -271,7 +270,7 @@ def test_several_labels_for_a_text(tmp_path):
 
 
 def _gold(task):
-    examples = classification.read(task, "", "test", with_gold=True)
+    examples = classification_task.read(task, "", "test", with_gold=True)
     return [(e.text_a, e.label) for e in examples]
 
 

@@ -1,8 +1,7 @@
-from bert_tf.records import types as record_types
-from bert_tf.tasks import batches, tables
-from bert_tf.tasks.classification import records as text_records
-from bert_tf.text import graph as text_graph
-from bert_tf.text import long_documents
+from bert_tf.records import record_types
+from bert_tf.tasks import tables, text_batches
+from bert_tf.tasks.classification import text_records
+from bert_tf.text import long_documents, text_graph
 
 import pytest
 import tensorflow as tf
@@ -102,7 +101,7 @@ def test_an_error_leaves_no_file(encoder, tmp_path):
 
 def test_documents_in_windows(tmp_path, caplog, monkeypatch):
     # Documents are numbered across batches.
-    monkeypatch.setattr(batches, "_BATCH_CHARACTERS", 8)
+    monkeypatch.setattr(text_batches, "_BATCH_CHARACTERS", 8)
     encoder = _encoder(long_documents.LongDocuments("windows", 3))
     examples = [
         tables.Example("1", "a b c a b c a", "", "yes"),

@@ -1,4 +1,8 @@
-from bert_tf.tasks.classification import metrics, own_files, reports
+from bert_tf.tasks.classification import (
+    classification_metrics,
+    own_files,
+    reports,
+)
 from tests import processes
 
 import numpy as np
@@ -68,7 +72,7 @@ def test_the_mean_is_that_of_the_results(labels, predicted, macro_f1, absent):
     report = reports.report(_CLASSES, np.array(labels), np.array(predicted))
     (line,) = [x for x in report.splitlines() if "macro avg" in x]
     assert line.split()[4] == f"{macro_f1:.4f}"
-    found = metrics.compute(["macro_f1"], labels, predicted)
+    found = classification_metrics.compute(["macro_f1"], labels, predicted)
     assert found["macro_f1"] == pytest.approx(macro_f1)
     assert "accuracy" in report
     line = f"Neither labelled nor predicted: {absent}\n"

@@ -1,34 +1,35 @@
 import dataclasses
 
 from bert_tf.tasks import tables
-from bert_tf.tasks.classification import glue
-from bert_tf.tasks.classification import task as classification
+from bert_tf.tasks.classification import classification_task, glue
 
 import pytest
 
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"train\.tsv"):
-        next(classification.read(glue.find("mrpc"), str(tmp_path), "train"))
+        next(
+            classification_task.read(glue.find("mrpc"), str(tmp_path), "train")
+        )
 
 
 def test_ids_and_empty_texts(tmp_path, caplog):
     path = tmp_path / "test.tsv"
     path.write_text("sentence\tid\nx\ta1\n \ta2\ny\ta3\n\ta4\n")
     task = glue.find("sst2")
-    found = list(classification.read(task, str(tmp_path), "test"))
+    found = list(classification_task.read(task, str(tmp_path), "test"))
     assert [x.guid for x in found] == [f"test-{i}" for i in range(2, 6)]
     assert "test.tsv: empty texts: 2, the first at line 3" in caplog.text
     row = dataclasses.replace(task.splits["test"], key="id")
     task = dataclasses.replace(task, splits={"test": row})
-    found = list(classification.read(task, str(tmp_path), "test"))
+    found = list(classification_task.read(task, str(tmp_path), "test"))
     assert [example.guid for example in found] == ["a1", "a2", "a3", "a4"]
 
 
 def test_pairs_in_both_orders():
     pair = tables.Example("train-2", "a", "b", 2.5)
     other = tables.Example("train-3", "c", "d", 0.0)
-    found = list(classification.in_both_orders([pair, other]))
+    found = list(classification_task.in_both_orders([pair, other]))
     texts = [("a", "b"), ("b", "a"), ("c", "d"), ("d", "c")]
     assert [(x.text_a, x.text_b) for x in found] == texts
     assert [x.label for x in found] == [2.5, 2.5, 0.0, 0.0]
@@ -44,7 +45,9 @@ def test_short_rows_are_skipped_only_where_there_are_labels(tmp_path, caplog):
     header = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
     rows = "0\t1\t2\ta\tb\t1\n1\t3\t4\tc\n2\t5\t6\td\te\t0\n"
     (tmp_path / "train.tsv").write_text(header + rows)
-    found = list(classification.read(glue.find("qqp"), str(tmp_path), "train"))
+    found = list(
+        classification_task.read(glue.find("qqp"), str(tmp_path), "train")
+    )
     assert [(x.text_a, x.label) for x in found] == [("a", "1"), ("d", "0")]
     assert "skipped 1 rows that lack a column, the first at line 3" in (
         caplog.text
@@ -52,11 +55,13 @@ def test_short_rows_are_skipped_only_where_there_are_labels(tmp_path, caplog):
     test = "id\tquestion1\tquestion2\n0\ta\tb\n1\tc\n2\td\te\n"
     (tmp_path / "test.tsv").write_text(test)
     with pytest.raises(ValueError, match=r"test\.tsv, line 3: a column is mi"):
-        list(classification.read(glue.find("qqp"), str(tmp_path), "test"))
+        list(classification_task.read(glue.find("qqp"), str(tmp_path), "test"))
 
     (tmp_path / "test.tsv").write_text(
         "sentence1\tsentence2\nx\ty\n\ty\nx\t \n\t\n"
     )
-    found = list(classification.read(glue.find("rte"), str(tmp_path), "test"))
+    found = list(
+        classification_task.read(glue.find("rte"), str(tmp_path), "test")
+    )
     assert len(found) == 4
     assert "test.tsv: empty texts: 3, the first at line 3" in caplog.text

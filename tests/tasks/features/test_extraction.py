@@ -3,9 +3,7 @@
 import dataclasses
 
 from bert_tf import modeling
-from bert_tf.tasks.features import extraction
-from bert_tf.tasks.features import layers as feature_layers
-from bert_tf.tasks.features import lines as feature_lines
+from bert_tf.tasks.features import extraction, feature_layers, feature_lines
 from bert_tf.vocabularies import word_pieces
 from tests import tiny_model
 

@@ -2,9 +2,7 @@
 
 import json
 
-from bert_tf.tasks.features import files as feature_files
-from bert_tf.tasks.features import layers as feature_layers
-from bert_tf.tasks.features import lines as feature_lines
+from bert_tf.tasks.features import feature_files, feature_layers, feature_lines
 
 import numpy as np
 import pytest

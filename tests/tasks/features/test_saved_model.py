@@ -6,8 +6,7 @@ import json
 
 from bert_tf import modeling
 from bert_tf.exporting import inference
-from bert_tf.tasks.features import layers as feature_layers
-from bert_tf.tasks.features import saved_model as features_model
+from bert_tf.tasks.features import feature_layers, features_model
 from bert_tf.vocabularies import word_pieces
 from tests import saved_models, tiny_model
 from tests.tasks.features import test_extraction as test_features

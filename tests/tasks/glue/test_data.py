@@ -1,7 +1,6 @@
 import logging
 
-from bert_tf.tasks.glue import data as glue_data
-from bert_tf.tasks.glue import runs as glue_runs
+from bert_tf.tasks.glue import glue_data, glue_runs
 
 import pytest
 

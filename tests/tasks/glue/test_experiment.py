@@ -13,9 +13,7 @@ from bert_tf import heads, modeling
 from bert_tf.checkpoints import best, formats, restoring, trained_models
 from bert_tf.storage import run_lock
 from bert_tf.tasks import trials
-from bert_tf.tasks.glue import data as glue_data
-from bert_tf.tasks.glue import experiment as glue_experiment
-from bert_tf.tasks.glue import runs as glue_runs
+from bert_tf.tasks.glue import glue_data, glue_experiment, glue_runs
 from tests import interop_samples as samples
 
 import numpy as np

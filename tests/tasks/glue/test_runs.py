@@ -3,7 +3,7 @@ import hashlib
 import json
 import math
 
-from bert_tf.tasks.glue import runs as glue_runs
+from bert_tf.tasks.glue import glue_runs
 
 import pytest
 

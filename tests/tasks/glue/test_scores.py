@@ -1,5 +1,5 @@
 from bert_tf.tasks.classification import glue
-from bert_tf.tasks.glue import scores as glue_scores
+from bert_tf.tasks.glue import glue_scores
 
 import numpy as np
 import pytest
@@ -60,22 +60,24 @@ def test_summary_is_of_the_task_scores():
         {"f1": 0.7, "accuracy": 0.6, "loss": 3.0},
         {"f1": 0.9, "accuracy": 0.9, "loss": 3.0},
     ]
-    found = glue_scores.Summary.of("MRPC", results, "x", 3668)
+    found = glue_scores.Summary.from_results("MRPC", results, "x", 3668)
     scores = np.array([0.85, 0.65, 0.9])
     assert found.mean == pytest.approx(scores.mean())
     assert found.median == pytest.approx(np.median(scores))
     assert found.deviation == pytest.approx(scores.std(ddof=1))
     assert found.results == pytest.approx({"f1": 2.5 / 3, "accuracy": 2.3 / 3})
-    one = glue_scores.Summary.of("MRPC", results[:1], "x", 3668)
+    one = glue_scores.Summary.from_results("MRPC", results[:1], "x", 3668)
     assert one.deviation is None
 
 
 def test_table():
     summaries = [
-        glue_scores.Summary.of(
+        glue_scores.Summary.from_results(
             "RTE", [{"accuracy": 0.7}, {"accuracy": 0.6}], "3e-05", 2490
         ),
-        glue_scores.Summary.of("QNLI", [{"accuracy": 0.9}], "2e-05", 8999),
+        glue_scores.Summary.from_results(
+            "QNLI", [{"accuracy": 0.9}], "2e-05", 8999
+        ),
     ]
     lines = glue_scores.table(summaries)
     assert len({len(line) for line in lines}) == 1
@@ -85,7 +87,9 @@ def test_table():
     ]
     assert cells[3][4:] == ["–", "1", "2e-05; on 8,999 of 104,743 rows"]
     assert cells[4][:4] == ["average", "2 of 9 tasks", "77.5", "77.5"]
-    wnli = glue_scores.Summary.of("WNLI", [{"accuracy": 0.5}], "2e-05", 635)
+    wnli = glue_scores.Summary.from_results(
+        "WNLI", [{"accuracy": 0.5}], "2e-05", 635
+    )
     assert "| average | 1 of 9 tasks" in glue_scores.table([wnli])[-1]
     found = glue_scores.to_json(summaries)
     assert found["average_of_means"] == pytest.approx(0.775)

@@ -1,6 +1,6 @@
 import zipfile
 
-from bert_tf.tasks.glue import submission as glue_submission
+from bert_tf.tasks.glue import glue_submission
 
 import pytest
 

@@ -1,6 +1,6 @@
 """Tests of masked words in raw text."""
 
-from bert_tf.tasks.masked_words import text as masked_words
+from bert_tf.tasks.masked_words import masked_texts
 from bert_tf.vocabularies import word_pieces
 
 import pytest
@@ -21,12 +21,12 @@ import pytest
 )
 def test_fill(text, number, piece, filled):
     (spelling,) = word_pieces.WordPiece((piece,), True).spellings
-    assert masked_words.fill(text, number, spelling) == filled
+    assert masked_texts.fill(text, number, spelling) == filled
 
 
 def test_only_the_mark_itself_is_a_mask():
-    assert masked_words.count("[MASK] [mask] [ MASK ] MASK [[MASK]]") == 2
-    assert masked_words.count("") == 0
+    assert masked_texts.count("[MASK] [mask] [ MASK ] MASK [[MASK]]") == 2
+    assert masked_texts.count("") == 0
 
 
 @pytest.mark.parametrize(
@@ -39,4 +39,4 @@ def test_only_the_mark_itself_is_a_mask():
 )
 def test_vocabularies_that_do_not_fit(pieces, top_k, problem):
     with pytest.raises(ValueError, match=problem):
-        masked_words.check(word_pieces.WordPiece(pieces, True), top_k)
+        masked_texts.check(word_pieces.WordPiece(pieces, True), top_k)

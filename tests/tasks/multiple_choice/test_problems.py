@@ -2,7 +2,7 @@
 
 import json
 
-from bert_tf.tasks.multiple_choice import problems as choice_problems
+from bert_tf.tasks.multiple_choice import choice_problems
 
 import pytest
 

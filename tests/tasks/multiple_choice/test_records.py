@@ -1,11 +1,9 @@
 """Tests of records of choices, compared with Python's tokenizer."""
 
-from bert_tf.records import reading
-from bert_tf.records import types as record_types
-from bert_tf.tasks import batches
-from bert_tf.tasks.multiple_choice import problems as choice_problems
-from bert_tf.tasks.multiple_choice import records as choice_records
-from bert_tf.text import graph as text_graph
+from bert_tf.records import reading, record_types
+from bert_tf.tasks import text_batches
+from bert_tf.tasks.multiple_choice import choice_problems, choice_records
+from bert_tf.text import text_graph
 from tests import tiny_model
 from tests.tasks.multiple_choice import test_saved_model as reference
 
@@ -31,7 +29,7 @@ def test_long_problems_are_encoded_a_few_at_a_time(tmp_path, monkeypatch):
     encoder._pack = spy
     files = []
     for most in (10**6, 100):
-        monkeypatch.setattr(batches, "_BATCH_CHARACTERS", most)
+        monkeypatch.setattr(text_batches, "_BATCH_CHARACTERS", most)
         files.append(tmp_path / f"{most}.tf_record")
         assert encoder.write(str(files[-1]), problems).count == 6
     # 14 or 126 characters of prompts, 10 of choices.

@@ -1,7 +1,6 @@
 import json
 
-from bert_tf.tasks.multiple_choice import problems as choice_problems
-from bert_tf.tasks.multiple_choice import results as choice_results
+from bert_tf.tasks.multiple_choice import choice_problems, choice_results
 
 import numpy as np
 import pytest

@@ -5,7 +5,7 @@ import json
 
 from bert_tf import heads, modeling
 from bert_tf.exporting import saved_model
-from bert_tf.tasks.multiple_choice import saved_model as choice_model
+from bert_tf.tasks.multiple_choice import choice_model
 from bert_tf.vocabularies import word_pieces
 from tests import saved_models
 from tests.exports import CONFIG, VOCAB

@@ -3,9 +3,7 @@
 import json
 import math
 
-from bert_tf.tasks.squad import answers as squad_answers
-from bert_tf.tasks.squad import questions as squad_questions
-from bert_tf.tasks.squad import windows as squad_windows
+from bert_tf.tasks.squad import squad_answers, squad_questions, squad_windows
 from bert_tf.vocabularies import word_pieces
 
 import numpy as np

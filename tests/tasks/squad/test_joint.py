@@ -5,9 +5,12 @@ These are those of create_v2_model in google-research/albert, squad_utils.py.
 
 from bert_tf import joint_answers, modeling
 from bert_tf.checkpoints import names
-from bert_tf.tasks.squad import joint, joint_export
-from bert_tf.tasks.squad import questions as squad_questions
-from bert_tf.tasks.squad import windows as squad_windows
+from bert_tf.tasks.squad import (
+    squad_joint,
+    squad_joint_export,
+    squad_questions,
+    squad_windows,
+)
 from tests import interop_samples as samples
 from tests.tasks.squad import test_saved_model as independent
 
@@ -17,7 +20,7 @@ import tensorflow as tf
 
 CONFIG, VOCABULARY = independent.CONFIG, independent.VOCABULARY
 LAYOUT = independent.LAYOUT
-SEARCH = joint.Search(5, 3, True, start_n_top=3, end_n_top=2)
+SEARCH = squad_joint.Search(5, 3, True, start_n_top=3, end_n_top=2)
 
 
 @pytest.fixture(scope="module", name="model")
@@ -152,7 +155,7 @@ def test_the_loss(model):
         "row_weights": rows,
     }
     tensors = {name: tf.constant(value) for name, value in batch.items()}
-    sums = joint.OBJECTIVE.sums(model, tensors, None)["span"]
+    sums = squad_joint.OBJECTIVE.sums(model, tensors, None)["span"]
     total = 0.0
     for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
         original = _Original(model, _batch(), row)
@@ -162,7 +165,7 @@ def test_the_loss(model):
         entropy = np.log1p(np.exp(-abs(logit))) + max(logit, 0) - logit * label
         total += entropy / 2
     assert float(sums["loss"]) == pytest.approx(total, abs=1e-4)
-    weight = joint.OBJECTIVE.weights(tensors)["span"]
+    weight = squad_joint.OBJECTIVE.weights(tensors)["span"]
     assert weight == 2
     assert set(sums) == {
         *("loss", "start_accuracy", "end_accuracy", "no_answer_accuracy")
@@ -180,10 +183,12 @@ def _windows(question, context):
 
 def _answer(model, question, context):
     windows, features = _windows(question, context)
-    found = joint.padded(
+    found = squad_joint.padded(
         model({k: tf.constant(v) for k, v in features.items()}), SEARCH
     )
-    return joint.find(windows, {k: x.numpy() for k, x in found.items()}, SEARCH)
+    return squad_joint.find(
+        windows, {k: x.numpy() for k, x in found.items()}, SEARCH
+    )
 
 
 def test_answers_are_the_best_of_all_windows(model):
@@ -223,7 +228,7 @@ def test_exported(model, has_threshold):
     answers = [_answer(model, *pair) for pair in pairs]
     odds = sorted(answer.null_odds for answer in answers)
     threshold = (odds[4] + odds[-1]) / 2 if has_threshold else None
-    made = joint_export.joint_span_finder(
+    made = squad_joint_export.joint_span_finder(
         model, CONFIG, VOCABULARY, LAYOUT, SEARCH, threshold
     )
     serve = made.signatures["serving_default"]

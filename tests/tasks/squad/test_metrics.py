@@ -1,7 +1,6 @@
 """SQuAD's metrics, compared with the output of the official scripts."""
 
-from bert_tf.tasks.squad import metrics as squad_metrics
-from bert_tf.tasks.squad import questions as squad_questions
+from bert_tf.tasks.squad import squad_metrics, squad_questions
 
 import pytest
 

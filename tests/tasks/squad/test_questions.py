@@ -1,6 +1,6 @@
 import json
 
-from bert_tf.tasks.squad import questions as squad_questions
+from bert_tf.tasks.squad import squad_questions
 
 import pytest
 

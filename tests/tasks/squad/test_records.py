@@ -1,8 +1,5 @@
-from bert_tf.records import reading
-from bert_tf.records import types as record_types
-from bert_tf.tasks.squad import questions as squad_questions
-from bert_tf.tasks.squad import records as squad_records
-from bert_tf.tasks.squad import windows as squad_windows
+from bert_tf.records import reading, record_types
+from bert_tf.tasks.squad import squad_questions, squad_records, squad_windows
 from bert_tf.vocabularies import word_pieces
 
 import pytest

@@ -5,10 +5,12 @@ import json
 
 from bert_tf import heads, modeling
 from bert_tf.exporting import saved_model
-from bert_tf.tasks.squad import answers as squad_answers
-from bert_tf.tasks.squad import questions as squad_questions
-from bert_tf.tasks.squad import saved_model as squad_model
-from bert_tf.tasks.squad import windows as squad_windows
+from bert_tf.tasks.squad import (
+    squad_answers,
+    squad_model,
+    squad_questions,
+    squad_windows,
+)
 from bert_tf.vocabularies import word_pieces
 from tests import saved_models
 

@@ -1,4 +1,4 @@
-from bert_tf.tasks.squad import threshold as squad_threshold
+from bert_tf.tasks.squad import squad_threshold
 
 import pytest
 

@@ -5,7 +5,7 @@ import re
 import string
 import unicodedata
 
-from bert_tf.tasks.squad import metrics
+from bert_tf.tasks.squad import squad_metrics
 
 import pytest
 
@@ -42,8 +42,10 @@ def _f1(left, right):
 )
 def test_chinese_as_mlqas_script(prediction, gold):
     words, wanted = _mlqa(prediction), _mlqa(gold)
-    assert metrics.exact_match(prediction, gold) == float(words == wanted)
-    assert metrics.f1(prediction, gold) == pytest.approx(_f1(words, wanted))
+    assert squad_metrics.exact_match(prediction, gold) == float(words == wanted)
+    assert squad_metrics.f1(prediction, gold) == pytest.approx(
+        _f1(words, wanted)
+    )
 
 
 @pytest.mark.parametrize(
@@ -60,5 +62,5 @@ def test_chinese_as_mlqas_script(prediction, gold):
     ],
 )
 def test_characters_are_words(prediction, gold, exact, f1):
-    assert metrics.exact_match(prediction, gold) == exact
-    assert metrics.f1(prediction, gold) == pytest.approx(f1)
+    assert squad_metrics.exact_match(prediction, gold) == exact
+    assert squad_metrics.f1(prediction, gold) == pytest.approx(f1)

@@ -4,8 +4,7 @@ import dataclasses
 import random
 
 from bert_tf import vocabularies
-from bert_tf.tasks.squad import questions as squad_questions
-from bert_tf.tasks.squad import windows as squad_windows
+from bert_tf.tasks.squad import squad_questions, squad_windows
 from bert_tf.vocabularies import word_pieces
 from tests import squad_reference
 

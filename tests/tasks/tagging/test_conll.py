@@ -4,9 +4,7 @@ import itertools
 import json
 
 from bert_tf.tasks import tables
-from bert_tf.tasks.tagging import conll, schemes
-from bert_tf.tasks.tagging import results as tagging_results
-from bert_tf.tasks.tagging import words as tagging_words
+from bert_tf.tasks.tagging import conll, schemes, tagging_results, tagging_words
 from bert_tf.vocabularies import word_pieces
 
 import numpy as np

@@ -4,10 +4,14 @@ import functools
 
 from bert_tf import heads, modeling
 from bert_tf.exporting import saved_model
-from bert_tf.tasks.tagging import conll, graph_words, schemes
-from bert_tf.tasks.tagging import records as tagging_records
-from bert_tf.tasks.tagging import saved_model as tagging_model
-from bert_tf.tasks.tagging import words as tagging_words
+from bert_tf.tasks.tagging import (
+    conll,
+    graph_words,
+    schemes,
+    tagging_model,
+    tagging_records,
+    tagging_words,
+)
 from bert_tf.text import graph_windows
 from bert_tf.vocabularies import word_pieces
 from tests import saved_models

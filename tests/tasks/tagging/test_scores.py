@@ -3,8 +3,7 @@
 import itertools
 import random
 
-from bert_tf.tasks.tagging import conll, schemes
-from bert_tf.tasks.tagging import results as tagging_results
+from bert_tf.tasks.tagging import conll, schemes, tagging_results
 
 import pytest
 import sklearn.metrics

@@ -1,7 +1,6 @@
 """Tests of a tagger's training labels."""
 
-from bert_tf.tasks.tagging import conll
-from bert_tf.tasks.tagging import splits as tagging_splits
+from bert_tf.tasks.tagging import conll, tagging_splits
 
 import pytest
 

@@ -1,0 +1,261 @@
+"""Sections of flags: groups for `--help`, with conditions of use.
+
+    _TRAINING = flag_sections.Section("Training", only_with="do_train")
+    SEED = _TRAINING.integer("seed", 12345, "Of the data order.", above=-1)
+
+`unused.check` reports flags that are set but not used by the run. Values are
+validated while flags are parsed, before anything slow.
+"""
+
+import dataclasses
+import weakref
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+from bert_tf.flags import flag_values
+
+from absl import flags
+
+# Makes absl attribute flags to the module that calls a section.
+flags.disclaim_key_flags()
+
+# Whether the script reads or writes a path.
+INPUT, OUTPUT = "input", "output"
+# Kinds of outputs: a new file, a new folder, the folder of a run, or a folder
+# that the script itself checks. Kind of inputs: a model, whose folder a run may
+# also write to.
+FILE, NEW_FOLDER, RUN, FOLDER = "file", "new folder", "run", "folder"
+MODEL = "model"
+
+
+@dataclasses.dataclass(frozen=True)
+class Condition:
+    """A condition under which a flag takes effect.
+
+    Attributes:
+        terms: At least one of these must hold: the name of a flag that is true
+            or set, `!name` for a flag that is not, or `name=value`.
+        is_harmless: Whether a flag that has no effect is only logged, not
+            rejected. Flagfiles, and commands of the original, have flags of
+            actions that are not requested this time. In contrast, a flag of an
+            alternative choice was meant to change something.
+    """
+
+    terms: tuple[str, ...]
+    is_harmless: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class About:
+    """Properties of a flag in addition to absl's.
+
+    Attributes:
+        section: Section of `--help`.
+        kind: Placeholder of its value in `--help`, such as FILE.
+        role: INPUT or OUTPUT for paths, else "".
+        holds: What a path refers to: FILE, NEW_FOLDER, RUN, MODEL or, if the
+            script itself checks it, "".
+        `beside`: Extensions of other files that are written next to a FILE.
+        own: Patterns of files written into a NEW_FOLDER; names for a FOLDER.
+        required: Whether a run needs it.
+        rare: Whether only `--helpfull` shows it.
+        alias: Whether it is another name of a flag.
+        only_with: Conditions that must all hold, or the flag has no effect.
+    """
+
+    section: str
+    kind: str
+    role: str = ""
+    holds: str = ""
+    beside: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
+    required: bool = False
+    rare: bool = False
+    alias: bool = False
+    only_with: tuple[Condition, ...] = ()
+
+
+def find_about(flag: flags.Flag) -> About | None:
+    """Returns a flag's properties; None for flags of other libraries."""
+    return _ABOUT.get(flag)
+
+
+_ABOUT: weakref.WeakKeyDictionary[flags.Flag, About]
+_ABOUT = weakref.WeakKeyDictionary()
+Holder: TypeAlias = flags.FlagHolder[Any]
+
+
+# ---- Defining ---------------------------------------------------------------
+
+
+class Section:
+    """A group of flags.
+
+    Every method takes the flag's name, its default and its help, followed by
+    fields of `About`, such as `required` or `rare`. `only_with` takes the terms
+    of a condition, which is harmless only if `harmless` is set.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        only_with: str | Sequence[str] = (),
+        harmless: bool = True,
+    ):
+        """Creates a section.
+
+        Args:
+            title: Title in `--help`.
+            only_with: Terms of a condition for all of its flags.
+            harmless: Whether this condition is harmless.
+        """
+        self.title = title
+        self._only_with = _condition(only_with, harmless)
+
+    def string(
+        self, name: str, default: str | None, text: str, **how: Any
+    ) -> Holder:
+        """Defines a text flag; it must not be empty unless the default is."""
+        parser = (
+            flags.ArgumentParser() if default == "" else flag_values.Text(name)
+        )
+        holder = flags.DEFINE(
+            parser, name, default, text, serializer=flags.ArgumentSerializer()
+        )
+        return self._keep(holder, "TEXT", how)
+
+    def boolean(
+        self, name: str, default: bool | None, text: str, **how: Any
+    ) -> Holder:
+        """Defines a boolean flag."""
+        holder = flags.DEFINE_bool(name, default, text)
+        return self._keep(holder, "", how)
+
+    def integer(
+        self,
+        name: str,
+        default: int | None,
+        text: str,
+        least: int | None = None,
+        most: int | None = None,
+        **how: Any,
+    ) -> Holder:
+        """Defines an integer flag with optional bounds."""
+        parser = flag_values.Whole(name, least, most)
+        holder = flags.DEFINE(
+            parser, name, default, text, serializer=flags.ArgumentSerializer()
+        )
+        return self._keep(holder, "N", how)
+
+    def number(
+        self,
+        name: str,
+        default: float | None,
+        text: str,
+        least: float | None = None,
+        most: float | None = None,
+        above: float | None = None,
+        **how: Any,
+    ) -> Holder:
+        """Defines a flag with a finite number, with optional bounds."""
+        parser = flag_values.Number(name, least, most, above)
+        holder = flags.DEFINE(
+            parser, name, default, text, serializer=flags.ArgumentSerializer()
+        )
+        return self._keep(holder, "NUMBER", how)
+
+    def number_or(
+        self, name: str, default: str | None, word: str, text: str, **how: Any
+    ) -> Holder:
+        """Defines a flag with a finite number, as text, or a special word."""
+        parser = flag_values.NumberOr(name, word)
+        holder = flags.DEFINE(
+            parser, name, default, text, serializer=flags.ArgumentSerializer()
+        )
+        return self._keep(holder, f"NUMBER|{word}", how)
+
+    def choice(
+        self,
+        name: str,
+        default: str | None,
+        allowed: Iterable[str],
+        text: str,
+        **how: Any,
+    ) -> Holder:
+        """Defines a flag with a choice of words."""
+        names = tuple(allowed)
+        holder = flags.DEFINE(
+            flag_values.OneOf(name, names),
+            name,
+            default,
+            text,
+            serializer=flags.ArgumentSerializer(),
+        )
+        return self._keep(holder, "|".join(names), how)
+
+    def words(self, name: str, default: Any, text: str, **how: Any) -> Holder:
+        """Defines a flag with a comma-separated list of texts."""
+        holder = flags.DEFINE(
+            flag_values.Words(name),
+            name,
+            default,
+            text,
+            serializer=flags.CsvListSerializer(","),
+        )
+        return self._keep(holder, "A,B,...", how)
+
+    def alias(self, name: str, holder: Holder) -> Holder:
+        """Defines another name of a flag, with the same conditions."""
+        kind = _ABOUT[flags.FLAGS[holder.name]].kind
+        alias = flags.DEFINE_alias(name, holder.name)
+        return self._keep(alias, kind, {"alias": True})
+
+    # ---- Paths --------------------------------------------------------------
+
+    def input_path(self, name: str, text: str, **how: Any) -> Holder:
+        """Defines a flag with a file or folder that is read."""
+        holder = flags.DEFINE_string(name, None, text)
+        return self._keep(holder, "PATH", {"role": INPUT, **how})
+
+    def input_paths(self, name: str, text: str, **how: Any) -> Holder:
+        """Defines a flag with a comma-separated list of input globs."""
+        return self._paths(name, text, {"role": INPUT, **how})
+
+    def output_path(self, name: str, text: str, **how: Any) -> Holder:
+        """Defines a flag with a file or folder that is written."""
+        holder = flags.DEFINE_string(name, None, text)
+        return self._keep(holder, "PATH", {"role": OUTPUT, **how})
+
+    def output_paths(self, name: str, text: str, **how: Any) -> Holder:
+        """Defines a flag with a comma-separated list of output files."""
+        return self._paths(name, text, {"role": OUTPUT, **how})
+
+    def _paths(self, name: str, text: str, how: dict[str, Any]) -> Holder:
+        holder = flags.DEFINE(
+            flag_values.Paths(name),
+            name,
+            None,
+            text,
+            serializer=flags.CsvListSerializer(","),
+        )
+        return self._keep(holder, "PATHS", how)
+
+    def _keep(self, holder: Holder, kind: str, how: dict[str, Any]) -> Holder:
+        terms = how.pop("only_with", ())
+        own = _condition(terms, how.pop("harmless", False))
+        _ABOUT[flags.FLAGS[holder.name]] = About(
+            self.title,
+            only_with=self._only_with + own,
+            **{"kind": kind, **how},
+        )
+        return holder
+
+
+def _condition(
+    terms: str | Sequence[str], is_harmless: bool
+) -> tuple[Condition, ...]:
+    """Returns a condition for the terms, or () without terms."""
+    if not terms:
+        return ()
+    terms = (terms,) if isinstance(terms, str) else tuple(terms)
+    return (Condition(terms, is_harmless),)

@@ -1,0 +1,181 @@
+"""Flags that specify the model to serve, and its settings from training.
+
+A script adopts them with `flags.adopt_module_key_flags(model_flags)`;
+`setup.model_setup.load`, called from `main`, reads them. Settings that are stored in
+a run's folder can be omitted.
+"""
+
+from bert_tf import options
+from bert_tf.flags import flag_sections, shared_flags
+from bert_tf.tasks.classification import glue
+from bert_tf.tasks.tagging import schemes
+
+# For run_prediction.py: a SavedModel contains its export settings.
+_NO_EXPORT = "!saved_model"
+_MODEL = flag_sections.Section("Model")
+_OF_MODEL = flag_sections.Section("Model", only_with=_NO_EXPORT, harmless=False)
+_HEADS = {
+    head: flag_sections.Section(title, only_with=_NO_EXPORT, harmless=False)
+    for head, title in (
+        ("encoder", "Of vectors (--head=encoder)"),
+        (
+            "masked_lm",
+            "Of masked words, or next pieces (--head=masked_lm, next_piece)",
+        ),
+        ("classification", "Of classifiers (--head=classification)"),
+        ("tagging", "Of taggers (--head=tagging)"),
+        ("span", "Of answers (--head=span)"),
+    )
+}
+
+# ---- Which model ------------------------------------------------------------
+
+MODEL_DIR = _MODEL.input_path(
+    "model_dir",
+    "The output_dir of a run. What the flags below say is found there.",
+    holds=flag_sections.MODEL,
+)
+USE_CHECKPOINT = _MODEL.choice(
+    "use_checkpoint",
+    "best",
+    options.USE_CHECKPOINT,
+    "Which checkpoint of --model_dir: that with the best dev score, if there "
+    "is one, or the last.",
+    only_with="model_dir",
+)
+INIT_CHECKPOINT = shared_flags.init_checkpoint(
+    _MODEL, "A trained checkpoint of any format; or --model_dir."
+)
+HEAD = _OF_MODEL.choice(
+    "head",
+    None,
+    options.SERVED_HEADS,
+    "Which head of the checkpoint. By default the one it has; of a "
+    "pre-trained one masked_lm, of one from left to right next_piece, of "
+    "others encoder: vectors.",
+)
+BERT_CONFIG_FILE = shared_flags.bert_config_file(
+    _OF_MODEL,
+    "The model's bert_config.json; by default what comes with the checkpoint.",
+)
+VOCAB_FILE = shared_flags.vocab_file(
+    _OF_MODEL, "Its vocabulary; by default what comes with the checkpoint."
+)
+DO_LOWER_CASE = _OF_MODEL.boolean(
+    "do_lower_case",
+    None,
+    "As in training; by default true.",
+)
+MAX_SEQ_LENGTH = shared_flags.max_seq_length(
+    _OF_MODEL,
+    None,
+    "Pieces that the model reads at a time; by default as in training, or "
+    "128, and 384 to find answers.",
+    least=4,
+)
+
+# ---- Settings of its head ---------------------------------------------------
+
+TASK_NAME = _HEADS["classification"].string(
+    "task_name",
+    None,
+    f"Gives the labels. One of {', '.join(glue.NAMES)}.",
+    only_with="head=classification",
+)
+LABELS = _HEADS["classification"].words(
+    "labels",
+    None,
+    "Or the labels themselves, in the order of training; of a tagger too.",
+    only_with=("head=classification", "head=tagging"),
+)
+REGRESSION = _HEADS["classification"].boolean(
+    "regression",
+    False,
+    "Whether a classifier predicts a score, not a label.",
+    only_with="head=classification",
+)
+PAIRS = _HEADS["classification"].boolean(
+    "pairs",
+    None,
+    "Whether a classifier takes a second text, text_b. By default as the task "
+    "does; true where that is not known.",
+    only_with="head=classification",
+)
+SCHEME = _HEADS["tagging"].choice(
+    "scheme",
+    None,
+    (*schemes.SCHEMES, schemes.NO_SCHEME),
+    "How a tagger's labels spell entities. By default what they look like.",
+    only_with="head=tagging",
+)
+_ANSWER_HEADS = tuple(f"head={x}" for x in options.ANSWER_HEADS.values())
+DOC_STRIDE = _HEADS["span"].integer(
+    "doc_stride",
+    None,
+    "As in run_squad.py; by default 128.",
+    least=1,
+    only_with=_ANSWER_HEADS,
+)
+MAX_QUERY_LENGTH = _HEADS["span"].integer(
+    "max_query_length",
+    None,
+    "As in run_squad.py; by default 64.",
+    least=1,
+    only_with=_ANSWER_HEADS,
+)
+N_BEST_SIZE = _HEADS["span"].integer(
+    "n_best_size",
+    None,
+    "As in run_squad.py; by default 20.",
+    least=1,
+    only_with=_ANSWER_HEADS,
+)
+MAX_ANSWER_LENGTH = _HEADS["span"].integer(
+    "max_answer_length",
+    None,
+    "As in run_squad.py; by default 30.",
+    least=1,
+    only_with=_ANSWER_HEADS,
+)
+VERSION_2_WITH_NEGATIVE = _HEADS["span"].boolean(
+    "version_2_with_negative",
+    None,
+    "As in run_squad.py; by default false.",
+    only_with=_ANSWER_HEADS,
+)
+NULL_SCORE_DIFF_THRESHOLD = _HEADS["span"].number_or(
+    "null_score_diff_threshold",
+    None,
+    "auto",
+    "As in run_squad.py: a number, or auto for what was tuned in --model_dir.",
+    only_with=_ANSWER_HEADS,
+)
+TOP_K = _HEADS["masked_lm"].integer(
+    "top_k",
+    5,
+    "Pieces to list for a masked word, or behind a text.",
+    least=1,
+    only_with=("head=masked_lm", "head=next_piece"),
+)
+FEATURES = _HEADS["encoder"].choice(
+    "features",
+    "last",
+    [name for name in options.FEATURES if name != "layers"],
+    "Which layers of an encoder make a vector.",
+    only_with="head=encoder",
+)
+UNIT = _HEADS["encoder"].choice(
+    "unit",
+    "mean",
+    ("mean", "cls"),
+    "Which vector of an encoder a text has: the mean of its pieces', or that "
+    "of [CLS].",
+    only_with="head=encoder",
+)
+NORMALIZE = _HEADS["encoder"].boolean(
+    "normalize",
+    False,
+    "Whether it gets the length 1. This, --unit and --max_seq_length are by "
+    "default as a folder of sentence-transformers says.",
+    only_with="head=encoder",
+)

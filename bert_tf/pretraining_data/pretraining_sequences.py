@@ -1,0 +1,366 @@
+"""Splits documents into sequences of one or two segments: pure functions.
+
+Shapes: n tokens, s sentences, d documents, r sequences, S sequence length of a
+record, P predictions, K sequences of a record.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Self
+
+from bert_tf import vocabularies
+from bert_tf.errors import InputError
+from bert_tf.pretraining_data import segments, two_segments
+from bert_tf.records import masking
+
+import numpy as np
+
+# Objective -> number of segments of a sequence.
+_SEGMENTS = {
+    "nsp": 2,
+    "sop": 2,
+    "two_segments": 2,
+    "none": 1,
+    "full_sentences": 1,
+}
+OBJECTIVES = tuple(_SEGMENTS)
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """The settings of records; most names are as in the original's flags.
+
+    Attributes:
+        masked_lm_prob: Share of the tokens to predict.
+        short_seq_prob: Share of the documents with shorter sequences; for
+            full_sentences and two_segments the share of the sequences.
+        dupe_factor: Number of times to use each document.
+        masking: A policy of masking.py: token, whole_word, span or ngram.
+        dynamic_masking: Whether the reader masks, each time anew.
+        objective: The second objective, on two segments: nsp (the second
+            follows or is from another document) or sop (they are swapped or
+            not). Without a second objective: two_segments (the halves of a
+            sequence) or, with one segment, none (it ends with the document) or
+            full_sentences (it continues in the next document, after a
+            separator).
+        pack: Whether to pack several sequences into one record.
+        max_sequences_per_row: K, for packed records.
+        mask_share: Share of the chosen tokens that become [MASK].
+        random_share: Share that become a random token. The rest stay.
+        span_success: Parameter of the geometric distribution of span lengths.
+        span_max_words: Max span length; 10 and 0.2 give a mean of 3.8 words.
+        ngram: Max number of words in an n-gram.
+        favor_shorter_ngram: Whether short n-grams are more likely.
+    """
+
+    max_seq_length: int = 128
+    max_predictions_per_seq: int = 20
+    masked_lm_prob: float = 0.15
+    short_seq_prob: float = 0.1
+    dupe_factor: int = 10
+    masking: str = "token"
+    dynamic_masking: bool = False
+    objective: str = "nsp"
+    pack: bool = False
+    max_sequences_per_row: int = 8
+    mask_share: float = 0.8
+    random_share: float = 0.1
+    span_success: float = 0.2
+    span_max_words: int = 10
+    ngram: int = 3
+    favor_shorter_ngram: bool = True
+
+    def __post_init__(self):
+        self._check_choices()
+        self._check_numbers()
+        for name in (
+            "masked_lm_prob",
+            "short_seq_prob",
+            "mask_share",
+            "random_share",
+        ):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InputError(
+                    f"`{name}` must be from 0 to 1. "
+                    f"Received: {name}={getattr(self, name)}"
+                )
+        if self.mask_share + self.random_share > 1 + 1e-9:
+            raise InputError(
+                "`mask_share` and `random_share` are shares of the same "
+                "tokens: together 1 at most. Received: "
+                f"mask_share={self.mask_share}, "
+                f"random_share={self.random_share}"
+            )
+        if not 0 < self.span_success <= 1:
+            raise InputError(
+                "`span_success` must be above 0 and at most 1. "
+                f"Received: span_success={self.span_success}"
+            )
+
+    def _check_choices(self) -> None:
+        for name, known in (
+            ("masking", masking.POLICIES),
+            ("objective", OBJECTIVES),
+        ):
+            if getattr(self, name) not in known:
+                raise InputError(
+                    f"`{name}` must be one of {', '.join(known)}. "
+                    f"Received: {name}={getattr(self, name)!r}"
+                )
+
+    def _check_numbers(self) -> None:
+        for name in (
+            "dupe_factor",
+            "max_sequences_per_row",
+            "span_max_words",
+            "ngram",
+        ):
+            if getattr(self, name) < 1:
+                raise InputError(
+                    f"`{name}` must be at least 1. "
+                    f"Received: {name}={getattr(self, name)}"
+                )
+
+    def check_room(self, vocabulary: vocabularies.Vocabulary) -> None:
+        """Raises InputError if the lengths leave no room for tokens."""
+        template = vocabulary.template
+        # At least one token for each segment.
+        texts = _SEGMENTS[self.objective]
+        shortest = template.special(texts) + texts
+        if self.max_seq_length < shortest:
+            raise InputError(
+                f"`max_seq_length` must be at least {shortest}. "
+                f"Received: max_seq_length={self.max_seq_length}"
+            )
+        most = self.max_tokens(template)
+        if not 1 <= self.max_predictions_per_seq <= most:
+            special = vocabulary.special
+            raise InputError(
+                f"`max_predictions_per_seq` must be from 1 to {most}: a "
+                f"sequence of {self.max_seq_length} has no more places beside "
+                f"{special.cls.text} and {special.sep.text}. Received: "
+                f"max_predictions_per_seq={self.max_predictions_per_seq}"
+            )
+
+    def max_tokens(self, template: vocabularies.Template) -> int:
+        """Returns the max tokens of a sequence, without special tokens."""
+        texts = _SEGMENTS[self.objective]
+        return self.max_seq_length - template.special(texts)
+
+    @property
+    def record_type(self) -> str:
+        """The name of the record type in records/record_types.py."""
+        return "_".join(
+            ["pretraining"]
+            + ["packed"] * self.pack
+            + ["unmasked"] * self.dynamic_masking
+        )
+
+
+def check_vocabulary(vocabulary: vocabularies.Vocabulary, path: str) -> None:
+    """Raises InputError if special tokens that records need are missing."""
+    if vocabulary.missing:
+        raise InputError(
+            f"The vocabulary {path} lacks {vocabulary.missing[0]}, which "
+            "pre-training needs: add it as a line, or learn a vocabulary with "
+            "learn_vocabulary.py"
+        )
+
+
+def masking_of(
+    settings: Settings, vocabulary: vocabularies.Vocabulary
+) -> masking.Masking:
+    """Returns the settings of masking, whose fields the manifest contains."""
+    return masking.Masking(
+        policy=settings.masking,
+        masked_lm_prob=settings.masked_lm_prob,
+        max_predictions_per_seq=settings.max_predictions_per_seq,
+        mask_share=settings.mask_share,
+        random_share=settings.random_share,
+        span_success=settings.span_success,
+        span_max_words=settings.span_max_words,
+        vocab_size=len(vocabulary.pieces),
+        cls_id=vocabulary.special.cls.id,
+        sep_id=vocabulary.special.sep.id,
+        mask_id=vocabulary.special.mask.id,
+        ngram=settings.ngram,
+        favor_shorter_ngram=settings.favor_shorter_ngram,
+    )
+
+
+# ---- Documents --------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Corpus:
+    """Documents of sentences, none of them empty.
+
+    `tokens` [n] int32 are the tokens of all documents; `word_starts` [n] bool
+    are whether each begins a word. For `sentences` [s + 1] and `documents`
+    [d + 1] int64 see `segments.Text`. `keys` [d] uint64 are unique in the
+    input.
+    """
+
+    tokens: np.ndarray
+    word_starts: np.ndarray
+    sentences: np.ndarray
+    documents: np.ndarray
+    keys: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def append(self, other: Self) -> "Corpus":
+        """Returns the documents of both corpora."""
+        sentences = other.sentences[1:] + len(self.tokens)
+        documents = other.documents[1:] + self.documents[-1]
+        return Corpus(
+            np.concatenate([self.tokens, other.tokens]),
+            np.concatenate([self.word_starts, other.word_starts]),
+            np.concatenate([self.sentences, sentences]),
+            np.concatenate([self.documents, documents]),
+            np.concatenate([self.keys, other.keys]),
+        )
+
+    def separated(self, separator: int) -> tuple[np.ndarray, np.ndarray]:
+        """Returns tokens and word starts with a separator between documents."""
+        first = self.sentences[self.documents[1:-1]]  # except the first
+        word_starts = self.word_starts.copy()
+        word_starts[first] = True
+        return (
+            np.insert(self.tokens, first, separator),
+            np.insert(word_starts, first, False),
+        )
+
+    @property
+    def text(self) -> segments.Text:
+        """The input of the functions in `segments`."""
+        return segments.Text(self.sentences, self.documents, self.keys)
+
+
+# ---- Sequences --------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Sequences:
+    """Sequences of one or two segments, without special tokens.
+
+    Attributes:
+        tokens: [n] int32, the tokens of all sequences; `word_starts` [n] bool.
+        starts: [r + 1] int64, the start of each; then the number of tokens.
+        middles: [r] int32, the length of the first segment, which may be all.
+        labels: [r] int8, 1 if the second segment is from another document (nsp)
+            or comes before the first (sop).
+    """
+
+    tokens: np.ndarray
+    word_starts: np.ndarray
+    starts: np.ndarray
+    middles: np.ndarray
+    labels: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def lengths(self, template: vocabularies.Template) -> np.ndarray:
+        """Returns the lengths with special tokens, [r] int64."""
+        tokens = np.diff(self.starts)
+        is_pair = self.middles < tokens
+        return tokens + template.special(1) + len(template.between) * is_pair
+
+    def own_tokens(self, objective: str) -> int:
+        """Counts the tokens without second segments from other documents."""
+        if objective == "nsp":
+            is_own = self.labels == 0
+            second = np.diff(self.starts) - self.middles
+            return int(self.middles.sum() + second[is_own].sum())
+        return len(self.tokens)
+
+    def take(self, indices: np.ndarray) -> "Sequences":
+        """Returns the sequences at `indices`, in this order."""
+        lengths = np.diff(self.starts)[indices]
+        places, starts = ranges(self.starts[:-1][indices], lengths)
+        return Sequences(
+            self.tokens[places],
+            self.word_starts[places],
+            starts,
+            self.middles[indices],
+            self.labels[indices],
+        )
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Self]) -> Self:
+        """Joins the sequences of one or more parts, in order."""
+        lengths = np.concatenate([np.diff(part.starts) for part in parts])
+        return cls(
+            np.concatenate([part.tokens for part in parts]),
+            np.concatenate([part.word_starts for part in parts]),
+            borders(lengths),
+            np.concatenate([part.middles for part in parts]),
+            np.concatenate([part.labels for part in parts]),
+        )
+
+
+def borders(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
+    """Returns the starts of consecutive ranges, and the end of the last."""
+    result = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=result[1:])
+    return result
+
+
+def ranges(
+    starts: np.ndarray, lengths: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the numbers in all ranges, joined, and where each begins."""
+    begins = borders(lengths)
+    numbers = np.repeat(starts - begins[:-1], lengths)
+    numbers += np.arange(len(numbers))
+    return numbers, begins
+
+
+def create_sequences(
+    corpus: Corpus,
+    partner: Corpus | None,
+    settings: Settings,
+    template: vocabularies.Template,
+    seed: int,
+    repetition: int,
+) -> Sequences:
+    """Splits each document into sequences.
+
+    `partner` has more documents, for second segments. Random choices only
+    depend on the seed, the document's key and the repetition. Raises InputError
+    for next sentences with a single document.
+    """
+    most = settings.max_tokens(template)
+    how = (most, settings.short_seq_prob, seed, repetition)
+    tokens, word_starts = corpus.tokens, corpus.word_starts
+    if settings.objective == "nsp":
+        both = corpus if partner is None else corpus.append(partner)
+        # Zero documents are allowed: part of the text may have no words.
+        if len(both) == 1:
+            raise InputError(
+                "The next-sentence task takes half of its second segments "
+                "from another document, so the text must hold at least two. "
+                f"Received: documents={len(both)}"
+            )
+        cuts = segments.next_sentences(corpus.text, both.text, *how)
+        tokens, word_starts = both.tokens, both.word_starts
+    elif settings.objective == "sop":
+        cuts = segments.sentence_order(corpus.text, *how)
+    elif settings.objective == "two_segments":
+        cuts = two_segments.two_segments(corpus.text, *how)
+    elif settings.objective == "full_sentences":
+        cuts = segments.full_sentences(corpus.text, *how)
+        tokens, word_starts = corpus.separated(template.separator)
+    else:
+        cuts = segments.single_segments(corpus.text, *how)
+    lengths = cuts.ends - cuts.starts  # [r, 2]
+    places, begins = ranges(cuts.starts.ravel(), lengths.ravel())
+    return Sequences(
+        tokens[places],
+        word_starts[places],
+        begins[::2].copy(),
+        lengths[:, 0].astype(np.int32),
+        cuts.labels.astype(np.int8),
+    )

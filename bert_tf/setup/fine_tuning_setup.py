@@ -1,0 +1,258 @@
+"""Fine-tuning setup from `flags.fine_tuning_flags`: files, folder, weights, plan.
+
+Called from the `main` of the fine-tuning scripts only.
+"""
+
+import dataclasses
+import functools
+import os
+import tempfile
+
+from bert_tf import kept_kernels
+from bert_tf.checkpoints import (
+    tf1_files,
+    trained_models,
+    word_vectors,
+)
+from bert_tf.encoders import families
+from bert_tf.errors import InputError
+from bert_tf.exporting import saved_model
+from bert_tf.flags import command_line, fine_tuning_flags, flagfiles, run_flags
+from bert_tf.setup import (
+    model_files_setup,
+    run_folder,
+    run_setup,
+    trained_setup,
+)
+from bert_tf.training import (
+    distribution,
+    fine_tuning,
+    memory_use,
+    run_report,
+    training_state,
+)
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+# ---- Actions ----------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """The requested actions, with the same names as the flags."""
+
+    train: bool
+    evaluate: bool
+    predict: bool
+    export: bool
+
+
+def work() -> Work:
+    """Returns the requested actions.
+
+    Raises:
+        InputError: No action is requested, or an action needs a trained model
+            that is missing.
+    """
+    asked = Work(
+        fine_tuning_flags.DO_TRAIN.value,
+        fine_tuning_flags.DO_EVAL.value,
+        fine_tuning_flags.DO_PREDICT.value,
+        fine_tuning_flags.DO_EXPORT.value,
+    )
+    if not any(dataclasses.astuple(asked)):
+        raise InputError(
+            "At least one of --do_train, --do_eval, --do_predict and "
+            "--do_export must be true."
+        )
+    if not asked.train:
+        run_setup.own_weights(trained_setup.own_weights())
+    return asked
+
+
+def load_files(always_trains: bool = False) -> trained_models.ModelFiles:
+    """Reads config and vocabulary, and checks them against each other.
+
+    Args:
+        always_trains: Whether the script trains without having --do_train.
+
+    Raises:
+        InputError: They can't be read, or contradict each other.
+    """
+    files = model_files_setup.load(
+        run_setup.find_source(),
+        always_trains or fine_tuning_flags.DO_TRAIN.value,
+    )
+    memory_use.check_room_for_weights(files.config)
+    return files
+
+
+def set_up_distribution() -> tf.distribute.Strategy:
+    """Returns the strategy, after checking batch sizes against it."""
+    strategy = run_setup.set_up_distribution()
+    if fine_tuning_flags.DO_TRAIN.value:
+        kept_kernels.check_that_they_change()
+        distribution.check_batch_size(
+            strategy,
+            fine_tuning_flags.TRAIN_BATCH_SIZE.name,
+            fine_tuning_flags.TRAIN_BATCH_SIZE.value,
+            fine_tuning_flags.ACCUMULATE.value,
+        )
+    for work, flag in (
+        (fine_tuning_flags.DO_EVAL, fine_tuning_flags.EVAL_BATCH_SIZE),
+        (fine_tuning_flags.DO_PREDICT, fine_tuning_flags.PREDICT_BATCH_SIZE),
+    ):
+        if work.value:
+            distribution.check_batch_size(strategy, flag.name, flag.value)
+    return strategy
+
+
+def plan(strategy: tf.distribute.Strategy) -> fine_tuning.Plan:
+    """Returns the training plan."""
+    own = fine_tuning_flags
+    if own.GROUP_BY_LENGTH.value and distribution.is_tpu(strategy):
+        raise InputError(
+            "--group_by_length gives batches of many shapes, and a TPU would "
+            "compile each: leave it out."
+        )
+    return fine_tuning.Plan(
+        batch_size=own.TRAIN_BATCH_SIZE.value,
+        accumulate=own.ACCUMULATE.value,
+        num_train_epochs=own.NUM_TRAIN_EPOCHS.value,
+        warmup_proportion=own.WARMUP_PROPORTION.value,
+        group_by_length=own.GROUP_BY_LENGTH.value,
+        chosen_on=flagfiles.told(_CHOSEN_ON),
+        **run_setup.plan_fields(),
+    )
+
+
+# Flags of the data that the best checkpoint is selected on.
+_CHOSEN_ON = ("dev_file", "predict_file")
+
+# ---- The folder -------------------------------------------------------------
+
+
+def make_folder(
+    strategy: tf.distribute.Strategy, identity: tuple[str, ...]
+) -> str:
+    """Creates output_dir, unless it holds another run to train.
+
+    Args:
+        strategy: The run's strategy.
+        identity: Flags that a run in progress can't change.
+
+    Returns:
+        The folder for this process's records: output_dir for a new run, else a
+        temporary folder. Records in output_dir may belong to a training in
+        progress, and each worker reads its own records.
+    """
+    trains = fine_tuning_flags.DO_TRAIN.value
+    folder = run_flags.OUTPUT_DIR.value
+    if fine_tuning_flags.DO_EXPORT.value:
+        # Checked now, not after hours of training.
+        export = os.path.join(folder, fine_tuning.EXPORT)
+        saved_model.check_target(export, overwrite=True)
+    if trains and fine_tuning_flags.DO_EVAL.value:
+        run_folder.check_same_evaluation(
+            _CHOSEN_ON, ", or leave out --do_train to score other data"
+        )
+    if run_flags.CHECK_ONLY.value:
+        run_folder.check_output_dir(identity if trains else None)
+        return _removed_at_end(tempfile.mkdtemp())
+    run_folder.claim_output_dir(strategy, identity if trains else None)
+    if not distribution.is_chief(strategy):
+        return _removed_at_end(tempfile.mkdtemp())
+    if trains and not tf1_files.latest(folder):
+        return folder
+    folder = os.path.join(folder, run_folder.records_folder(trains))
+    tf.io.gfile.makedirs(folder)
+    return _removed_at_end(folder)
+
+
+def _removed_at_end(folder: str) -> str:
+    """Returns the folder, to be removed when the script ends."""
+
+    def remove():
+        try:
+            tf.io.gfile.rmtree(folder)
+        except tf.errors.OpError as error:
+            logging.warning("%s could not be removed: %s", folder, error)
+
+    command_line.at_end(remove)
+    command_line.unwind_at_signals()
+    return folder
+
+
+# ---- The weights ------------------------------------------------------------
+
+
+def restore(
+    files: trained_models.ModelFiles,
+    state: training_state.TrainState,
+    select: run_setup.Select | None = None,
+) -> None:
+    """Restores the state of a training run, as `setup.run_setup.restore`.
+
+    If it starts from random weights, --word_vectors can initialize embeddings.
+    """
+    begin = functools.partial(_set_words, files)
+    if select is None:
+        run_setup.restore(state, begin=begin)
+    else:
+        run_setup.restore(state, select, begin)
+
+
+def _set_words(files: trained_models.ModelFiles, model: keras.Model) -> None:
+    """Sets the embeddings of words that --word_vectors covers."""
+    path = fine_tuning_flags.WORD_VECTORS.value
+    if not path:
+        return
+    name = families.find(files.config).words
+    (words,) = (x for x in model.variables if x.path == name)
+    table = np.asarray(words)  # [V, E]
+    vectors = word_vectors.read(
+        path, files.vocab, files.vocabulary, table.shape[1]
+    )
+    words.assign(np.where(vectors.found[:, np.newaxis], vectors.table, table))
+    logging.info(
+        "Word vectors of %s for %d of %d pieces; the others start from random "
+        "values.",
+        path,
+        vectors.found.sum(),
+        len(table),
+    )
+
+
+# ---- Before the first step --------------------------------------------------
+
+
+def report_check(
+    run: fine_tuning.Run,
+    head: str,
+    max_seq_length: int,
+    rows: int = 1,
+    predictions: int = 0,
+) -> None:
+    """Logs the result of --check_only, at its end.
+
+    Args:
+        run: The run that would be trained; else its weights are read.
+        head: As for `trained.find`.
+        max_seq_length: Sequence length.
+        rows: Sequences per example.
+        predictions: Words predicted per sequence besides the task.
+    """
+    if fine_tuning_flags.DO_TRAIN.value:
+        run_setup.report_model(
+            run_report.replicas_of(run.strategy),
+            run.model,
+            fine_tuning_flags.TRAIN_BATCH_SIZE.value * rows,
+            fine_tuning_flags.ACCUMULATE.value,
+            {"S": max_seq_length, "P": predictions},
+        )
+    else:
+        trained_setup.restore(run, head)
+    run_setup.report_no_problem()

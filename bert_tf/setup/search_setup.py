@@ -1,0 +1,170 @@
+"""Runs the hyperparameter search of the flags in `flags.search_flags`.
+
+Called from the `main` of run_classifier.py only.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bert_tf import extras
+from bert_tf.errors import InputError
+from bert_tf.flags import (
+    fine_tuning_flags,
+    flag_sections,
+    flagfiles,
+    run_flags,
+    search_flags,
+    unused,
+)
+from bert_tf.setup import run_folder
+from bert_tf.tasks import search, trials
+
+import tensorflow as tf
+from absl import flags, logging
+
+# Flags that are not passed to the trials.
+_OWN = ("search", "search_space", "search_pruner")
+# Flags that may change when a search is resumed.
+_MAY_CHANGE = {
+    *trials.INDIFFERENT,
+    *("search", "search_pruner", "output_dir", "overwrite", "check_only"),
+}
+# Groups of flags that can be searched, in addition to single flags.
+_SECTIONS = ("Training", "Optimizer", "Distillation")
+_MORE = ("max_seq_length",)
+
+
+def is_requested() -> bool:
+    """Whether to search; --check_only runs without a search."""
+    if not search_flags.SEARCH.value:
+        return False
+    _check_flags()
+    find_space(search_flags.SEARCH_SPACE.value)
+    return not run_flags.CHECK_ONLY.value
+
+
+def _check_flags() -> None:
+    """Raises InputError for flags that a search does not support."""
+    extras.check("optuna", "search", "Hyperparameter searches")
+    for flag in (fine_tuning_flags.DO_PREDICT, fine_tuning_flags.DO_EXPORT):
+        if flag.value:
+            raise InputError(
+                f"A search does not support --{flag.name}. Use "
+                "--init_checkpoint=OUTPUT_DIR/best and another --output_dir "
+                "after the search, without --do_train. "
+                f"Received: {flag.name}=true"
+            )
+    strategy = run_flags.DISTRIBUTION_STRATEGY
+    if strategy.value == "multi_worker_mirrored":
+        raise InputError(
+            "A search runs its trials on one machine. Leave out "
+            f"--{strategy.name}, or search without the other workers. "
+            f"Received: {strategy.name}={strategy.value}"
+        )
+    run_folder.check_holds_runs()
+
+
+# ---- The space --------------------------------------------------------------
+
+
+def find_space(text: str) -> dict[str, list[str]]:
+    """Parses the search space: flag -> values, validated as text.
+
+    Args:
+        text: As in --search_space.
+    """
+    space: dict[str, list[str]] = {}
+    for part in text.split():
+        name, _, listed = part.partition("=")
+        values = listed.split(",")
+        parsed = [_parse(name, value) for value in values]
+        if len(set(parsed)) < len(parsed) or name in space:
+            raise InputError(
+                "--search_space must list each flag and each value once. "
+                f"Received: search_space={text}"
+            )
+        space[name] = values
+    if not space:
+        raise InputError(
+            "--search_space must list flags, such as learning_rate=3e-5,2e-5. "
+            f"Received: search_space={text!r}"
+        )
+    return space
+
+
+def _parse(name: str, value: str) -> Any:
+    """Parses a value of a searchable flag."""
+    if name not in flags.FLAGS or not _is_searchable(flags.FLAGS[name]):
+        raise InputError(
+            "--search_space must be values of flags of training or of the "
+            "optimizer, such as learning_rate=3e-5,2e-5 train_batch_size=16. "
+            f"Received: {name}"
+        )
+    try:
+        return flags.FLAGS[name].parser.parse(value)
+    except ValueError as error:
+        raise InputError(f"--search_space: {error}") from error
+
+
+def _is_searchable(flag: flags.Flag) -> bool:
+    about = flag_sections.find_about(flag)
+    return (
+        about is not None
+        and (about.section in _SECTIONS or flag.name in _MORE)
+        and flag.name not in trials.INDIFFERENT
+        and not about.alias
+        and not about.role
+        and not isinstance(flag.parser, flags.ListParser)
+    )
+
+
+# ---- The search -------------------------------------------------------------
+
+
+def run(script: str, metric: str) -> None:
+    """Runs the search and prints its table.
+
+    Args:
+        script: Path of the script that runs a trial.
+        metric: The dev result that selects the best trial.
+    """
+    # Leaves the devices to the processes of the trials.
+    tf.config.set_visible_devices([], "GPU")
+    space = find_space(search_flags.SEARCH_SPACE.value)
+    _log_replaced(space)
+    folder = run_flags.OUTPUT_DIR.value
+    lock = run_folder.hold_output_dir()
+    path = run_folder.flags_file()
+    flagfiles.check_same_run(path, set(flags.FLAGS) - _MAY_CHANGE)
+    flagfiles.write_flagfile(path)
+    shared = flagfiles.told(
+        name
+        for name in flags.FLAGS
+        if name not in _OWN and unused.given(flags.FLAGS[name])
+    )
+
+    def train(trial_folder, values, is_over):
+        given = {**shared, **values, "output_dir": trial_folder}
+        log = os.path.join(trial_folder, "log.txt")
+        return trials.call(script, given, log, lock, is_over)
+
+    lines = search.Search(
+        folder=folder,
+        space=space,
+        metric=metric,
+        seed=run_flags.SEED.value,
+        pruner=search_flags.SEARCH_PRUNER.value,
+        keeps_last=fine_tuning_flags.USE_CHECKPOINT.value == "last",
+        train=train,
+    ).run(search_flags.SEARCH.value)
+    print("", *lines, sep="\n", flush=True)
+
+
+def _log_replaced(space: Mapping[str, Sequence[str]]) -> None:
+    """Logs the flags whose values the search space replaces."""
+    given = [f"--{x}" for x in space if unused.given(flags.FLAGS[x])]
+    if given:
+        logging.info(
+            "Not used, as --search_space lists values: %s.", ", ".join(given)
+        )

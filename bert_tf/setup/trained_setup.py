@@ -1,0 +1,228 @@
+"""The earlier training that a run builds on: its weights and flags.
+
+Called from the `main` of the fine-tuning scripts only.
+"""
+
+import os
+from collections.abc import Collection, Mapping
+
+from bert_tf.checkpoints import formats, opened, runs, trained_models
+from bert_tf.errors import InputError
+from bert_tf.flags import (
+    distillation_flags,
+    fine_tuning_flags,
+    flagfiles,
+    run_flags,
+    unused,
+)
+from bert_tf.setup import run_setup
+from bert_tf.storage import kept_flags
+from bert_tf.training import fine_tuning
+
+from absl import flags, logging
+
+# ---- Weights -----------------------------------------------------------------
+
+
+def own_weights() -> str | None:
+    """Returns the final weights of the run in output_dir, if any."""
+    return trained_models.own_checkpoint(
+        run_flags.OUTPUT_DIR.value,
+        fine_tuning_flags.USE_CHECKPOINT.value == "best",
+    )
+
+
+def find(head: str) -> opened.Checkpoint:
+    """Opens the fine-tuned weights to evaluate, predict and export with.
+
+    Args:
+        head: The head they must have: a key of names.HEADS.
+    """
+    own = own_weights()
+    if not own or not fine_tuning_flags.DO_TRAIN.value:
+        own = run_setup.own_weights(own)
+    return trained_models.with_trained_head(formats.open_checkpoint(own), head)
+
+
+def restore(run: fine_tuning.Run, head: str) -> int:
+    """Restores fine-tuned weights into the model, and returns their step."""
+    source = find(head)
+    with run.strategy.scope():
+        return trained_models.restore(run.model, source, head)
+
+
+def labels() -> tuple[str, ...] | None:
+    """Returns the labels of output_dir, or of the weights to predict with."""
+    own = trained_models.read_labels(run_flags.OUTPUT_DIR.value)
+    if own or fine_tuning_flags.DO_TRAIN.value:
+        return own
+    source = run_setup.open_init_checkpoint()
+    return source.labels if source else None
+
+
+# ---- Flags -------------------------------------------------------------------
+
+
+def folder() -> str:
+    """Returns the folder of the run that trained the weights in use.
+
+    It is "" while the run itself trains, and for weights without a run.
+    """
+    path = _weights()
+    return runs.folder_of(path) if runs.flags_of(path) else ""
+
+
+def said() -> dict[str, str]:
+    """Returns the flags of the run in `folder`, as text; {} without a run."""
+    return runs.flags_of(_weights())
+
+
+def _weights() -> str:
+    """Returns the weights in use; "" while the run itself trains."""
+    if fine_tuning_flags.DO_TRAIN.value:
+        return ""
+    return run_setup.own_weights(own_weights())
+
+
+def take_flags(names: Collection[str]) -> None:
+    """Sets omitted flags to the values from training.
+
+    This ensures that texts are read as in training. It changes nothing while
+    the run itself trains.
+
+    Args:
+        names: Flags that determine how texts are read, or what outputs mean.
+
+    Raises:
+        InputError: A specified flag does not apply with the new values.
+    """
+    before = said()
+    for name in sorted(before.keys() & set(names)):
+        flag = flags.FLAGS[name]
+        if flag.present:
+            continue
+        try:
+            value = flag.parser.parse(before[name])
+        except ValueError as error:
+            path = os.path.join(folder(), kept_flags.FILE)
+            raise InputError(
+                f"{path}, which keeps the flags of the run, is wrong: --{name}:"
+                f" {error}. Bring it back as it was, or give --{name}."
+            ) from error
+        if value != flag.value:
+            logging.info("--%s=%s, as in training.", name, before[name])
+            flag.value = value
+    unused.check(flags.FLAGS)
+
+
+# ---- Changed flags -----------------------------------------------------------
+
+# Flags of a run's identity that do not affect how a text is read: the data and
+# its file format, training, and labels, which are checked separately.
+_NOT_OF_READING = frozenset(
+    {
+        "task_name",
+        "data_dir",
+        "xnli_language",
+        "train_file",
+        "dev_fraction",
+        "seed",
+        "file_format",
+        "has_header",
+        "text_a_column",
+        "token_column",
+        "separator",
+        "label_column",
+        "label_separator",
+        "labels",
+        "scheme",
+        "regression",
+        "class_weights",
+        "double_unordered",
+        "auxiliary_lm_weight",
+        "train_batch_size",
+        "group_by_length",
+        *distillation_flags.IDENTITY,
+    }
+)
+
+
+# Only the presence of these flags affects reading, not their values.
+_WHETHER = frozenset({"text_b_column"})
+
+
+def check(
+    head: str, identity: tuple[str, ...], of_hold_out: tuple[str, ...] = ()
+) -> opened.Checkpoint:
+    """Checks the weights and flags of the earlier training.
+
+    Args:
+        head: The head that the weights must have: a key of names.HEADS.
+        identity: Flags that a run in progress can't change. Changes of those
+            that affect how texts are read are logged.
+        of_hold_out: Flags that must not change, because they determine which
+            rows were held out from training.
+
+    Returns:
+        The weights.
+    """
+    source = find(head)
+    before = said()
+    changed = flagfiles.changes(before) if before else {}
+    fatal = _other_rows(changed, of_hold_out, is_own=bool(own_weights()))
+    if fatal:
+        raise InputError(
+            "The rows to evaluate on would not be those that were held out of "
+            f"the training of {source.path}: give the flags of training, or a "
+            f"--dev_file. Received: {fatal}"
+        )
+    now = flags.FLAGS
+    for name in identity:
+        if name not in changed or name in _NOT_OF_READING:
+            continue
+        if name in _WHETHER and before.get(name) and now[name].value:
+            continue
+        logging.warning(
+            "Texts are read in another way than in the training of %s: %s",
+            source.path,
+            changed[name],
+        )
+    return source
+
+
+def warn_of_hold_out(of_hold_out: tuple[str, ...]) -> None:
+    """Warns if the initial weights were trained on rows held out here.
+
+    Args:
+        of_hold_out: As for `check`.
+    """
+    start = run_flags.INIT_CHECKPOINT.value
+    if not start or not fine_tuning_flags.DO_TRAIN.value or own_weights():
+        return
+    before = runs.flags_of(start)
+    changed = flagfiles.changes(before) if before else {}
+    others = _other_rows(changed, of_hold_out, is_own=False)
+    if others:
+        logging.warning(
+            "Scores will flatter: %s, which this run starts from, was trained "
+            "on rows that are held out here. Give its flags, or a --dev_file: "
+            "%s",
+            start,
+            others,
+        )
+
+
+def _other_rows(
+    changed: Mapping[str, str], of_hold_out: tuple[str, ...], is_own: bool
+) -> str:
+    """Explains why the held-out rows differ from earlier ones, or returns "".
+
+    Args:
+        changed: Result of `flagfiles.changes` for the earlier flags.
+        of_hold_out: Flags that determine which rows are held out.
+        is_own: Whether the earlier run is output_dir's, whose flags must be
+            the same. Nothing is known about a different run with other data.
+    """
+    if not is_own and "train_file" in changed:
+        return ""
+    return "; ".join(changed[name] for name in of_hold_out if name in changed)

@@ -1,0 +1,396 @@
+"""Tokenizers in the graph, for tf.data and SavedModels.
+
+The WordPiece tokenizer equals the one in `tokenization`. A table of all code
+points, built from the Python tokenizer's own rules, normalizes the text;
+tensorflow-text's FastWordpieceTokenizer then finds the tokens. Printable ASCII
+needs no table, only lower-casing. All ops except
+FastWordpieceTokenizeWithOffsets are TensorFlow's own, and TensorFlow Serving
+supports them all.
+
+Shapes: B texts, N code points of all texts, M after normalization.
+"""
+
+import dataclasses
+import functools
+import unicodedata
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from bert_tf import characters, tokenization, vocabularies
+from bert_tf.errors import InputError
+from bert_tf.text import (
+    code_points,
+    graph_added_tokens,
+    graph_byte_pairs,
+    graph_rows,
+    graph_sentence_pieces,
+    graph_symbols,
+)
+from bert_tf.vocabularies import (
+    byte_pairs,
+    fairseq_sentence_pieces,
+    sentence_pieces,
+    symbols,
+    word_pieces,
+)
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_text as text
+
+_MAX_CHARS = tokenization.MAX_CHARS_PER_WORD
+# Max bytes of a token in FastWordpieceTokenizer.
+_MAX_BYTES = 256
+_SPACE = ord(" ")
+_SIGMA, _FINAL_SIGMA = ord("Σ"), ord("ς")
+
+# Texts that need no table: printable ASCII with words within the limit.
+_PLAIN = rf"[!-~]{{0,{_MAX_CHARS}}}(?:[\t\n\r ]+[!-~]{{0,{_MAX_CHARS}}})*"
+
+# Punctuation in such texts.
+_ASCII_MARK = r"[!-/:-@\[-`{-~]"
+
+# Outputs of a code point other than code points (which are >= 0).
+_NOTHING = -1
+_ITSELF = -2
+# No output either, but marks are not reordered across it.
+_BARRIER = -3
+
+
+class Rules(NamedTuple):
+    """How texts are normalized: the settings of the Python tokenizer."""
+
+    do_lower_case: bool
+    strips_accents: bool
+    tokenize_chinese_chars: bool
+
+    def clean(self, char: str) -> str:
+        """Cleans a character, and puts spaces around a Chinese one."""
+        if self.tokenize_chinese_chars:
+            return characters.clean(char)
+        return characters.clean_only(char)
+
+    def change(self, text: str) -> str:
+        """Lower-cases a text and strips accents, as configured."""
+        text = text.lower() if self.do_lower_case else text
+        return (
+            unicodedata.normalize("NFD", text) if self.strips_accents else text
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Table:
+    """The effect of normalization on each code point, with R distinct rules."""
+
+    rule: np.ndarray  # [0x110000] uint16
+    output: np.ndarray  # [R, 3] int32: code points, or the constants above
+    sigma_kind: np.ndarray  # [R] int32
+    needs_context: np.ndarray  # [R] bool: a sigma, or a mark that may move
+    marks: np.ndarray  # [marks] int32, sorted: the marks that may move
+    mark_class: np.ndarray  # [marks] int32: their combining classes
+
+
+@functools.cache
+def _table(words: Rules) -> _Table:
+    """Builds the table from the Python tokenizer's rules (about a second)."""
+    rules: dict[tuple[tuple[int, ...], int, bool], int] = {}
+    # The first rule is for all code points that are not assigned.
+    rules[(_ITSELF,), code_points.OTHER, False] = 0
+    rule = np.zeros(code_points.COUNT, np.uint16)
+    # CJK blocks contain unassigned code points, to which the rule applies, too.
+    chars = sorted({*characters.assigned(), *characters.all_cjk()})
+    combining = frozenset(ord(x) for x in chars if unicodedata.combining(x))
+    marks: set[int] = set()
+    cleaned = list(map(words.clean, chars))
+    lowered_texts = code_points.of_each(words.change, cleaned)
+    kinds = code_points.sigma_kinds(chars)
+    for char, clean, lowered, kind in zip(
+        chars, cleaned, lowered_texts, kinds, strict=True
+    ):
+        code = ord(char)
+        output = _output(lowered, words.strips_accents)
+        moving = combining.intersection(output)
+        needs_context = words.do_lower_case and code == _SIGMA
+        if words.strips_accents:
+            needs_context |= bool(moving)
+            marks |= moving
+        output = tuple(_ITSELF if x == code != _SPACE else x for x in output)
+        key = (output, kind if clean else code_points.IGNORED, needs_context)
+        rule[code] = rules.setdefault(key, len(rules))
+    sorted_marks = sorted(marks)
+    return _Table(
+        rule=rule,
+        output=_pad([output for output, _, _ in rules]),
+        sigma_kind=np.array([kind for _, kind, _ in rules], np.int32),
+        needs_context=np.array([needs for _, _, needs in rules]),
+        marks=np.array(sorted_marks, np.int32),
+        mark_class=np.array([_combining(x) for x in sorted_marks], np.int32),
+    )
+
+
+def _pad(outputs: list[tuple[int, ...]]) -> np.ndarray:
+    width = max(map(len, outputs))
+    return np.array(
+        [x + (_NOTHING,) * (width - len(x)) for x in outputs], np.int32
+    )
+
+
+def _combining(code: int) -> int:
+    return unicodedata.combining(chr(code))
+
+
+def _output(string: str, strips_accents: bool) -> tuple[int, ...]:
+    """Returns the output of a clean character, regardless of neighbours."""
+    output: list[int] = []
+    for part in string:
+        if strips_accents and unicodedata.category(part) == "Mn":
+            if not _combining(ord(part)):
+                output.append(_BARRIER)
+        elif part.isspace():
+            output.append(_SPACE)
+        else:
+            output.extend(map(ord, characters.split_punctuation(part)))
+    return tuple(output)
+
+
+class BertTokenizer(graph_rows.Tokenizer):
+    """Splits texts into WordPiece ids and packs them for the model.
+
+    `vocab` lists the tokens by id. `do_lower_case` and the settings (keyword
+    arguments of `tokenization.BasicTokenizer`) must be the same as in training.
+    """
+
+    def __init__(
+        self, vocab: Sequence[str], do_lower_case: bool, **settings: Any
+    ):
+        vocabulary = word_pieces.WordPiece(
+            tuple(vocab), do_lower_case, **settings
+        )
+        super().__init__(vocabulary)
+        self.do_lower_case = do_lower_case
+        self._words = Rules(
+            do_lower_case,
+            characters.strips_accents(do_lower_case, vocabulary.strip_accents),
+            vocabulary.tokenize_chinese_chars,
+        )
+        table = _table(self._words)
+        self._rule = tf.constant(table.rule)
+        self._output = tf.constant(table.output)
+        self._sigma_kind = tf.constant(table.sigma_kind)
+        self._needs_context = tf.constant(table.needs_context)
+        self._marks = tf.constant(table.marks)
+        self._mark_class = tf.constant(table.mark_class)
+        self._unknown = _unused_code_point(vocab)
+        self._wordpiece = text.FastWordpieceTokenizer(
+            _without_unreachable(vocab),
+            suffix_indicator=tokenization.SUFFIX_INDICATOR,
+            # The limit of characters is checked before. A code point has at
+            # most 4 bytes.
+            max_bytes_per_word=4 * _MAX_CHARS,
+            token_out_type=tf.int32,
+            unknown_token=vocabulary.special.unk.text,
+            # The op's own splitting separates Chinese characters.
+            no_pretokenization=not vocabulary.tokenize_chinese_chars,
+        )
+
+    def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """Returns the token ids of UTF-8 texts [B]: [B, (tokens)] int32.
+
+        Invalid bytes are skipped.
+        """
+        normalized = self._normalize(texts)
+        if self._words.tokenize_chinese_chars:
+            return self._wordpiece.tokenize(normalized)
+        words = tf.strings.split(normalized)  # [B, (words)]
+        return self._wordpiece.tokenize(words).merge_dims(1, 2)
+
+    def _normalize(self, texts: tf.Tensor) -> tf.Tensor:
+        is_plain = tf.strings.regex_full_match(texts, _PLAIN)  # [B]
+        plain = tf.strings.lower(texts) if self.do_lower_case else texts
+        if not self._words.tokenize_chinese_chars:
+            plain = tf.strings.regex_replace(plain, _ASCII_MARK, r" \0 ")
+        others = tf.where(~is_plain)  # [others, 1]
+        normalized = self._normalize_by_table(tf.gather_nd(texts, others))
+        return tf.tensor_scatter_nd_update(plain, others, normalized)
+
+    def _normalize_by_table(self, texts: tf.Tensor) -> tf.Tensor:
+        # With a space at each end, no rule applies across texts.
+        codes = tf.strings.unicode_decode(
+            tf.strings.join([" ", texts, " "]), "UTF-8", errors="ignore"
+        )
+        rows = codes.value_rowids()  # [N]
+        codes = codes.values  # [N]
+        rules = self._rules(codes)  # [N]
+        if self.do_lower_case or self._words.strips_accents:
+            codes, rows = tf.cond(
+                tf.reduce_any(tf.gather(self._needs_context, rules)),
+                lambda: self._map_in_context(codes, rules, rows),
+                lambda: self._map(codes, rules, rows),
+            )
+        else:
+            codes, rows = self._map(codes, rules, rows)
+        codes = self._limit_words(codes)  # [M]
+        ragged = tf.RaggedTensor.from_value_rowids(
+            codes, rows, nrows=tf.size(texts, tf.int64), validate=False
+        )
+        return tf.strings.unicode_encode(ragged, "UTF-8")
+
+    def _rules(self, codes: tf.Tensor) -> tf.Tensor:
+        return tf.cast(tf.gather(self._rule, codes), tf.int32)
+
+    def _map(
+        self,
+        codes: tf.Tensor,
+        rules: tf.Tensor,
+        rows: tf.Tensor,
+        keep_barriers: bool = False,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Replaces each code point by its output: [N] -> [M]."""
+        output = tf.gather(self._output, rules)  # [N, 3]
+        output = tf.where(output == _ITSELF, codes[:, tf.newaxis], output)
+        is_kept = output >= 0
+        if keep_barriers:
+            is_kept |= output == _BARRIER
+        kept = tf.where(is_kept)  # [M, 2]
+        return tf.gather_nd(output, kept), tf.gather(rows, kept[:, 0])
+
+    def _map_in_context(
+        self, codes: tf.Tensor, rules: tf.Tensor, rows: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Like `_map`, for rules with context: final sigmas and marks."""
+        if self.do_lower_case:
+            codes = self._mark_final_sigmas(codes, rules)
+        codes, rows = self._map(codes, self._rules(codes), rows, True)
+        if self._words.strips_accents:
+            codes = self._order_marks(codes)
+        is_kept = codes != _BARRIER
+        return tf.boolean_mask(codes, is_kept), tf.boolean_mask(rows, is_kept)
+
+    def _mark_final_sigmas(
+        self, codes: tf.Tensor, rules: tf.Tensor
+    ) -> tf.Tensor:
+        """Replaces capital sigmas that end a word by small final ones.
+
+        Unicode's rule considers the nearest characters that are not ignored:
+        the one before is cased, the one after is not.
+        """
+        kinds = tf.gather(self._sigma_kind, rules)
+        seen = tf.where(kinds != code_points.IGNORED)
+        kinds = tf.gather_nd(kinds, seen)
+        # The first and the last are spaces, so rolling joins no words.
+        is_final = (
+            (tf.gather_nd(codes, seen) == _SIGMA)
+            & (tf.roll(kinds, 1, 0) == code_points.CASED)
+            & (tf.roll(kinds, -1, 0) != code_points.CASED)
+        )
+        final = tf.boolean_mask(seen, is_final)
+        return tf.tensor_scatter_nd_update(
+            codes, final, tf.fill(tf.shape(final)[:1], _FINAL_SIGMA)
+        )
+
+    def _order_marks(self, codes: tf.Tensor) -> tf.Tensor:
+        """Sorts each run of marks by combining class, as NFD does.
+
+        Accents are stripped before; a few others, such as musical ones, remain.
+        """
+        place = tf.searchsorted(self._marks, codes)
+        place = tf.minimum(place, tf.size(self._marks) - 1)
+        is_mark = tf.gather(self._marks, place) == codes
+        mark_class = tf.where(is_mark, tf.gather(self._mark_class, place), 0)
+        run = tf.cumsum(tf.cast(~is_mark, tf.int64))
+        # Combining classes are below 256.
+        key = run * 256 + tf.cast(mark_class, tf.int64)
+        order = tf.argsort(key, stable=True)
+        return tf.gather(codes, order)
+
+    def _limit_words(self, codes: tf.Tensor) -> tf.Tensor:
+        is_space = codes == _SPACE  # [M]
+        spaces = tf.cast(tf.where(is_space)[:, 0], tf.int32)
+        # Every text starts and ends with a space, so words are between spaces.
+        is_long = spaces[1:] - spaces[:-1] - 1 > _MAX_CHARS
+
+        def replace() -> tf.Tensor:
+            word = tf.cumsum(tf.cast(is_space, tf.int32)) - 1
+            in_long = tf.gather(tf.pad(is_long, [[0, 1]]), word)
+            return tf.where(in_long & ~is_space, self._unknown, codes)
+
+        return tf.cond(tf.reduce_any(is_long), replace, lambda: codes)
+
+
+def _unused_code_point(vocab: Sequence[str]) -> int:
+    """Returns a private-use code point that is in no token, to get [UNK]."""
+    used = set().union(*vocab)
+    return next(x for x in range(0xE000, 0xF900) if chr(x) not in used)
+
+
+def _without_unreachable(vocab: Sequence[str]) -> list[str]:
+    """Replaces tokens with white space or control characters by placeholders.
+
+    The Python tokenizer never finds such tokens, because no word contains these
+    characters; FastWordpieceTokenizer would find them or reject them. It also
+    rejects tokens that are longer than any word. Raises InputError for a token
+    that can be a word but that the op does not accept.
+    """
+    words = tokenization.BasicTokenizer(do_lower_case=False)
+
+    def is_reachable(piece: str) -> bool:
+        piece = piece.removeprefix(tokenization.SUFFIX_INDICATOR)
+        if len(piece) > _MAX_CHARS:
+            return False
+        if len(piece.encode("utf-8", "replace")) > _MAX_BYTES:
+            raise InputError(
+                "A token of the vocabulary must have at most "
+                f"{_MAX_BYTES} bytes in UTF-8: remove it, or replace its line "
+                f"by a name such as [unused1]. Received: {piece[:20]!r}..., "
+                f"{len(piece.encode())} bytes"
+            )
+        return piece != "" and "".join(words.tokenize(piece)) == piece
+
+    return [
+        piece if is_reachable(piece) else f"[unreachable {index}]"
+        for index, piece in enumerate(vocab)
+    ]
+
+
+# ---- Any vocabulary ----------------------------------------------------------
+
+
+def _of_word_pieces(vocabulary: word_pieces.WordPiece) -> BertTokenizer:
+    return BertTokenizer(
+        vocabulary.pieces, vocabulary.do_lower_case, **vocabulary.own_settings
+    )
+
+
+# Kind of vocabulary -> function that creates its tokenizer.
+TOKENIZERS: dict[str, Callable[[Any], graph_rows.Tokenizer]] = {
+    byte_pairs.BytePairs.kind: graph_byte_pairs.BytePairTokenizer,
+    word_pieces.WordPiece.kind: _of_word_pieces,
+    fairseq_sentence_pieces.FairseqSentencePieces.kind: (
+        graph_sentence_pieces.SentencePieceTokenizer
+    ),
+    sentence_pieces.SentencePieces.kind: (
+        graph_sentence_pieces.SentencePieceTokenizer
+    ),
+    symbols.Symbols.kind: graph_symbols.SymbolTokenizer,
+}
+
+
+def register(kind: str, make: Callable[[Any], graph_rows.Tokenizer]) -> None:
+    """Registers the graph tokenizer for a kind of vocabulary.
+
+    `make` takes the vocabulary. Raises InputError if the kind has another one.
+    """
+    if TOKENIZERS.get(kind, make) != make:
+        raise InputError(
+            "There is a tokenizer in the graph of this kind already. "
+            f"Received: kind={kind!r}"
+        )
+    TOKENIZERS[kind] = make
+
+
+def make_tokenizer(vocabulary: vocabularies.Vocabulary) -> graph_rows.Tokenizer:
+    """Creates the tokenizer of a vocabulary."""
+    plain = TOKENIZERS[vocabulary.kind](vocabulary)
+    if not vocabulary.added:
+        return plain
+    return graph_added_tokens.AddedTokenizer(plain, vocabulary)
