@@ -21,7 +21,7 @@ warm it up:
 A pre-trained model predicts masked words, or with --head=next_sentence next
 sentences; with --head=encoder, any model makes vectors. How to call it is
 described in docs/serving.md and docs/tensorflow_serving.md and, for each head,
-where it is made: in bert_tf/tasks/*/saved_model.py,
+where it is made: in bert_tf/tasks/*/*_model.py,
 bert_tf/tasks/next_sentence_model.py and, for classifiers,
 bert_tf/exporting/saved_model.py.
 """

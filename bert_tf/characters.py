@@ -1,4 +1,4 @@
-"""The original's rules for characters, for `tokenization` and `text.text_graph`."""
+"""The original's rules for characters, for `tokenization` and `text_graph`."""
 
 import functools
 import re

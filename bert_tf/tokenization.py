@@ -3,7 +3,7 @@
 The tokens equal the original tokenizer's, character for character:
 clean the text, put spaces around CJK characters, optionally lower-case and
 strip accents, split at white space and punctuation, then take the longest
-matching token from the left. `text.text_graph` runs the same rules in the graph.
+matching token from the left. `text_graph` runs the same rules in the graph.
 
     tokenizer = tokenization.FullTokenizer("vocab.txt", do_lower_case=True)
     tokenizer.tokenize("UNwanted, running")  # un ##want ##ed , runn ##ing

@@ -235,7 +235,7 @@ _LETTERS = ["<pad>", "<unk>", "<cls>", "<sep>", "<mask>", *"ACGTN"]
 _COMPARE = """
 import letters
 from bert_tf import vocabularies
-from bert_tf.text import graph, graph_offsets
+from bert_tf.text import graph_offsets, text_graph
 
 vocabulary = vocabularies.open("dna.letters", do_lower_case=True)
 texts = ["AC GT", "", " \\tNxA\\r\\nC", "中A\u00a0", "ACGTN" * 9]
@@ -252,8 +252,8 @@ for text, row, numbers in zip(texts, expected, ids):
     assert split.convert_tokens_to_ids(split.tokenize(text)) == numbers
 flat, lengths = vocabulary.bulk_tokenizer().tokenize(texts)
 assert flat.tolist() == sum(ids, []) and lengths.tolist() == list(map(len, ids))
-assert graph.of(vocabulary).tokenize(texts).to_list() == ids
-found = graph_offsets.of(vocabulary).tokenize_with_offsets(texts)
+assert text_graph.make_tokenizer(vocabulary).tokenize(texts).to_list() == ids
+found = graph_offsets.make_tokenizer(vocabulary).tokenize_with_offsets(texts)
 assert found.ids.to_list() == ids
 assert found.starts.numpy().tolist() == starts
 assert found.ends.numpy().tolist() == [i + 1 for i in starts]

@@ -52,7 +52,7 @@ TEXTS = (
     comparison.Expected(
         f"{_FLAT}/export.py and, for each head, in {_FLAT}/export_*.py.",
         "docs/serving.md and, for each head, where it is made: in "
-        "bert_tf/tasks/*/saved_model.py, bert_tf/tasks/next_sentence_model.py and, "
+        "bert_tf/tasks/*/*_model.py, bert_tf/tasks/next_sentence_model.py and, "
         "for classifiers, bert_tf/exporting/saved_model.py.",
         "the modules moved",
         "flags_export_saved_model",

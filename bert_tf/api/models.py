@@ -196,7 +196,7 @@ class _Head(keras_methods.Methods, heads.Model):
     """
 
     @classmethod
-    def _of(cls, path, source, bert_config_file, kwargs, *args):
+    def _from_source(cls, path, source, bert_config_file, kwargs, *args):
         config = sources.config_of(source, bert_config_file)
         bert = Bert(config, **_dtype_of(kwargs))
         bert.reading = text_reading.Reading.from_checkpoint(
@@ -281,7 +281,7 @@ class _Unlabelled(_Head):
         """
         path = model_paths.as_text(path)
         source = sources.open_best(path)
-        return cls._of(path, source, bert_config_file, kwargs)
+        return cls._from_source(path, source, bert_config_file, kwargs)
 
 
 class _Labelled(_Head):
@@ -323,7 +323,7 @@ class _Labelled(_Head):
         path = model_paths.as_text(path)
         source = sources.open_best(path)
         source, labels = sources.fit_labels(source, cls.head, labels)
-        return cls._of(path, source, bert_config_file, kwargs, labels)
+        return cls._from_source(path, source, bert_config_file, kwargs, labels)
 
     def get_config(self) -> dict[str, Any]:
         """Returns what `from_config` makes the same model of, but weights."""

@@ -195,14 +195,14 @@ def write(
     extras.check("keras_hub", "keras-hub", "Presets of KerasHub")
     import keras_hub
 
-    def of(kind: str) -> Any:
+    def class_of(kind: str) -> Any:
         return getattr(keras_hub.models, theirs.name + kind)
 
     found = names.find_head(source.shapes, source.path)
     head = keras_hub_names.head_there(config, found)
     rows = keras_hub_names.table(config, head)
     encoder.check_has_all(config, [row.ours for row in rows])
-    backbone = of("Backbone")(**keras_hub_names.from_config(config))
+    backbone = class_of("Backbone")(**keras_hub_names.from_config(config))
     tokenizer = None
     if source.vocab is not None and source.vocab.kind in encoder.vocabularies:
         vocabulary = vocabularies.read(
@@ -210,20 +210,20 @@ def write(
             bool(source.do_lower_case),
             f"The vocabulary of {source.path}",
         )
-        tokenizer = _tokenizer(of("Tokenizer"), vocabulary)
+        tokenizer = _tokenizer(class_of("Tokenizer"), vocabulary)
     length = config.max_position_embeddings
     if head == "classification":
-        model = of("TextClassifier")(
+        model = class_of("TextClassifier")(
             backbone,
             *source.shapes["output_bias"],
             preprocessor=tokenizer
-            and of("TextClassifierPreprocessor")(tokenizer, length),
+            and class_of("TextClassifierPreprocessor")(tokenizer, length),
         )
     elif head == "masked_lm":
-        model = of("MaskedLM")(
+        model = class_of("MaskedLM")(
             backbone,
             preprocessor=tokenizer
-            and of("MaskedLMPreprocessor")(tokenizer, length),
+            and class_of("MaskedLMPreprocessor")(tokenizer, length),
         )
     else:
         model = backbone

@@ -30,7 +30,6 @@ from bert_tf import configuration
 from bert_tf.encoders import (
     albert,
     bert,
-    bert_variants,
     bilstm,
     bilstm_lm,
     distilbert,
@@ -38,7 +37,6 @@ from bert_tf.encoders import (
     left_to_right,
     left_to_right_bilstm,
     roberta,
-    roberta_variants,
     textcnn,
 )
 from bert_tf.encoders import family as family_row
@@ -53,14 +51,14 @@ FAMILIES: dict[str, family_row.Family] = {
     for row in (
         BERT,
         roberta.ROBERTA,
-        roberta_variants.XLM_ROBERTA,
-        roberta_variants.CAMEMBERT,
-        roberta_variants.DATA2VEC_TEXT,
+        roberta.XLM_ROBERTA,
+        roberta.CAMEMBERT,
+        roberta.DATA2VEC_TEXT,
         distilbert.DISTILBERT,
         albert.ALBERT,
         electra.ELECTRA,
-        bert_variants.ERNIE,
-        bert_variants.BERT_GENERATION,
+        bert.ERNIE,
+        bert.BERT_GENERATION,
         textcnn.TEXTCNN,
         bilstm.BILSTM,
         bilstm_lm.BILSTM_LM,

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from bert_tf import modeling
-from bert_tf.encoders import bert, foreign, ops
+from bert_tf.encoders import bert, family, foreign, ops
 
 import tensorflow as tf
 
@@ -206,3 +206,64 @@ ROBERTA = dataclasses.replace(
     huggingface=HUGGINGFACE,
     keras_hub=_KERAS_HUB,
 )
+
+
+# ---- Models with the same layers ---------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class XlmRobertaConfig(RobertaConfig):
+    """Architecture of an XLM-R."""
+
+    model_type: ClassVar[str] = "xlm-roberta"
+    architectures: ClassVar[str] = "XLMRoberta"
+
+
+@dataclasses.dataclass(frozen=True)
+class CamembertConfig(RobertaConfig):
+    """Architecture of a CamemBERT."""
+
+    model_type: ClassVar[str] = "camembert"
+    architectures: ClassVar[str] = "Camembert"
+
+
+@dataclasses.dataclass(frozen=True)
+class Data2VecTextConfig(RobertaConfig):
+    """Architecture of a data2vec for text."""
+
+    model_type: ClassVar[str] = "data2vec-text"
+    architectures: ClassVar[str] = "Data2VecText"
+
+
+def _row(
+    config: type[RobertaConfig],
+    vocabulary: str,
+    prefix: str = "roberta.",
+    ends: tuple[int, int] = (0, 2),
+) -> family.Family:
+    """Returns RoBERTa's row under other names.
+
+    `ends` are the ids of the tokens at both ends of a text.
+    """
+    theirs = HUGGINGFACE
+    bos, eos = ends
+    written = {"bos_token_id": bos, "eos_token_id": eos}
+    keys = dataclasses.replace(
+        theirs.keys, written={**theirs.keys.written, **written}, told_by={}
+    )
+    return dataclasses.replace(
+        ROBERTA,
+        name=config.model_type,
+        config=config,
+        vocabularies=(vocabulary,),
+        huggingface=theirs.renamed(
+            "Roberta", config.architectures, prefix, keys
+        ),
+        keras_hub=None,
+    )
+
+
+_SENTENCES = "fairseq_sentence_pieces"
+XLM_ROBERTA = _row(XlmRobertaConfig, _SENTENCES)
+CAMEMBERT = _row(CamembertConfig, _SENTENCES, ends=(5, 6))
+DATA2VEC_TEXT = _row(Data2VecTextConfig, "byte_pairs", "data2vec_text.")

@@ -87,7 +87,7 @@ class Everything:
         """Applies the inverse of `rows`, [X, E]."""
         return tf.reshape(x, [-1, x.shape[-1]])
 
-    def at(self, x: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
+    def gather(self, x: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
         """Gathers x [X, D] at `positions` [B, R]: [B * R, D]."""
         return tf.gather(x, self._numbers(positions))
 
@@ -140,7 +140,7 @@ class Tokens(Everything):
     def joined(self, x):
         return tf.gather(super().joined(x), self._places)
 
-    def at(self, x, positions):
+    def gather(self, x, positions):
         return tf.gather(x, tf.gather(self._token, self._numbers(positions)))
 
 
@@ -229,7 +229,7 @@ class Layer:
         if positions is None:
             context = layout.joined(_attend(q, k, v, mask))  # [X, D]
         else:
-            x = layout.at(x, positions)  # [B * R, D]
+            x = layout.gather(x, positions)  # [B * R, D]
             rows = tf.shape(x)[0]
             x = layout.filled(x)
             if self._query is None:

@@ -1,7 +1,7 @@
 """Flags that specify the model to serve, and its settings from training.
 
 A script adopts them with `flags.adopt_module_key_flags(model_flags)`;
-`setup.model_setup.load`, called from `main`, reads them. Settings that are stored in
+`model_setup.load`, called from `main`, reads them. Settings that are stored in
 a run's folder can be omitted.
 """
 

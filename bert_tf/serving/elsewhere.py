@@ -106,8 +106,8 @@ class Elsewhere:
         return squad_model.span_finder(
             model,
             *self._common,
-            self._of(squad_windows.Layout),
-            self._of(squad_answers.Search),
+            self._fill(squad_windows.Layout),
+            self._fill(squad_answers.Search),
             self.description["null_score_diff_threshold"],
         )
 
@@ -132,7 +132,7 @@ class Elsewhere:
         size = self.description["outputs"]["logits"]["shape"][-1]
         return _StandIn(lambda inputs: self.compute(inputs)["logits"], size)
 
-    def _of(self, kind: Any) -> Any:
+    def _fill(self, kind: Any) -> Any:
         """Returns a dataclass with the settings that the description has."""
         names = [field.name for field in dataclasses.fields(kind)]
         return kind(**{name: self.description[name] for name in names})

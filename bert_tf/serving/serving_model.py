@@ -99,8 +99,8 @@ def _check_is_trained(
         raise InputError(
             f"{source.path} has a {head} head that its run did not train (as "
             "by data made with --objective=none, or by --distillation=minilm). "
-            f"Train it with {served_heads.HEADS[head].trained_by}, or choose another "
-            f"--head, such as encoder.{received}"
+            f"Train it with {served_heads.HEADS[head].trained_by}, or choose "
+            f"another --head, such as encoder.{received}"
         )
 
 

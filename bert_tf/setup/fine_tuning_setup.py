@@ -1,4 +1,4 @@
-"""Fine-tuning setup from `flags.fine_tuning_flags`: files, folder, weights, plan.
+"""Fine-tuning setup from `fine_tuning_flags`: files, folder, weights, plan.
 
 Called from the `main` of the fine-tuning scripts only.
 """

@@ -1,4 +1,4 @@
-"""Finds and checks the teacher that the flags of `flags.distillation_flags` name.
+"""Finds and checks the teacher that `distillation_flags` name.
 
 Called from the `main` of the training scripts only.
 """

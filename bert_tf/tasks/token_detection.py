@@ -53,7 +53,7 @@ class _DetectorModule(tf.Module):
                 score, inputs, tf.TensorSpec([None, None], tf.float32)
             )  # [W, S]
             tokens = tf.range(tf.size(ids.values, tf.int64))  # [P]
-            window = windows.of(tokens)
+            window = windows.find(tokens)
             place = tokens - tf.gather(windows.starts, window)
             place += len(template.before)
             scores = tf.gather_nd(scores, tf.stack([window, place], axis=-1))

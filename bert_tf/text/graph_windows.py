@@ -25,7 +25,7 @@ class Windows(NamedTuple):
     borders: tf.Tensor  # the first token that belongs to the window, likewise
     sizes: tf.Tensor
 
-    def of(self, places: tf.Tensor) -> tf.Tensor:
+    def find(self, places: tf.Tensor) -> tf.Tensor:
         """Returns the window of each position among the tokens of all texts."""
         # A text without tokens has a window with the same border as the text
         # after it: the last of equal borders is the one with the token.

@@ -47,7 +47,7 @@ class Comparison:
     sums: Callable[[Any, Any, loop.Batch, float], tf.Tensor]
 
     @classmethod
-    def of(
+    def from_loss(
         cls,
         loss: str,
         counts: Callable[[loop.Batch], tf.Tensor],

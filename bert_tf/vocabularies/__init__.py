@@ -4,7 +4,7 @@
     vocabulary.tokenizer().tokenize("UNwanted")  # un ##want ##ed
 
 A kind is a file here with a `Vocabulary` class, an entry of `KINDS`, and a
-tokenizer each in `text.text_graph` and `text.graph_offsets`. Tasks, exports and data
+tokenizer each in `text_graph` and `graph_offsets`. Tasks, exports and data
 creation only use what a vocabulary reports about itself, above all its
 template. Three calls register a custom kind, before any file is read:
 

@@ -137,7 +137,7 @@ class BulkTokenizer(Protocol):
 class Vocabulary(abc.ABC):
     """Tokens by id, and how texts are split into them.
 
-    `text.text_graph.make_tokenizer` creates the tokenizer in the graph, by the `kind`.
+    `text_graph.make_tokenizer` creates the tokenizer in the graph.
     """
 
     pieces: tuple[str, ...]

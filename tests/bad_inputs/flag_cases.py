@@ -98,6 +98,7 @@ class ScriptFlags:
     def _outputs(self, name: str) -> Iterator[FlagCase]:
         """Yields invalid paths for an output."""
         folder, holds = self._folder, about(self._known[name]).holds
+        other = "folder" if holds == flag_sections.FILE else "file"
         given: dict[str, str] = {}
         for condition in about(self._known[name]).only_with:
             self._fulfil(condition, given)
@@ -109,7 +110,7 @@ class ScriptFlags:
             ),
             (f"{folder}/{'x' * 300}", "can't be made: a name has at most "),
             (
-                f"{folder}/{'folder' if holds == flag_sections.FILE else 'file'}",
+                f"{folder}/{other}",
                 f"must {_MUST_BE[holds]}. Received: {name}=" if holds else "",
             ),
         ):

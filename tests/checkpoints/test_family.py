@@ -5,14 +5,7 @@ from typing import Any
 
 from bert_tf import modeling
 from bert_tf.checkpoints import formats, huggingface_names
-from bert_tf.encoders import (
-    albert,
-    distilbert,
-    electra,
-    families,
-    roberta,
-    roberta_variants,
-)
+from bert_tf.encoders import albert, distilbert, electra, families, roberta
 from bert_tf.errors import InputError
 from tests import combinations, reference
 from tests import huggingface_models as hf
@@ -24,8 +17,8 @@ import numpy as np
 import pytest
 
 _ROWS = (
-    *(roberta.ROBERTA, distilbert.DISTILBERT, roberta_variants.XLM_ROBERTA),
-    *(roberta_variants.CAMEMBERT, roberta_variants.DATA2VEC_TEXT),
+    *(roberta.ROBERTA, distilbert.DISTILBERT, roberta.XLM_ROBERTA),
+    *(roberta.CAMEMBERT, roberta.DATA2VEC_TEXT),
 )
 _SHARED: dict[str, Any] = {"embedding_size": 16, "num_hidden_layers": 4}
 _EQUAL: dict[str, Any] = {"embedding_size": 32}

@@ -4,7 +4,7 @@ Shapes: B batch, S sequence length, P predictions per sequence.
 """
 
 from bert_tf import optimization, replaced_tokens
-from bert_tf.encoders import electra, electra_config, families
+from bert_tf.encoders import electra, families
 from bert_tf.records import pipeline, record_types
 from bert_tf.training import loop, replaced_tokens_objective, schedules
 from tests import parity_run, pretraining_records, reference
@@ -44,7 +44,7 @@ def make():
         encoder, electra.Generator(encoder)
     )
     reference.random_weights(model.variables, seed=SEED)
-    keys = electra_config.KEYS
+    keys = electra.KEYS
     theirs = torch_electra.Pretraining(
         keys.to_theirs(CONFIG),
         keys.to_theirs(CONFIG.generator),

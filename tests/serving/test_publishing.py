@@ -13,7 +13,7 @@ from typing import Any
 
 from bert_tf.errors import InputError
 from bert_tf.exporting import saved_model, warmup
-from bert_tf.serving import examples, publishing, served_heads
+from bert_tf.serving import publishing, served_heads
 from tests import exports
 
 import numpy as np
@@ -38,7 +38,7 @@ def published(tmp_path_factory):
         form = served_heads.HEADS[name].asks
         taken = exports.server(name).signatures["serving_default"].inputs
         columns = [x for x in form.columns if x in taken]
-        lines = examples.made(form, columns, exports.LENGTH)
+        lines = publishing.make_texts(form, columns, exports.LENGTH)
         warmup.write(str(folder / name), lines, exports.LENGTH)
     return {name: folder / name for name in _NAMES}
 

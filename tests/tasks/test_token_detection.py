@@ -3,7 +3,7 @@
 import json
 
 import bert_tf
-from bert_tf.encoders import electra_config
+from bert_tf.encoders import electra
 from bert_tf.exporting import saved_model
 from bert_tf.tasks import token_detection
 from bert_tf.vocabularies import word_pieces
@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 
 _SIZES = samples.SMALL | {"num_hidden_layers": 1}
-CONFIG = electra_config.ElectraConfig(**_SIZES, embedding_size=16)
+CONFIG = electra.ElectraConfig(**_SIZES, embedding_size=16)
 VOCABULARY = word_pieces.WordPiece(tuple(samples.VOCAB), True)
 LENGTH = 9
 TEXTS = ("The cats sat", "", "a zebra ", "dog , the mat s")

@@ -25,7 +25,7 @@ _Extract = Callable[[Mapping[str, tf.Tensor]], dict[str, tf.Tensor]]
 
 
 class Reads(TypedDict):
-    """Which encoder outputs are read: arguments of `inference.make_inference_model`."""
+    """Encoder outputs to read: arguments of `make_inference_model`."""
 
     every_layer: bool
     reads_all: bool

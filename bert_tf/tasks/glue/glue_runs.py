@@ -149,7 +149,7 @@ class Results:
         """Returns the outcome of a run, or None if it is not done."""
         return self._done.get(key)
 
-    def of(self, task: str) -> list[Done]:
+    def finished(self, task: str) -> list[Done]:
         """Returns the finished runs of a task."""
         return [done for done in self._done.values() if done.task == task]
 

@@ -95,7 +95,7 @@ class Summary:
     examples: int
 
     @classmethod
-    def of(
+    def from_results(
         cls,
         task: str,
         results: Sequence[Mapping[str, float]],

@@ -20,7 +20,7 @@ def find(folder: str, tasks: Sequence[str]) -> dict[str, glue_experiment.Start]:
     results = glue_runs.Results(os.path.join(folder, "results.jsonl"))
     found = {}
     for task in tasks:
-        runs = sorted(results.of(task), key=lambda run: -run.score)
+        runs = sorted(results.finished(task), key=lambda run: -run.score)
         paths = [os.path.join(folder, run.folder) for run in runs]
         paths = [path for path in paths if _weights(path)]
         own = os.path.join(folder, task)

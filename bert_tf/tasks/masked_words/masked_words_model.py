@@ -90,7 +90,7 @@ class _MaskedWordsModule(tf.Module):
         windows = graph_windows.cut(lengths, self._room)
         masks = tf.where(pieces == self._mask_id)[:, 0]  # [M]
         # Only windows with a mask are read.
-        read, window = tf.unique(windows.of(masks), tf.int64)
+        read, window = tf.unique(windows.find(masks), tf.int64)
         windows = windows.take(read)
         ids, mask = graph_windows.layout(pieces, windows, self._vocabulary)
         front = len(self._vocabulary.template.before)

@@ -248,9 +248,10 @@ def _asked(
     label = None
     if answer is not None:
         if len(answer) != 1 or not "A" <= answer <= "Z":
+            received = label_column.shortened(repr(answer))
             raise InputError(
                 f"{where}: the answer must be a letter, A for the first "
-                f"option. Received: answer={label_column.shortened(repr(answer))}"
+                f"option. Received: answer={received}"
             )
         label = ord(answer) - ord("A")
     return Problem(key, article, tuple(choices), label)

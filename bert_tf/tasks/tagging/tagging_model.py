@@ -74,7 +74,7 @@ class _Labeller(tf.Module):
         found = graph_windows.in_parts(
             self._best, inputs, tf.TensorSpec([None, None], tf.int32)
         )  # [W, S]
-        window = windows.of(firsts)
+        window = windows.find(firsts)
         place = firsts - tf.gather(windows.starts, window)
         place += len(self._vocabulary.template.before)
         return tf.gather_nd(found, tf.stack([window, place], axis=-1))
