@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import bert_tf
 from bert_tf import heads, modeling, tokenization
 from bert_tf.checkpoints import tf1_files
-from bert_tf.encoders import families, left_to_right
+from bert_tf.contrib import left_to_right
+from bert_tf.encoders import families
 from bert_tf.exporting import runtimes, saved_model
 from bert_tf.tasks.features import feature_layers, features_model
 from bert_tf.vocabularies import word_pieces

@@ -10,7 +10,8 @@ from bert_tf import (
     replaced_tokens,
 )
 from bert_tf.checkpoints import names
-from bert_tf.encoders import bilstm_lm, families, layers, left_to_right
+from bert_tf.contrib import bilstm_lm, left_to_right
+from bert_tf.encoders import families, layers
 from tests import reference, tiny_model
 
 import keras

@@ -49,7 +49,9 @@ class Reading:
     head: str = ""
 
     @classmethod
-    def from_checkpoint(cls, path: str, source: opened.Checkpoint, head: str = "") -> Self:
+    def from_checkpoint(
+        cls, path: str, source: opened.Checkpoint, head: str = ""
+    ) -> Self:
         """Returns what a checkpoint says.
 
         Args:

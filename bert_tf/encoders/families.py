@@ -23,22 +23,13 @@ scripts can train it, export it and predict with it. A complete variant of BERT:
 """
 
 import dataclasses
+import importlib
+import pkgutil
 from collections.abc import Mapping
 from typing import Any
 
 from bert_tf import configuration
-from bert_tf.encoders import (
-    albert,
-    bert,
-    bilstm,
-    bilstm_lm,
-    distilbert,
-    electra,
-    left_to_right,
-    left_to_right_bilstm,
-    roberta,
-    textcnn,
-)
+from bert_tf.encoders import albert, bert, distilbert, electra, roberta
 from bert_tf.encoders import family as family_row
 from bert_tf.errors import InputError
 
@@ -59,11 +50,6 @@ FAMILIES: dict[str, family_row.Family] = {
         electra.ELECTRA,
         bert.ERNIE,
         bert.BERT_GENERATION,
-        textcnn.TEXTCNN,
-        bilstm.BILSTM,
-        bilstm_lm.BILSTM_LM,
-        left_to_right.LEFT_TO_RIGHT,
-        left_to_right_bilstm.LEFT_TO_RIGHT_BILSTM,
     )
 }
 
@@ -138,3 +124,13 @@ def read_config(path: str) -> configuration.BertConfig:
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     return row.config.from_file(values, path)
+
+
+def _register_contrib() -> None:
+    """Imports the modules of `contrib`, which register their encoders."""
+    contrib = importlib.import_module("bert_tf.contrib")
+    for module in pkgutil.iter_modules(contrib.__path__, "bert_tf.contrib."):
+        importlib.import_module(module.name)
+
+
+_register_contrib()

@@ -5,7 +5,7 @@ import hashlib
 
 from bert_tf import modeling
 from bert_tf.checkpoints import formats, model_files, original
-from bert_tf.encoders import left_to_right
+from bert_tf.contrib import left_to_right
 from tests import interop_samples as samples
 
 import pytest

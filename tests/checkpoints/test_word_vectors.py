@@ -2,7 +2,8 @@
 
 from bert_tf import heads, modeling, vocabularies
 from bert_tf.checkpoints import word_vectors
-from bert_tf.encoders import families, textcnn
+from bert_tf.contrib import textcnn
+from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import word_pieces
 from tests import tiny_files

@@ -5,7 +5,8 @@ import dataclasses
 
 from bert_tf import both_directions, errors, heads
 from bert_tf.checkpoints import names
-from bert_tf.encoders import bilstm_lm, families
+from bert_tf.contrib import bilstm_lm
+from bert_tf.encoders import families
 from bert_tf.training import pretraining
 from tests import pretraining_records
 from tests.training.test_next_pieces import tensors

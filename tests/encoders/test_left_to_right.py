@@ -9,7 +9,8 @@ from unittest import mock
 
 from bert_tf import errors, heads, modeling
 from bert_tf.checkpoints import formats, names
-from bert_tf.encoders import families, left_to_right, watching
+from bert_tf.contrib import left_to_right
+from bert_tf.encoders import families, watching
 from bert_tf.exporting import inference
 from tests import interop_samples as samples
 

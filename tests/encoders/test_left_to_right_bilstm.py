@@ -4,7 +4,8 @@ import dataclasses
 
 from bert_tf import errors, heads
 from bert_tf.checkpoints import formats, model_files, names, opened, restoring
-from bert_tf.encoders import families, left_to_right, left_to_right_bilstm
+from bert_tf.contrib import left_to_right, left_to_right_bilstm
+from bert_tf.encoders import families
 from tests import tiny_model
 
 import numpy as np

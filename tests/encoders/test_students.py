@@ -4,7 +4,8 @@ import json
 
 from bert_tf import heads
 from bert_tf.checkpoints import names
-from bert_tf.encoders import bilstm, families, textcnn
+from bert_tf.contrib import bilstm, textcnn
+from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from tests import reference
 

@@ -5,17 +5,14 @@ import itertools
 
 from bert_tf import heads, modeling
 from bert_tf.checkpoints import formats, names, tf1_files
-from bert_tf.encoders import (
-    albert,
+from bert_tf.contrib import (
     bilstm,
     bilstm_lm,
-    electra,
-    families,
-    layers,
     left_to_right,
     left_to_right_bilstm,
     textcnn,
 )
+from bert_tf.encoders import albert, electra, families, layers
 from bert_tf.exporting import inference
 from bert_tf.training import accelerators
 from tests import combinations

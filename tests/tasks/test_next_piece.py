@@ -4,7 +4,8 @@ import json
 
 import bert_tf
 from bert_tf import errors, heads
-from bert_tf.encoders import families, left_to_right
+from bert_tf.contrib import left_to_right
+from bert_tf.encoders import families
 from bert_tf.exporting import saved_model
 from bert_tf.tasks import next_piece_model
 from bert_tf.vocabularies import word_pieces

@@ -3,7 +3,8 @@
 import dataclasses
 
 from bert_tf import heads
-from bert_tf.encoders import families, foreign, left_to_right
+from bert_tf.contrib import left_to_right
+from bert_tf.encoders import families, foreign
 from bert_tf.records import masking, record_types
 from bert_tf.training import loop, next_pieces, pretraining
 from tests import pretraining_records

@@ -25,6 +25,7 @@ _NOT_A_KIND = re.compile(r"WordPieces|\w*word_?piece_?tokenizer", re.IGNORECASE)
 # Path -> pattern of the names it may have. Folders end with "/". An entry that
 # nothing needs is a problem, too.
 _FAMILIES_ARE_IN = {
+    "bert_tf/contrib/": ".*",
     "bert_tf/encoders/": ".*",
     # Classes of tokenizers in transformers, which split alike.
     "bert_tf/checkpoints/huggingface_tokenizer.py": r"\(Bert\|DistilBert.*",
@@ -47,6 +48,7 @@ _KINDS_ARE_IN = {
     "bert_tf/checkpoints/keras_hub.py": ".*",
     "bert_tf/checkpoints/keras_hub_names.py": ".*",
     # The vocabularies of a family's released models.
+    "bert_tf/contrib/": ".*",
     "bert_tf/encoders/": ".*",
     # The type of a tokenizer.json next to which a `vocab.txt` may be written.
     "bert_tf/checkpoints/huggingface_tokenizer.py": "WordPiece",
@@ -62,6 +64,7 @@ _KINDS_ARE_IN = {
 # Keys and prefixes of variables that only these read.
 _CONFIG_NAMES = re.compile(r"model_type|\^?bert/.*", re.DOTALL)
 _CONFIG_NAMES_ARE_IN = {
+    "bert_tf/contrib/": ".*",
     "bert_tf/encoders/": ".*",
     "bert_tf/configuration.py": ".*",
     "bert_tf/checkpoints/huggingface_names.py": ".*",
@@ -125,7 +128,8 @@ def families(repository: Repository) -> Finder:
     """Returns a function that finds a family's name in a word."""
     rows = [
         match[1].replace("_", "_?")
-        for file in repository.files("bert_tf/encoders/*.py")
+        for folder in ("contrib", "encoders")
+        for file in repository.files(f"bert_tf/{folder}/*.py")
         for _, match in file.find(_FAMILY)
     ]
     pattern = re.compile("|".join(rows), re.IGNORECASE)
@@ -174,7 +178,7 @@ def _is_in(file: File, place: str) -> bool:
 
 
 def families_are_in_encoders(repository: Repository) -> Iterator[Problem]:
-    """A new encoder needs no change outside of bert_tf/encoders."""
+    """A new encoder is a file in bert_tf/encoders or bert_tf/contrib."""
     yield from _misplaced(
         repository,
         families(repository),

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from bert_tf import modeling
-from bert_tf.encoders import bert, foreign, model_inputs, ops
+from bert_tf.encoders import bert, families, foreign, model_inputs, ops
 
 import tensorflow as tf
 
@@ -135,3 +135,4 @@ LEFT_TO_RIGHT = dataclasses.replace(
     # KerasHub has this mask in other models alone.
     keras_hub=None,
 )
+families.register(LEFT_TO_RIGHT)

@@ -12,7 +12,8 @@ units, 4 H.
 import dataclasses
 from typing import ClassVar
 
-from bert_tf.encoders import bilstm, left_to_right, model_inputs, ops
+from bert_tf.contrib import bilstm, left_to_right
+from bert_tf.encoders import families, model_inputs, ops
 
 import tensorflow as tf
 
@@ -85,3 +86,4 @@ LEFT_TO_RIGHT_BILSTM = dataclasses.replace(
     starts_from="left_to_right",
     on_top=frozenset(_BILSTM),
 )
+families.register(LEFT_TO_RIGHT_BILSTM)

@@ -13,8 +13,9 @@ import math
 from typing import Any, ClassVar
 
 from bert_tf import modeling
-from bert_tf.encoders import family, students
-from bert_tf.encoders.student_config import StudentConfig
+from bert_tf.contrib import students
+from bert_tf.contrib.student_config import StudentConfig
+from bert_tf.encoders import families, family
 from bert_tf.errors import InputError
 
 import keras
@@ -170,3 +171,4 @@ TEXTCNN = family.Family(
     pooler=frozenset(),
     sizes=_sizes,
 )
+families.register(TEXTCNN)

@@ -15,8 +15,9 @@ import math
 from typing import Any, ClassVar, NamedTuple
 
 from bert_tf import modeling
-from bert_tf.encoders import family, ops, students
-from bert_tf.encoders.student_config import StudentConfig
+from bert_tf.contrib import students
+from bert_tf.contrib.student_config import StudentConfig
+from bert_tf.encoders import families, family, ops
 from bert_tf.errors import InputError
 
 import keras
@@ -327,3 +328,4 @@ BILSTM = family.Family(
     pooler=frozenset(_POOLER),
     sizes=_sizes,
 )
+families.register(BILSTM)

@@ -6,8 +6,8 @@ Shapes as in modeling.py, and E: size of the word vectors.
 from typing import Any
 
 from bert_tf import modeling
+from bert_tf.contrib.student_config import StudentConfig
 from bert_tf.encoders import layers, model_inputs, ops
-from bert_tf.encoders.student_config import StudentConfig
 
 import keras
 import tensorflow as tf

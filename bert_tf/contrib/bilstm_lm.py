@@ -14,8 +14,9 @@ import dataclasses
 from typing import Any, ClassVar
 
 from bert_tf import modeling
-from bert_tf.encoders import bilstm, family, ops, students
-from bert_tf.encoders.student_config import StudentConfig
+from bert_tf.contrib import bilstm, students
+from bert_tf.contrib.student_config import StudentConfig
+from bert_tf.encoders import families, family, ops
 from bert_tf.errors import InputError
 
 import keras
@@ -150,3 +151,4 @@ BILSTM_LM = family.Family(
     pooler=frozenset(_POOLER),
     sizes=_sizes,
 )
+families.register(BILSTM_LM)
