@@ -48,7 +48,6 @@ _KINDS_ARE_IN = {
     "bert_tf/checkpoints/keras_hub.py": ".*",
     "bert_tf/checkpoints/keras_hub_names.py": ".*",
     # The vocabularies of a family's released models.
-    "bert_tf/contrib/": ".*",
     "bert_tf/encoders/": ".*",
     # The type of a tokenizer.json next to which a `vocab.txt` may be written.
     "bert_tf/checkpoints/huggingface_tokenizer.py": "WordPiece",
