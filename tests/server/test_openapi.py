@@ -38,14 +38,6 @@ NOT_IN_SCHEMAS = [
 
 
 @pytest.fixture(scope="module")
-def server(pairs, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("log")
-    flags = f"--model={pairs}", "--poll_seconds=0", "--max_request_mb=2"
-    with served.start(folder, *flags) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def described(server):
     status, found = server.get("/openapi.json")
     assert status == 200
@@ -224,15 +216,40 @@ def test_all_methods_are_described():
     assert openapi.METHODS.keys() == application._FORMATS.keys()
 
 
+# Each head that is served, and variants of two.
+_HEADS = (
+    *exports.NAMES,
+    *("one text", "several labels", "regression", "tokens"),
+)
+
+
+@pytest.mark.parametrize("head", _HEADS)
+def test_examples_of_each_head_are_accepted(head):
+    path = str(exports.exported(head))
+    known, about = signatures.read(path), descriptions.read(path)
+    assert about.head in exports.NAMES
+    assert about.does.endswith(".")
+    schema = schemas.request(known, signatures.PREDICT)
+    for name, signature in known.by_name.items():
+        row = about.row(signature)
+        assert bool(row) == (signature.method == signatures.PREDICT)
+        if row:
+            body = {"signature_name": name, "instances": [row]}
+            of_schema(schema).validate(body)
+            assert _is_accepted(json.dumps(body).encode(), known)
+
+
 @pytest.mark.slow
-def test_every_head(tmp_path):
-    heads = [
-        *exports.NAMES,
-        "one text",
-        "several labels",
-        "regression",
-        "tokens",
-    ]
+@pytest.mark.parametrize(
+    "heads",
+    # Lists as inputs, nested outputs, and the method regress.
+    [
+        ("multiple_choice", "span", "regression"),
+        pytest.param(_HEADS, marks=pytest.mark.exhaustive),
+    ],
+    ids=["some", "all"],
+)
+def test_examples_of_heads_are_answered_as_described(heads, tmp_path):
     names = {head.replace(" ", "_"): exports.exported(head) for head in heads}
     # A name that is invalid for a component.
     models = {f"ein {{{name}}}ä": path for name, path in names.items()}
