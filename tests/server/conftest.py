@@ -1,4 +1,4 @@
-"""Exports of tiny models, and a server of one of them."""
+"""Exports of tiny models, and a server of two of them."""
 
 from tests import exports
 from tests.server import served
@@ -16,10 +16,11 @@ def pairs(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def server(pairs, tmp_path_factory):
-    """A server of the classifier, which all tests of requests share."""
+    """A server of two models, which all tests of requests share."""
+    chooser = exports.exported("multiple_choice")
     with served.start(
         tmp_path_factory.mktemp("log"),
-        f"--model={pairs}",
+        f"--model=pairs={pairs},chooser={chooser}",
         *("--max_request_mb=2", "--poll_seconds=0"),
         "--cors_origins=https://ours.example",
         "--allowed_hosts=proxy.example",

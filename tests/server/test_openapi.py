@@ -82,9 +82,9 @@ def check_examples(server, described):
 def test_is_valid(described):
     openapi_spec_validator.validate(described)
     assert described["info"]["version"]
-    (tag,) = (x for x in described["tags"] if "x-model" in x)
-    assert tag["name"] == "pairs"
-    facts = tag["x-model"]
+    tags = {x["name"]: x for x in described["tags"] if "x-model" in x}
+    assert [*tags] == ["pairs", "chooser"]
+    facts = tags["pairs"]["x-model"]
     assert facts["state"] == "ready"
     assert facts["labels"] == exports.LABELS
     assert facts["max_seq_length"] == exports.LENGTH
@@ -94,13 +94,16 @@ def test_is_valid(described):
 
 
 def test_examples_are_answered_as_described(server, described):
-    path = bad_requests.PATH
     counts = check_examples(server, described)
+    pairs, chooser = bad_requests.PATH, "/v1/models/chooser"
     assert counts == {
-        f"{path}:predict": 5,
-        f"{path}:classify": 1,
-        f"{path}/versions/1:predict": 5,
-        f"{path}/versions/1:classify": 1,
+        f"{path}{version}:{method}": count
+        for path, method, count in (
+            (pairs, "predict", 5),
+            (pairs, "classify", 1),
+            (chooser, "predict", 3),
+        )
+        for version in ("", "/versions/1")
     }
 
 
@@ -242,9 +245,9 @@ def test_examples_of_each_head_are_accepted(head):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "heads",
-    # Lists as inputs, nested outputs, and the method regress.
+    # Nested outputs, and the method regress.
     [
-        ("multiple_choice", "span", "regression"),
+        ("span", "regression"),
         pytest.param(_HEADS, marks=pytest.mark.exhaustive),
     ],
     ids=["some", "all"],
