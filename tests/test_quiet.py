@@ -62,20 +62,28 @@ def test_error_shows_all():
     assert "No module named 'nowhere'" in errors
 
 
+_SCRIPT = f"""{_IMPORTS}
+from bert_tf.flags import command_line
+command_line.start(__name__)
+noise()
+def main(_):
+    pass
+command_line.run(main)
+"""
+
+
 @pytest.mark.slow
+def test_script_shows_its_own_lines_only():
+    text = _SCRIPT.replace("pass", "tf.constant(1) + 1")
+    text = text.replace("noise()\ndef", "import tensorflow as tf\ndef")
+    assert processes.run(text) == (0, "", "")
+
+
 @pytest.mark.parametrize("arguments", [[], ["--verbosity=1"]])
-def test_script_shows_its_own_lines_only(arguments):
-    text = """
-        from bert_tf.flags import command_line
-        command_line.start(__name__)
-        import tensorflow as tf
-        def main(_):
-            tf.constant(1) + 1
-        command_line.run(main)
-    """
-    code, _, errors = processes.run(text, *arguments)
+def test_script_shows_messages_on_request(arguments):
+    code, _, errors = processes.run(_SCRIPT, *arguments)
     assert code == 0
-    assert bool(errors) == bool(arguments), errors
+    assert (_SHOWN in errors) == bool(arguments), errors
 
 
 @pytest.mark.slow

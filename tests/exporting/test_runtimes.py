@@ -35,7 +35,7 @@ _CHOSEN = {
     ("classification", "litert", "float32"),
     ("classification", "litert", "int8"),
     ("span", "onnx", "float32"),
-    ("masked_lm", "onnx", "int8"),
+    ("span", "onnx", "int8"),
     ("encoder", "saved_model", "int8"),
 }
 

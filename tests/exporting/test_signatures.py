@@ -224,8 +224,8 @@ def test_a_row_without_a_token_has_no_vector():
 @pytest.mark.slow
 def test_a_stranger_answers_as_we_do(tmp_path):
     """It has the ops of all heads, and answers some, also with int8 weights."""
-    int8 = exports.exported("classification", weights="int8")
-    servers = {name: exports.server(name) for name in ("masked_lm", "span")}
+    int8 = exports.exported("masked_lm", weights="int8")
+    servers = {"span": exports.server("span")}
     servers["int8"] = serving_session.Server(int8)
     texts = {
         "text": [f"{text} [MASK]" for text in exports.TEXTS_A],

@@ -1,6 +1,7 @@
-"""Exports of tiny models for the server."""
+"""Exports of tiny models, and a server of two of them."""
 
 from tests import exports
+from tests.server import served
 
 import pytest
 
@@ -11,3 +12,17 @@ def pairs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("served") / "pairs"
     folder.symlink_to(exports.exported("classification").parent)
     return folder
+
+
+@pytest.fixture(scope="session")
+def server(pairs, tmp_path_factory):
+    """A server of two models, which all tests of requests share."""
+    chooser = exports.exported("multiple_choice")
+    with served.start(
+        tmp_path_factory.mktemp("log"),
+        f"--model=pairs={pairs},chooser={chooser}",
+        *("--max_request_mb=2", "--poll_seconds=0"),
+        "--cors_origins=https://ours.example",
+        "--allowed_hosts=proxy.example",
+    ) as server:
+        yield server

@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 from tests import scripts
 
+import tensorflow as tf
+
 T = TypeVar("T")
 
 
@@ -46,6 +48,23 @@ class Server:
         body = asked if isinstance(asked, bytes) else json.dumps(asked)
         status, answer = self.ask("POST", path, body)
         return status, json.loads(answer)
+
+
+def write_model(
+    folder: pathlib.Path, serve: Callable[[tf.Tensor], dict[str, tf.Tensor]]
+) -> None:
+    """Writes a SavedModel that loads at once, for tests of versions.
+
+    Args:
+        folder: The folder of the version.
+        serve: Maps texts, the input `text_a`, to named outputs.
+    """
+    module = tf.Module()
+    # Its values are in files, as those of any model.
+    module.weight = tf.Variable(1.0)
+    texts = tf.TensorSpec([None], tf.string, "text_a")
+    module.serve = tf.function(serve, [texts])
+    tf.saved_model.save(module, str(folder), module.serve)
 
 
 @contextlib.contextmanager

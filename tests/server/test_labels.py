@@ -52,10 +52,10 @@ def test_listing(tmp_path):
 
 
 @pytest.mark.slow
-def test_promotion_and_rollback(pairs, tmp_path):
+def test_promotion_and_rollback(tmp_path):
     """Labels move without a restart of the server."""
     base, config = tmp_path / "film", tmp_path / "models.config"
-    shutil.copytree(pairs / "1", base / "1")
+    served.write_model(base / "1", lambda text_a: {"label": text_a})
     server_configs.add(str(tmp_path), str(base), 1)
     flags = f"--config_dir={tmp_path}", "--poll_seconds=0.2"
     with served.start(tmp_path / "log", *flags) as server:
@@ -64,7 +64,7 @@ def test_promotion_and_rollback(pairs, tmp_path):
         label(tmp_path, "--canary=2")
         wait_for_log(server, "film can't be loaded")
         wait_for(server, {"": 1, "/labels/stable": 1, "/labels/canary": 400})
-        shutil.copytree(pairs / "1", base / "2", dirs_exist_ok=True)
+        shutil.copytree(base / "1", base / "2", dirs_exist_ok=True)
         wait_for(server, {"": 2, "/labels/stable": 1, "/labels/canary": 2})
         said = label(tmp_path, "--stable=2")
         assert said == f"film  {base}\n  1  previous\n  2  stable\n"

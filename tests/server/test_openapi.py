@@ -38,14 +38,6 @@ NOT_IN_SCHEMAS = [
 
 
 @pytest.fixture(scope="module")
-def server(pairs, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("log")
-    flags = f"--model={pairs}", "--poll_seconds=0", "--max_request_mb=2"
-    with served.start(folder, *flags) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def described(server):
     status, found = server.get("/openapi.json")
     assert status == 200
@@ -90,9 +82,9 @@ def check_examples(server, described):
 def test_is_valid(described):
     openapi_spec_validator.validate(described)
     assert described["info"]["version"]
-    (tag,) = (x for x in described["tags"] if "x-model" in x)
-    assert tag["name"] == "pairs"
-    facts = tag["x-model"]
+    tags = {x["name"]: x for x in described["tags"] if "x-model" in x}
+    assert [*tags] == ["pairs", "chooser"]
+    facts = tags["pairs"]["x-model"]
     assert facts["state"] == "ready"
     assert facts["labels"] == exports.LABELS
     assert facts["max_seq_length"] == exports.LENGTH
@@ -102,13 +94,16 @@ def test_is_valid(described):
 
 
 def test_examples_are_answered_as_described(server, described):
-    path = bad_requests.PATH
     counts = check_examples(server, described)
+    pairs, chooser = bad_requests.PATH, "/v1/models/chooser"
     assert counts == {
-        f"{path}:predict": 5,
-        f"{path}:classify": 1,
-        f"{path}/versions/1:predict": 5,
-        f"{path}/versions/1:classify": 1,
+        f"{path}{version}:{method}": count
+        for path, method, count in (
+            (pairs, "predict", 5),
+            (pairs, "classify", 1),
+            (chooser, "predict", 3),
+        )
+        for version in ("", "/versions/1")
     }
 
 
@@ -224,15 +219,40 @@ def test_all_methods_are_described():
     assert openapi.METHODS.keys() == application._FORMATS.keys()
 
 
+# Each head that is served, and variants of two.
+_HEADS = (
+    *exports.NAMES,
+    *("one text", "several labels", "regression", "tokens"),
+)
+
+
+@pytest.mark.parametrize("head", _HEADS)
+def test_examples_of_each_head_are_accepted(head):
+    path = str(exports.exported(head))
+    known, about = signatures.read(path), descriptions.read(path)
+    assert about.head in exports.NAMES
+    assert about.does.endswith(".")
+    schema = schemas.request(known, signatures.PREDICT)
+    for name, signature in known.by_name.items():
+        row = about.row(signature)
+        assert bool(row) == (signature.method == signatures.PREDICT)
+        if row:
+            body = {"signature_name": name, "instances": [row]}
+            of_schema(schema).validate(body)
+            assert _is_accepted(json.dumps(body).encode(), known)
+
+
 @pytest.mark.slow
-def test_every_head(tmp_path):
-    heads = [
-        *exports.NAMES,
-        "one text",
-        "several labels",
-        "regression",
-        "tokens",
-    ]
+@pytest.mark.parametrize(
+    "heads",
+    # Nested outputs, and the method regress.
+    [
+        ("span", "regression"),
+        pytest.param(_HEADS, marks=pytest.mark.exhaustive),
+    ],
+    ids=["some", "all"],
+)
+def test_examples_of_heads_are_answered_as_described(heads, tmp_path):
     names = {head.replace(" ", "_"): exports.exported(head) for head in heads}
     # A name that is invalid for a component.
     models = {f"ein {{{name}}}ä": path for name, path in names.items()}

@@ -126,73 +126,70 @@ def browser():
 
 
 @pytest.mark.slow
-def test_models_are_tried(browser, pairs, tmp_path):
-    chooser = exports.exported("multiple_choice")
-    given = f"--model=pairs={pairs},chooser={chooser}"
-    with served.start(tmp_path, given) as server:
-        browser.open(f"http://{server.address}/")
-        # It shows the model's facts, and an example that works.
-        assert browser.wait_for_text("#facts", "version 1")
-        assert f"{exports.LENGTH} tokens" in browser.text("#facts")
-        assert exports.LABELS[1] in browser.text("#facts")
-        assert "pair of texts" in browser.text("#does")
-        browser.click("#predict")
-        assert browser.wait_for_text("#time", "ms")
-        # A missing input is not sent.
-        browser.fill("#input-text_a", "")
-        browser.click("#predict")
-        shown = browser.wait_for_text("#shown", "text_a")
-        assert shown == "text_a is empty."
-        assert browser.text("#title") == "Error"
-        assert not browser.text("#again")
-        # An optional input stays empty.
-        browser.fill("#input-text_a", "a <b>good</b> film")
-        browser.fill("#input-text_b", "")
-        browser.click("#predict")
-        shown = browser.wait_for_text("#shown", "%")
-        asked = {"instances": [{"text_a": "a <b>good</b> film"}]}
-        _, expected = server.post("/v1/models/pairs:predict", asked)
-        (row,) = expected["predictions"]
-        assert browser.answer() == row
-        bars = dict(zip(exports.LABELS, row["probabilities"], strict=True))
-        best_first = sorted(bars, key=lambda x: -bars[x])
-        lines = [f"{name}\n{100 * bars[name]:.1f}%" for name in best_first]
-        shown = re.sub(r"\n+", "\n", shown)
-        assert shown == "\n".join([row["label"], *lines])
-        command = browser.run("return at('command').textContent")
-        assert "v1/models/pairs:predict" in command
+def test_models_are_tried(browser, server):
+    browser.open(f"http://{server.address}/")
+    # It shows the model's facts, and an example that works.
+    assert browser.wait_for_text("#facts", "version 1")
+    assert f"{exports.LENGTH} tokens" in browser.text("#facts")
+    assert exports.LABELS[1] in browser.text("#facts")
+    assert "pair of texts" in browser.text("#does")
+    browser.click("#predict")
+    assert browser.wait_for_text("#time", "ms")
+    # A missing input is not sent.
+    browser.fill("#input-text_a", "")
+    browser.click("#predict")
+    shown = browser.wait_for_text("#shown", "text_a")
+    assert shown == "text_a is empty."
+    assert browser.text("#title") == "Error"
+    assert not browser.text("#again")
+    # An optional input stays empty.
+    browser.fill("#input-text_a", "a <b>good</b> film")
+    browser.fill("#input-text_b", "")
+    browser.click("#predict")
+    shown = browser.wait_for_text("#shown", "%")
+    asked = {"instances": [{"text_a": "a <b>good</b> film"}]}
+    _, expected = server.post("/v1/models/pairs:predict", asked)
+    (row,) = expected["predictions"]
+    assert browser.answer() == row
+    bars = dict(zip(exports.LABELS, row["probabilities"], strict=True))
+    best_first = sorted(bars, key=lambda x: -bars[x])
+    lines = [f"{name}\n{100 * bars[name]:.1f}%" for name in best_first]
+    shown = re.sub(r"\n+", "\n", shown)
+    assert shown == "\n".join([row["label"], *lines])
+    command = browser.run("return at('command').textContent")
+    assert "v1/models/pairs:predict" in command
 
-        browser.click("#signature option[value=serve_ids]")
-        for name in ("input_ids", "input_mask", "segment_ids"):
-            browser.fill(f"#input-{name}", "[1, 1000000]")
-        browser.click("#predict")
-        browser.wait_for_text("#shown", "1000000")
-        assert browser.run("return document.querySelector('#shown .wrong')")
-        # The first error is shown on the page, without sending a request.
-        browser.fill("#input-input_ids", "]")
-        browser.fill("#input-segment_ids", "]")
-        browser.click("#predict")
-        shown = browser.wait_for_text("#shown", "is not JSON")
-        assert shown == "input_ids is not JSON: ]"
-        assert not browser.text("#again")
+    browser.click("#signature option[value=serve_ids]")
+    for name in ("input_ids", "input_mask", "segment_ids"):
+        browser.fill(f"#input-{name}", "[1, 1000000]")
+    browser.click("#predict")
+    browser.wait_for_text("#shown", "1000000")
+    assert browser.run("return document.querySelector('#shown .wrong')")
+    # The first error is shown on the page, without sending a request.
+    browser.fill("#input-input_ids", "]")
+    browser.fill("#input-segment_ids", "]")
+    browser.click("#predict")
+    shown = browser.wait_for_text("#shown", "is not JSON")
+    assert shown == "input_ids is not JSON: ]"
+    assert not browser.text("#again")
 
-        browser.click("#model option[value=chooser]")
-        browser.fill("#input-prompt", "He rang.")
-        browser.fill("#input-choices", '["It rained.", "A dog"]')
-        browser.click("#predict")
-        shown = browser.wait_for_text("#shown", "It rained.")
-        chosen = browser.answer()["choice"]
-        assert shown.startswith(["It rained.", "A dog"][chosen])
-        check_loaded(browser, server.address)
+    browser.click("#model option[value=chooser]")
+    browser.fill("#input-prompt", "He rang.")
+    browser.fill("#input-choices", '["It rained.", "A dog"]')
+    browser.click("#predict")
+    shown = browser.wait_for_text("#shown", "It rained.")
+    chosen = browser.answer()["choice"]
+    assert shown.startswith(["It rained.", "A dog"][chosen])
+    check_loaded(browser, server.address)
 
-        # The page of the API has a command for each example.
-        browser.open(f"http://{server.address}/docs")
-        command = browser.wait_for_text("details[open] pre", "curl")
-        assert f"http://{server.address}/v1/models/pairs:predict" in command
-        browser.click("details[open] .copy")
-        browser.wait_for_text("details[open] .copy", "Copied")
-        assert browser.run("return getSelection().toString()") == command
-        check_loaded(browser, server.address)
+    # The page of the API has a command for each example.
+    browser.open(f"http://{server.address}/docs")
+    command = browser.wait_for_text("details[open] pre", "curl")
+    assert f"http://{server.address}/v1/models/pairs:predict" in command
+    browser.click("details[open] .copy")
+    browser.wait_for_text("details[open] .copy", "Copied")
+    assert browser.run("return getSelection().toString()") == command
+    check_loaded(browser, server.address)
 
 
 def check_loaded(browser, address):
@@ -210,12 +207,12 @@ def check_loaded(browser, address):
 
 
 @pytest.mark.slow
-def test_a_model_that_is_being_loaded(browser, pairs):
-    model = served_models.Model(
-        served_models.Place("pairs", str(pairs)), batching.Limits()
-    )
+def test_a_model_that_is_being_loaded(browser, tmp_path):
+    served.write_model(tmp_path / "1", lambda text_a: {"label": text_a})
+    place = served_models.Place("labels", str(tmp_path))
+    model = served_models.Model(place, batching.Limits())
     app = application.Application(
-        {"pairs": model}, server_metrics.Metrics(), 1 << 20, "127.0.0.1"
+        {"labels": model}, server_metrics.Metrics(), 1 << 20, "127.0.0.1"
     )
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)

@@ -10,7 +10,6 @@ import socket
 import threading
 import zlib
 
-from tests import exports
 from tests.server import bad_requests, served
 
 import numpy as np
@@ -18,18 +17,6 @@ import pytest
 import tensorflow as tf
 from google.protobuf import json_format
 from tensorflow.core.protobuf import saved_model_pb2
-
-
-@pytest.fixture(scope="module")
-def server(pairs, tmp_path_factory):
-    with served.start(
-        tmp_path_factory.mktemp("log"),
-        f"--model={pairs}",
-        *("--max_request_mb=2", "--poll_seconds=0"),
-        "--cors_origins=https://ours.example",
-        "--allowed_hosts=proxy.example",
-    ) as server:
-        yield server
 
 
 @pytest.fixture(scope="module")
@@ -250,12 +237,23 @@ class TestBadRequests:
         assert "Traceback" not in server.run.stderr
 
 
+def _label(text_a):
+    """Labels texts [B], and computes for some milliseconds."""
+    x = tf.fill([512, 512], tf.cast(tf.size(text_a), tf.float32))
+    score = tf.reduce_mean(tf.linalg.matmul(x, x))
+    return {"label": text_a, "score": tf.fill(tf.shape(text_a), score)}
+
+
+def _vector(text_a):
+    return {"vectors": tf.zeros([tf.size(text_a), 2])}
+
+
 class TestVersions:
     @pytest.mark.slow
-    def test_a_new_one_takes_over_under_load(self, pairs, tmp_path):
+    def test_a_new_one_takes_over_under_load(self, tmp_path):
         """A broken version does not; no request is lost, even at the end."""
         base = tmp_path / "models" / "film"
-        shutil.copytree(pairs / "1", base / "1")
+        served.write_model(base / "1", _label)
         is_done = threading.Event()
         answers: list[tuple[int, dict]] = []
 
@@ -274,30 +272,30 @@ class TestVersions:
             asking = [clients.submit(ask, server) for _ in range(2)]
             try:
                 # Incomplete files.
-                shutil.copytree(pairs / "1", tmp_path / "broken")
+                shutil.copytree(base / "1", tmp_path / "broken")
                 for path in (tmp_path / "broken" / "variables").iterdir():
                     path.write_bytes(b"x")
                 (tmp_path / "broken").rename(base / "2")
                 self._wait_for(server, "2", "END")
                 self._wait_for(server, "1", "AVAILABLE")
-                shutil.copytree(exports.exported("encoder"), tmp_path / "new")
+                served.write_model(tmp_path / "new", _vector)
                 (tmp_path / "new").rename(base / "3")
                 self._wait_for(server, "3", "AVAILABLE")
                 self._wait_for(server, "1", "END")
+                self._wait_for_answers(answers)
                 # Back to the previous version.
                 shutil.rmtree(base / "3")
                 shutil.rmtree(base / "2")
                 self._wait_for(server, "3", "END")
                 self._wait_for(server, "1", "AVAILABLE")
-                count = len(answers)
-                served.wait_for(lambda: len(answers) >= count + 20)
+                self._wait_for_answers(answers)
             finally:
                 is_done.set()
             for client in asking:
                 client.result()
             self._end(server, clients)
         assert {status for status, _ in answers} == {200}
-        # Labels and scores of one model, vectors of the other.
+        # A label and a score of one model, a vector of the other.
         kinds = {type(answer["predictions"][0]) for _, answer in answers}
         assert kinds == {dict, list}
 
@@ -320,6 +318,11 @@ class TestVersions:
             server.ask("GET", "/readyz")
         # The log has lines for models, start and end, but not for requests.
         assert "predict" not in server.run.stderr
+
+    def _wait_for_answers(self, answers):
+        """Waits until the clients have another 20 answers."""
+        count = len(answers)
+        served.wait_for(lambda: len(answers) >= count + 20)
 
     def _wait_for(self, server, version, state):
         """Waits until a version is in a state."""
