@@ -1,15 +1,16 @@
 """The outer loop of bert_tf/training/loop.py: blocks, hooks and signals."""
 
+import functools
 import os
 import pty
 import signal
-import sys
 import threading
 import time
 from typing import Any
 
 from bert_tf.training import loop
 from bert_tf.training import run as training_run
+from tests import scripts
 
 import numpy as np
 import pytest
@@ -34,6 +35,15 @@ def tell(step, _):
 run.run(train, 0, 1000, 1, (1000, save), report=(1, tell))
 """
 _OBJECTIVE = loop.Objective(lambda batch: {}, lambda *_: {})
+
+
+def _take_terminal(name):
+    """Makes a terminal that of this process, and writes to it."""
+    os.setsid()
+    terminal = os.open(name, os.O_RDWR)
+    for number in (1, 2):
+        os.dup2(terminal, number)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
 
 
 def _block(count, loss=1.0, weight=1.0, **last):
@@ -241,19 +251,18 @@ class TestRun:
     @pytest.mark.slow
     def test_a_closed_terminal_saves_and_exits(self, tmp_path):
         saved = tmp_path / "saved"
-        process, terminal = pty.fork()
-        if not process:
-            signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
-            os.execl(
-                *(sys.executable, sys.executable),
-                *("-c", _AT_A_TERMINAL, saved),
-            )
+        (tmp_path / "terminal.py").write_text(_AT_A_TERMINAL)
+        terminal, theirs = pty.openpty()
+        run = scripts.Run(
+            *(tmp_path, str(tmp_path / "terminal"), [str(saved)], {}),
+            before=functools.partial(_take_terminal, os.ttyname(theirs)),
+        )
         text = b""
         while b"line" not in text:
             text += os.read(terminal, 1 << 10)
         os.close(terminal)
-        _, status = os.waitpid(process, 0)
-        assert os.waitstatus_to_exitcode(status) == 128 + signal.SIGHUP
+        os.close(theirs)
+        assert run.wait(60) == 128 + signal.SIGHUP
         # Its writes to the terminal meanwhile were no error.
         assert saved.read_text() == "whole"
 
