@@ -37,15 +37,6 @@ run.run(train, 0, 1000, 1, (1000, save), report=(1, tell))
 _OBJECTIVE = loop.Objective(lambda batch: {}, lambda *_: {})
 
 
-def _take_terminal(name):
-    """Makes a terminal that of this process, and writes to it."""
-    os.setsid()
-    terminal = os.open(name, os.O_RDWR)
-    for number in (1, 2):
-        os.dup2(terminal, number)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
-
-
 def _block(count, loss=1.0, weight=1.0, **last):
     """Returns a block whose steps have one loss each, with this weight."""
     sums = {"words": {"loss": loss * weight * count, "right": 1.0}}
@@ -255,7 +246,9 @@ class TestRun:
         terminal, theirs = pty.openpty()
         run = scripts.Run(
             *(tmp_path, str(tmp_path / "terminal"), [str(saved)], {}),
-            before=functools.partial(_take_terminal, os.ttyname(theirs)),
+            before=functools.partial(
+                scripts.take_terminal, os.ttyname(theirs)
+            ),
         )
         text = b""
         while b"line" not in text:
