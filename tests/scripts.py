@@ -145,6 +145,23 @@ def _main(script, flags, environment, stdout, stderr, before):
         sys.exit(1)
 
 
+def take_terminal(name: str) -> None:
+    """Makes a terminal that of this process; for `before` of a `Run`.
+
+    Args:
+        name: Path of the terminal, as of `os.ttyname`.
+    """
+    os.setsid()
+    terminal = os.open(name, os.O_RDWR)
+    for number in range(3):
+        os.dup2(terminal, number)
+    sys.stdin, sys.stdout, sys.stderr = (
+        os.fdopen(number, mode, buffering=1, closefd=False)
+        for number, mode in enumerate("rww")
+    )
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
+
+
 def start(
     folder: pathlib.Path, script: str, *flags: str, **environment: str
 ) -> Run:

@@ -209,7 +209,7 @@ def test_masked_words(model, kind, theirs, tmp_path):
     assert begins == {True, False}
 
 
-@families("roberta")
+@families("albert")
 def test_classifier_of_pairs(model, kind, theirs, tmp_path):
     rows = ["id\ta\tb\tlabel"]
     for i in range(32):
@@ -234,7 +234,8 @@ def test_classifier_of_pairs(model, kind, theirs, tmp_path):
     assert_same_answers(bert_tf.load(str(output))(pairs), predictions)
 
 
-@families("albert")
+@pytest.mark.exhaustive
+@families(*KINDS)
 def test_tagger(model, kind, words_of, tmp_path):
     rng = random.Random(0)
     tags = {"Anna": "B-per", "Smith": "I-per", "東京": "B-loc"}
@@ -305,7 +306,8 @@ def test_answers_to_questions(model, tmp_path):
         assert line["context"][place] == answer["answer"]
 
 
-@families("albert")
+@pytest.mark.exhaustive
+@families(*KINDS)
 def test_choices(model, tmp_path):
     rng = random.Random(0)
     problems = [

@@ -1,6 +1,6 @@
 """Runs run_classifier.py --search, whose trials are runs of the script."""
 
-from tests import classifier_runs, scripts
+from tests import classifier_runs, combinations, scripts
 
 import pytest
 
@@ -34,10 +34,10 @@ def _starts(folder):
     ]
 
 
-@pytest.mark.slow
-def test_a_search_that_is_killed_and_resumed(flags, tmp_path):
+@pytest.mark.exhaustive
+def test_a_killed_search_goes_on_with_its_trial(flags, tmp_path):
     output = tmp_path / "output"
-    given = [*flags, f"--output_dir={output}", "--search=2"]
+    given = [*flags, f"--output_dir={output}", "--search=1"]
     # The command ends with its trial; no line of the log is waited for.
     running = scripts.Run(
         tmp_path / "first", "run_classifier", given, {}, has_children=True
@@ -48,14 +48,22 @@ def test_a_search_that_is_killed_and_resumed(flags, tmp_path):
     assert running.wait() == -9
     (trial,) = _trials(output)
     assert trial.state.name == "RUNNING"
+    classifier_runs.run(tmp_path, *given)
+    (trial,) = _trials(output)
+    assert trial.state.name == "COMPLETE"
 
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", combinations.some([1], [1, 2]))
+def test_trials_are_runs_and_the_best_is_copied(count, flags, tmp_path):
+    output = tmp_path / "output"
+    given = [*flags, f"--output_dir={output}", f"--search={count}"]
     done = classifier_runs.run(tmp_path, *given)
     trials = _trials(output)
-    assert [x.state.name for x in trials] == ["COMPLETE"] * 2
-    assert sorted(x.params["learning_rate"] for x in trials) == [
-        "0.001",
-        "0.01",
-    ]
+    assert [x.state.name for x in trials] == ["COMPLETE"] * count
+    rates = {x.params["learning_rate"] for x in trials}
+    assert len(rates) == count
+    assert rates <= {"0.01", "0.001"}
     for trial in trials:
         folder = output / f"trial-{trial.number:03d}"
         kept = (folder / "flags.txt").read_text()

@@ -48,14 +48,13 @@ def _made(flags, tmp_path_factory):
     output = folder / "out"
     given = [
         *(*flags, "--tasks=WNLI", "--seeds=3", "--learning_rates=0.1"),
-        *("--do_predict=true", f"--output_dir={output}"),
-        "--double_unordered",
+        *(f"--output_dir={output}", "--double_unordered"),
     ]
     return given, output, _run(folder, *given)
 
 
 @pytest.mark.slow
-def test_runs_table_and_predictions(made, tmp_path):
+def test_runs_and_table(made, tmp_path):
     given, output, done = made
     text = (output / "results.jsonl").read_text()
     (row,) = classifier_runs.rows(output / "results.jsonl")
@@ -67,17 +66,25 @@ def test_runs_table_and_predictions(made, tmp_path):
     table = json.loads((output / "table.json").read_text())
     assert table["average_of_means"] == row["results"]["accuracy"]
     assert (output / "table.md").read_text() in done.stdout
+    # Everything is done: the same command looks only.
+    again = _run(tmp_path, *given)
+    assert "1 runs, 1 are done." in again.stderr
+    assert again.stdout == done.stdout
+    assert (output / "results.jsonl").read_text() == text
+
+
+@pytest.mark.exhaustive
+def test_predictions_of_a_run_that_is_done(made):
+    given, output, _ = made
+    done = _run(output.parent / "predicted", *given, "--do_predict=true")
+    assert "1 runs, 1 are done." in done.stderr
+    (row,) = classifier_runs.rows(output / "results.jsonl")
     server = (output / row["folder"] / "WNLI.tsv").read_text().splitlines()
     assert server[0] == "index\tprediction"
     assert [line.split("\t")[0] for line in server[1:]] == [
         str(i) for i in range(_TEST_ROWS)
     ]
     assert "No submission.zip" in done.stderr
-    # Everything is done: the same command looks only.
-    again = _run(tmp_path, *given)
-    assert "1 runs, 1 are done." in again.stderr
-    assert again.stdout == done.stdout
-    assert (output / "results.jsonl").read_text() == text
 
 
 @pytest.mark.exhaustive
@@ -95,7 +102,7 @@ def test_the_best_run_teaches_others(flags, made, tmp_path):
     assert row["others"]["teacher"] != best["others"]["start"]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_check_only_writes_nothing(flags, tmp_path):
     done = _run(
         *(tmp_path, f"--flagfile={_ROOT}/configs/glue_grid.flags", *flags),

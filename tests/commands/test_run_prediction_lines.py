@@ -1,16 +1,18 @@
 """Lines that run_prediction.py answers as they come: files, pipes, a prompt."""
 
+import functools
 import io
 import json
 import os
 import pathlib
 import pty
+import select
 import signal
 import subprocess
 import sys
 import threading
 
-from tests import exports
+from tests import exports, scripts
 from tests.commands.test_run_prediction import answers, predict
 
 import numpy as np
@@ -140,15 +142,17 @@ def test_each_line_is_answered_before_the_next_comes(
 
 
 @pytest.mark.slow
-def test_a_prompt_to_type_at(scores):
+def test_a_prompt_to_type_at(scores, tmp_path):
     ours, theirs = pty.openpty()
-    process = start(scores, theirs, theirs, theirs)
-    os.close(theirs)
+    take = functools.partial(scripts.take_terminal, os.ttyname(theirs))
+    flags = [f"--model_dir={scores}"]
+    run = scripts.Run(tmp_path, "run_prediction", flags, {}, before=take)
     seen = b""
 
     def until(mark):
         nonlocal seen
         while mark not in seen:
+            assert select.select([ours], [], [], 60)[0], seen
             seen += os.read(ours, 1000)
         before, _, seen = seen.partition(mark)
         return before
@@ -157,7 +161,8 @@ def test_a_prompt_to_type_at(scores):
     os.write(ours, b"good film\n")
     assert b'{"score": ' in until(b"> ")
     os.write(ours, b"\x04")
-    assert process.wait(60) == 0
+    assert run.wait(60) == 0
+    os.close(theirs)
     os.close(ours)
 
 

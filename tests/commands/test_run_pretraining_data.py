@@ -24,7 +24,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "packed": {"pack": True, "short_seq_prob": 0.5},
     "packed dynamic": {"pack": True, "dynamic_masking": True},
 }
-_CI = {"sop", "none", "packed dynamic"}
+_CI = {"none", "packed dynamic"}
 _LOSSES = {"sop": "sentence_order", "none": None, "full": None}
 
 

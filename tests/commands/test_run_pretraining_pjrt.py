@@ -1,8 +1,9 @@
 """Runs of run_pretraining.py whose steps JAX computes."""
 
-import re
+import dataclasses
 import shutil
 
+from tests import combinations
 from tests.pretraining_runs import REPLICAS, Setting, metrics
 
 import pytest
@@ -27,63 +28,73 @@ def _setting(tmp_path_factory):
     return Setting.make(tmp_path_factory.mktemp("pjrt"))
 
 
-@pytest.mark.slow
-class TestOneDevice:
-    flags = (
-        *("--num_train_steps=100", "--save_checkpoints_steps=50"),
-        *("--eval_steps=25", "--max_eval_steps=2"),
-    )
-    runtimes = (_PJRT, "--use_xla=true")
+@dataclasses.dataclass(frozen=True)
+class _Runs:
+    """Runs of one kind on a number of devices, each of which is a replica."""
 
-    @pytest.fixture(scope="class", name="runs")
-    @classmethod
-    def _runs(cls, setting):
-        """A run by JAX and one by TensorFlow."""
-        outputs = [setting.folder / name for name in ("jax", "tensorflow")]
-        runs = [
-            setting.finished(output, *cls.flags, runtime)
-            for output, runtime in zip(outputs, cls.runtimes, strict=True)
+    setting: Setting
+    devices: int
+
+    def make(self, output, runtime):
+        """Trains by JAX or by TensorFlow to the end, from where it is."""
+        flags = [
+            *("--num_train_steps=20", "--save_checkpoints_steps=10"),
+            *("--eval_steps=5", "--max_eval_steps=2"),
         ]
-        return runs, outputs
-
-    def test_trains_as_tensorflow(self, runs):
-        (run, _), outputs = runs
-        _assert_same_losses(*outputs)
-        assert "Unable to initialize backend" not in run.stderr
-        assert re.search(r"Devices: 1 \S+ replica, 8 seq", run.stderr)
-
-    @pytest.mark.parametrize("begins_with", [0, 1])
-    def test_goes_on_with_the_other_runtime(
-        self, setting, runs, tmp_path, begins_with
-    ):
-        _, outputs = runs
-        output = tmp_path / "out"
-        shutil.copytree(outputs[begins_with], output)
-        for path in output.glob("model.ckpt-100.*"):
-            path.unlink()
-        other = self.runtimes[1 - begins_with]
-        run = setting.finished(output, *self.flags, other)
-        assert "Going on from step 50" in run.stderr
-        _assert_same_losses(output, outputs[1])
+        if self.devices > 1:
+            flags.append("--gradient_accumulation_steps=2")
+            flags.append("--clipping=per_replica")
+        if runtime == "tensorflow":
+            replicas = REPLICAS if self.devices > 1 else ()
+            return self.setting.finished(
+                output, *flags, *replicas, "--use_xla=true"
+            )
+        count = f"--xla_force_host_platform_device_count={self.devices}"
+        run = self.setting.start(output, *flags, _PJRT, XLA_FLAGS=count)
+        assert run.wait() == 0, run.stderr
+        return run
 
 
-@pytest.mark.slow
-def test_a_device_is_a_replica(setting):
-    flags = (
-        *("--num_train_steps=10", "--gradient_accumulation_steps=2"),
-        "--clipping=per_replica",
-    )
-    outputs = [setting.folder / f"two_{name}" for name in ("jax", "cpus")]
-    devices = "--xla_force_host_platform_device_count=2"
-    environment = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": devices}
-    run = setting.start(outputs[0], *flags, _PJRT, **environment)
-    assert run.wait() == 0, run.stderr
-    assert "Devices: 2 CPU replicas, 2 sequences at a time" in run.stderr
-    setting.finished(outputs[1], *flags, *REPLICAS, "--use_xla=true")
-    _assert_same_losses(*outputs)
+@pytest.fixture(
+    scope="module", name="runs", params=combinations.some([2], [1, 2])
+)
+def _runs(request, setting):
+    return _Runs(setting, request.param)
+
+
+@pytest.fixture(scope="module", name="made")
+def _made(runs):
+    """The output folder and the finished run of each runtime."""
+    folder = runs.setting.folder / f"devices_{runs.devices}"
+    return {
+        name: (folder / name, runs.make(folder / name, name))
+        for name in ("jax", "tensorflow")
+    }
 
 
 @pytest.mark.slow
+def test_trains_as_tensorflow(runs, made):
+    output, run = made["jax"]
+    _assert_same_losses(output, made["tensorflow"][0])
+    assert "Unable to initialize backend" not in run.stderr
+    said = {1: "1 CPU replica, 8 sequences", 2: "2 CPU replicas, 2 sequences"}
+    assert f"Devices: {said[runs.devices]} at a time" in run.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("first", "second"), [("jax", "tensorflow"), ("tensorflow", "jax")]
+)
+def test_goes_on_with_the_other_runtime(runs, made, tmp_path, first, second):
+    output = shutil.copytree(made[first][0], tmp_path / "out")
+    for path in output.glob("model.ckpt-20.*"):
+        path.unlink()
+    run = runs.make(output, second)
+    assert "Going on from step 10" in run.stderr
+    _assert_same_losses(output, made["tensorflow"][0])
+
+
+@pytest.mark.exhaustive
 def test_kill_9(tmp_path):
     setting = Setting.make(tmp_path)
     setting.check_that_a_kill_changes_nothing(_PJRT)

@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import os
 import pathlib
 import re
 import shutil
@@ -61,16 +62,6 @@ def _hold(name, said):
     tf.io.gfile.rename = held
 
 
-def _dawdle(said):
-    """Makes the process that evaluates take its time, and say so."""
-
-    def slow(*_):
-        pathlib.Path(said).touch()
-        time.sleep(600)
-
-    evaluation._sum = slow
-
-
 @pytest.fixture(scope="module", name="uninterrupted")
 def _uninterrupted(setting, tmp_path_factory):
     output = tmp_path_factory.mktemp("uninterrupted") / "out"
@@ -110,13 +101,19 @@ def test_kill_9_while_a_checkpoint_is_written(
     assert_same_run(output, uninterrupted)
 
 
-def test_sigterm_while_it_evaluates(setting, uninterrupted, tmp_path):
-    output, said = tmp_path / "out", tmp_path / "said"
-    run = setting.start(
-        output, *LONG, before=functools.partial(_dawdle, str(said))
-    )
-    wait_for(said.exists, run)
-    run.kill(signal.SIGTERM)
+def _stop(*_):
+    """Interrupts the evaluation that calls it."""
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(600)
+
+
+def test_sigterm_while_it_evaluates(
+    setting, uninterrupted, tmp_path, monkeypatch
+):
+    output = tmp_path / "out"
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluation, "_sum", _stop)
+        run = setting.run(output, *LONG)
     assert run.wait() == 143
     assert "SIGTERM: saved step 30; ending. To resume, run" in run.stderr
     assert "Traceback" not in run.stderr

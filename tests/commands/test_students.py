@@ -5,7 +5,13 @@ import pathlib
 from typing import Any
 
 import bert_tf
-from tests import classifier_runs, saved_models, scripts, trained_weights
+from tests import (
+    classifier_runs,
+    combinations,
+    saved_models,
+    scripts,
+    trained_weights,
+)
 
 import numpy as np
 import pytest
@@ -26,7 +32,10 @@ _RED = "red"
 _OTHERS = [word for word in classifier_runs.WORDS[:20] if word != _RED]
 
 
-@pytest.fixture(scope="module", params=list(_SIZES))
+# test_bilstm_lm.py trains a BiLSTM, too.
+@pytest.fixture(
+    scope="module", params=combinations.some(["textcnn"], list(_SIZES))
+)
 def name(request):
     return request.param
 

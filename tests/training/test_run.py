@@ -1,14 +1,15 @@
 """The outer loop of bert_tf/training/loop.py: blocks, hooks and signals."""
 
+import functools
 import os
 import pty
 import signal
-import sys
 import threading
 import time
 from typing import Any
 
 from bert_tf.training import loop, training_run
+from tests import scripts
 
 import numpy as np
 import pytest
@@ -240,19 +241,20 @@ class TestRun:
     @pytest.mark.slow
     def test_a_closed_terminal_saves_and_exits(self, tmp_path):
         saved = tmp_path / "saved"
-        process, terminal = pty.fork()
-        if not process:
-            signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
-            os.execl(
-                *(sys.executable, sys.executable),
-                *("-c", _AT_A_TERMINAL, saved),
-            )
+        (tmp_path / "terminal.py").write_text(_AT_A_TERMINAL)
+        terminal, theirs = pty.openpty()
+        run = scripts.Run(
+            *(tmp_path, str(tmp_path / "terminal"), [str(saved)], {}),
+            before=functools.partial(
+                scripts.take_terminal, os.ttyname(theirs)
+            ),
+        )
         text = b""
         while b"line" not in text:
             text += os.read(terminal, 1 << 10)
         os.close(terminal)
-        _, status = os.waitpid(process, 0)
-        assert os.waitstatus_to_exitcode(status) == 128 + signal.SIGHUP
+        os.close(theirs)
+        assert run.wait(60) == 128 + signal.SIGHUP
         # Its writes to the terminal meanwhile were no error.
         assert saved.read_text() == "whole"
 
