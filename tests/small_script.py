@@ -13,7 +13,7 @@ _SCRIPT = r'''r"""Does what a test asks.
 """
 
 from bert_tf.flags import command_line
-from bert_tf.flags import sections as flag_sections
+from bert_tf.flags import flag_sections
 
 _WORK = flag_sections.Section("What to do")
 _DATA = flag_sections.Section("Data")

@@ -2,3 +2,6 @@
 
 Modules here import the package; nothing in the package imports them by name.
 """
+
+# Imports all modules here, in an order in which each finds what it needs.
+from bert_tf.encoders import families  # noqa: F401

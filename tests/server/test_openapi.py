@@ -229,13 +229,13 @@ _HEADS = (
 @pytest.mark.parametrize("head", _HEADS)
 def test_examples_of_each_head_are_accepted(head):
     path = str(exports.exported(head))
-    known, about = signatures.read(path), descriptions.read(path)
+    known, about = signature_defs.read(path), descriptions.read(path)
     assert about.head in exports.NAMES
     assert about.does.endswith(".")
-    schema = schemas.request(known, signatures.PREDICT)
+    schema = schemas.request(known, signature_defs.PREDICT)
     for name, signature in known.by_name.items():
         row = about.row(signature)
-        assert bool(row) == (signature.method == signatures.PREDICT)
+        assert bool(row) == (signature.method == signature_defs.PREDICT)
         if row:
             body = {"signature_name": name, "instances": [row]}
             of_schema(schema).validate(body)

@@ -17,7 +17,7 @@ import pytest
 _AT_A_TERMINAL = """
 import pathlib, sys, time
 from tests.training import test_run
-from bert_tf.training import run
+from bert_tf.training import training_run
 
 def train(first, count):
     time.sleep(0.1)
@@ -31,7 +31,7 @@ def save(step, _):
 def tell(step, _):
     print("line", flush=True)
 
-run.run(train, 0, 1000, 1, (1000, save), report=(1, tell))
+training_run.run(train, 0, 1000, 1, (1000, save), report=(1, tell))
 """
 _OBJECTIVE = loop.Objective(lambda batch: {}, lambda *_: {})
 
