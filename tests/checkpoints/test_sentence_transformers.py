@@ -13,6 +13,7 @@ from bert_tf.tasks.features import layers as feature_layers
 from bert_tf.tasks.features import lines as feature_lines
 from bert_tf.tasks.features import saved_model as features_model
 from tests import interop_samples as samples
+from tests import tiny_model
 from tests.huggingface_models import torch, transformers
 
 import numpy as np
@@ -49,7 +50,8 @@ def _vectors(folder, texts):
         normalize=found.normalize,
     )
     reader = feature_lines.Reader(vocabulary, length, by_word=False)
-    extracted = np.concatenate(extractor.extract(reader.read(texts, 0)))
+    with tiny_model.untraced():
+        extracted = np.concatenate(extractor.extract(reader.read(texts, 0)))
     made = features_model.extractor(
         model, vocabulary, length, choice, found.unit, found.normalize
     )
