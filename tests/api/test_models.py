@@ -250,7 +250,9 @@ class TestFit:
         model.compile("adam", [tiny.ENTROPY] * 2 if several else tiny.ENTROPY)
         done = model.fit(tiny.inputs_of(kind), targets, epochs=4, verbose=0)
         assert done.history["loss"][-1] < done.history["loss"][0]
-        assert len(traced) == 1
+        # Keras creates the metrics of several losses in the step, for which it
+        # is traced again.
+        assert len(traced) == 1 + several
 
 
 class TestSummary:
