@@ -29,11 +29,12 @@ def policy(name):
 @contextlib.contextmanager
 def untraced():
     """Runs functions eagerly in this context; short runs are seconds faster."""
+    before = tf.config.functions_run_eagerly()
     tf.config.run_functions_eagerly(True)
     try:
         yield
     finally:
-        tf.config.run_functions_eagerly(False)
+        tf.config.run_functions_eagerly(before)
 
 
 class Tiny(keras.Model):

@@ -57,6 +57,17 @@ class Methods(text_inputs.WithTexts):
         if self.optimizer is not None:
             self.optimizer.build(self.trainable_variables)
 
+    def make_train_function(self, force=False):
+        """Creates the optimizer's variables before the step is traced.
+
+        Keras would create them in the step, and trace it a second time.
+        """
+        optimizer = self.optimizer
+        if optimizer is not None and not optimizer.built:
+            with self.distribute_strategy.scope():
+                optimizer.build(self.trainable_variables)
+        return super().make_train_function(force)
+
     def export(self, filepath, format="tf_saved_model", **kwargs):
         """Exports as Keras' does; by default for any batch and length.
 

@@ -46,24 +46,20 @@ def check(
     if a file cannot be read as TFRecords.
     """
 
-    @tf.autograph.experimental.do_not_convert
-    def first(file: tf.Tensor) -> tf.data.Dataset:
-        dataset = tf.data.TFRecordDataset(file).take(1)
-        return dataset.map(lambda record: (file, record))
+    def first(path: str) -> list[bytes]:
+        dataset = tf.data.TFRecordDataset(path).take(1)
+        return list(dataset.as_numpy_iterator())
 
+    # In parallel, since opening a remote file takes tens of milliseconds.
     with concurrent.futures.ThreadPoolExecutor(_FILES_AT_A_TIME) as pool:
         list(pool.map(lambda path: check_lengths(path, 1), paths))
-    # In parallel, since opening a remote file takes tens of milliseconds.
-    dataset = tf.data.Dataset.from_tensor_slices(list(paths)).interleave(
-        first, cycle_length=16, num_parallel_calls=16, deterministic=True
-    )
-    try:
-        for file, record in dataset.as_numpy_iterator():
-            _check_record(
-                record_type, file.decode(), 1, record, lengths, is_by_manifest
-            )
-    except tf.errors.DataLossError as error:
-        raise InputError(diagnose(paths) or error.message) from error
+        try:
+            found = list(pool.map(first, paths))
+        except tf.errors.DataLossError as error:
+            raise InputError(diagnose(paths) or error.message) from error
+    for path, records in zip(paths, found, strict=True):
+        for record in records:
+            _check_record(record_type, path, 1, record, lengths, is_by_manifest)
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """Runs the examples and the documents' code as a new user would."""
 
+import contextlib
 import pathlib
 import re
 import shutil
@@ -9,11 +10,12 @@ from bert_tf.encoders import electra
 from bert_tf.exporting import saved_model
 from bert_tf.tasks import token_detection
 from bert_tf.vocabularies import word_pieces
-from tests import exports, scripts
+from tests import exports, scripts, tiny_model
 from tests import interop_samples as samples
 
 import pytest
 
+_EXHAUSTIVE = pytest.mark.exhaustive
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Those of docs/extending.md are files, which tests/test_extending.py runs.
 _PAGES = [
@@ -82,9 +84,26 @@ def _run(capfd):
     return run
 
 
+# In CI, their trainings and answers run eagerly, which is seconds faster. The
+# other pages trace one of each kind, and exports, which have to be traced.
+_EAGER = [
+    *(name for name in _BLOCKS if name.startswith("keras_recipes")),
+    *("python_api-1", "python_api-2", "python_api-6"),
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", _BLOCKS)
-def test_page(name, folder, tmp_path, run):
+@pytest.mark.parametrize(
+    ("name", "is_eager"),
+    [
+        *(pytest.param(x, x in _EAGER, id=x) for x in _BLOCKS),
+        *(
+            pytest.param(x, False, id=f"{x}, traced", marks=_EXHAUSTIVE)
+            for x in _EAGER
+        ),
+    ],
+)
+def test_page(name, is_eager, folder, tmp_path, run):
     code = re.sub(r'"/(models|tmp)/', f'"{folder}/', _BLOCKS[name])
     # Ids of released vocabularies, which are not in the tiny one.
     code = code.replace("[101, 2023, 2003, 2204, 102]", "[2, 5, 6, 7, 3]")
@@ -92,7 +111,8 @@ def test_page(name, folder, tmp_path, run):
         pytest.importorskip(_HUB_PACKAGE, reason="needs the extra `parity`")
         code = code.replace(_HUB_NAME, weights.minilm())
     (tmp_path / f"{name}.py").write_text(code, "utf-8")
-    printed = run(tmp_path / name)
+    with tiny_model.untraced() if is_eager else contextlib.nullcontext():
+        printed = run(tmp_path / name)
     # Other pages show the value of the last line in a comment.
     if name.startswith(("keras_recipes", "python_api")):
         assert printed.strip(), "each example shows what it does"

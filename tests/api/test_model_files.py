@@ -21,8 +21,8 @@ import tensorflow as tf
 
 _LOAD = """
 import json, pathlib, sys
-import bert_tf
 import keras, numpy as np, tensorflow as tf
+import bert_tf
 assert "bert_tf.api.models" not in sys.modules
 folder = pathlib.Path(sys.argv[1])
 for path in sorted(folder.glob("*.keras")):
@@ -101,9 +101,11 @@ def test_placeholders_are_those_of_the_classes():
     assert ours == keras_classes._MODULES.keys()
 
 
-def test_after_keras():
+@pytest.mark.exhaustive
+def test_before_keras():
+    """As here; in a fresh process, Keras is imported first elsewhere."""
     code = (
-        "import keras, sys, bert_tf;"
+        "import bert_tf, keras, sys;"
         "config = {'module': 'bert_tf.api.tokenizer', 'config': {'name': 'x',"
         " 'vocabulary': ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]', 'a']},"
         " 'class_name': 'Tokenizer', 'registered_name': 'bert_tf>Tokenizer'};"

@@ -8,7 +8,7 @@ from typing import Any
 
 import bert_tf
 from bert_tf.api import arguments
-from tests import exports, script_flags, scripts
+from tests import exports, script_flags, scripts, tiny_model
 
 import numpy as np
 import pytest
@@ -53,6 +53,16 @@ def pairs():
     return bert_tf.load(exports.run("classification"))
 
 
+@pytest.fixture
+def eager():
+    """Answers with the same operations, without waiting for traces."""
+    with tiny_model.untraced():
+        yield
+
+
+_EAGER = pytest.mark.usefixtures("eager")
+
+
 # ---- The same answers as the script's ---------------------------------------
 
 
@@ -77,6 +87,7 @@ def test_an_export(tmp_path, loaded):
 
 
 @pytest.mark.slow
+@_EAGER
 def test_pairs_as_tuples_and_dictionaries(tmp_path, pairs):
     rows = [
         {"text_a": a, "text_b": b, "id": i} for i, (a, b) in enumerate(_PAIRS)
@@ -100,6 +111,7 @@ def _exhaustive(*cases: tuple[Any, ...]) -> list[Any]:
 
 
 @pytest.mark.slow
+@_EAGER
 @pytest.mark.parametrize(
     ("name", "inputs", "names", "options"),
     [
@@ -154,6 +166,7 @@ def test_one_input_a_list_and_a_stream(loaded):
 
 
 @pytest.mark.slow
+@_EAGER
 def test_paths_of_one_run_and_its_checkpoint(tmp_path, run, loaded):
     # Its flags set a length of 12 tokens; the default is 16.
     prefix = bert_tf.load(run / "model.ckpt-7")
@@ -189,6 +202,7 @@ def test_an_empty_text_loses_no_batch(loaded):
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 
 
+@_EAGER
 def test_pickles(loaded, run, tmp_path, monkeypatch):
     path = tmp_path / "run"
     shutil.copytree(run, path)

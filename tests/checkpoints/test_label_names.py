@@ -5,6 +5,7 @@ import json
 import bert_tf
 from bert_tf.checkpoints import formats, huggingface
 from bert_tf.errors import InputError
+from tests import tiny_model
 
 import numpy as np
 import pytest
@@ -56,13 +57,15 @@ def test_a_classifier_answers_transformers_names(tmp_path, names):
     )
     texts = ["a film", "bad film", "a a a bad"]
     expected = [row["label"] for row in ask(texts)]
-    found = [row["label"] for row in bert_tf.load(folder)(texts)]
+    with tiny_model.untraced():
+        found = [row["label"] for row in bert_tf.load(folder)(texts)]
     assert found == [str(label) for label in expected]
 
 
 def test_a_tagger_answers_default_names(tmp_path):
     folder = _folder(tmp_path, "BertForTokenClassification", num_labels=3)
-    (answer,) = bert_tf.load(folder)(["a film"])
+    with tiny_model.untraced():
+        (answer,) = bert_tf.load(folder)(["a film"])
     # Labels without entity prefixes: each word with its label.
     assert [x["text"] for x in answer["entities"]] == ["a", "film"]
     assert {x["type"] for x in answer["entities"]} <= {
@@ -119,15 +122,19 @@ def test_the_score_of_a_cross_encoder(tmp_path, where, activation):
         }[where]
         config = json.loads(path.read_text()) | {key: value}
         path.write_text(json.dumps(config))
-    found = bert_tf.load(folder, pairs=True)(pairs)
+    with tiny_model.untraced():
+        found = bert_tf.load(folder, pairs=True)(pairs)
     scores = [row["score"] for row in found]
     np.testing.assert_allclose(scores, expected, rtol=1e-5)
+    if where != "now":
+        return
     written = tmp_path / "written"
     source = formats.open_checkpoint(str(folder))
     assert source.config is not None
     written.mkdir()
     huggingface.write(str(written), source, source.config)
-    again = bert_tf.load(written, pairs=True)(pairs)
+    with tiny_model.untraced():
+        again = bert_tf.load(written, pairs=True)(pairs)
     assert [row["score"] for row in again] == scores
 
 

@@ -88,22 +88,23 @@ _LITERALS = [
 
 
 @functools.cache
-def _made(vocabulary):
+def _made(vocabulary, is_traced):
     texts = [tf.TensorSpec([None], tf.string)]
-    return (
-        vocabulary.tokenizer(),
-        vocabulary.bulk_tokenizer(),
-        tf.function(text_graph.make_tokenizer(vocabulary).tokenize, texts),
-        tf.function(
-            graph_offsets.make_tokenizer(vocabulary).tokenize_with_offsets,
-            texts,
-        ),
+    in_graph = (
+        text_graph.make_tokenizer(vocabulary).tokenize,
+        graph_offsets.make_tokenizer(vocabulary).tokenize_with_offsets,
     )
+    if is_traced:
+        in_graph = tuple(tf.function(x, texts) for x in in_graph)
+    return vocabulary.tokenizer(), vocabulary.bulk_tokenizer(), *in_graph
 
 
-def check(vocabulary, texts):
-    """Compares all tokenizers; few texts may be ties for SentencePiece."""
-    python, bulk, in_graph, with_offsets = _made(vocabulary)
+def check(vocabulary, texts, is_traced=False):
+    """Compares all tokenizers; few texts may be ties for SentencePiece.
+
+    Tracing those in the graph takes longer than some calls.
+    """
+    python, bulk, in_graph, with_offsets = _made(vocabulary, is_traced)
     decoded = [
         text.decode("utf-8", "ignore") if isinstance(text, bytes) else text
         for text in texts
@@ -192,7 +193,7 @@ def _some_and_many(some, many):
 def test_literal_texts(name):
     vocabulary = _VOCABULARIES[name](False)
     for texts in (_LITERALS, [], *([text] for text in _LITERALS)):
-        check(vocabulary, texts)
+        check(vocabulary, texts, is_traced=True)
 
 
 def _in_contexts(char):
@@ -213,7 +214,7 @@ def test_characters(name, step):
     every = step == 1
     chars = sample_texts.characters(every)[::step] + list(string.printable)
     texts = [text for char in chars for text in _in_contexts(char)]
-    check(_VOCABULARIES[name](every), texts)
+    check(_VOCABULARIES[name](every), texts, is_traced=True)
 
 
 @pytest.mark.parametrize(("name", "count"), _some_and_many(150, 10_000))
@@ -233,7 +234,7 @@ def test_random_texts(name, count):
         for _ in range(count)
     ]
     texts += sample_texts.random_texts(seed=4, count=count)
-    check(_VOCABULARIES[name](False), texts)
+    check(_VOCABULARIES[name](False), texts, is_traced=True)
 
 
 @_EVERY
@@ -245,13 +246,13 @@ def test_invalid_bytes_are_left_out(name):
         bytes(rng.choices(alphabet, k=rng.randint(1, 30))) for _ in range(1000)
     ]
     texts += [b"a\xffb \xe5\x8d c\xc3", b"\xff", b"\xed\xa0\x80the", b"v_\xff1"]
-    check(_VOCABULARIES[name](False), texts)
+    check(_VOCABULARIES[name](False), texts, is_traced=True)
 
 
 @_EVERY
 def test_halves_of_surrogate_pairs_are_left_out(name):
     """JSON can contain them, but text in the graph is UTF-8."""
-    python, bulk, *_ = _made(_VOCABULARIES[name](False))
+    python, bulk, *_ = _made(_VOCABULARIES[name](False), True)
     texts = ["\ud800 b", "a\udfff  b", "\n\ud800 b", "\ud800a\udfffb c\ud800"]
     if name in ("symbols", "uncased", "cased"):
         texts = ["\ud800 b"]
@@ -273,7 +274,8 @@ def _real_texts(shared_data, count):
 
 @pytest.mark.parametrize(("name", "count"), _some_and_many(300, 50_000))
 def test_real_text(name, count, shared_data):
-    check(_VOCABULARIES[name](False), _real_texts(shared_data, count))
+    texts = _real_texts(shared_data, count)
+    check(_VOCABULARIES[name](False), texts, is_traced=True)
 
 
 @pytest.mark.parametrize("name", RELEASED)
