@@ -30,7 +30,14 @@ Spark, and what to install):
 import os
 import shlex
 
-from bert_tf import extras, options, phases, quiet, vocabularies
+from bert_tf import (
+    extras,
+    options,
+    phases,
+    quiet,
+    terminals,
+    vocabularies,
+)
 from bert_tf.errors import InputError
 from bert_tf.flags import (
     command_line,
@@ -319,7 +326,7 @@ def show_records(number: int) -> None:
     vocabulary = vocabularies.open(_VOCAB_FILE.value, _DO_LOWER_CASE.value)
     files = paths.expand(text_flags.INPUT_FILE.value)
     for text in show.show(files, vocabulary, number):
-        print(text)
+        terminals.write(f"{text}\n")
 
 
 # ---- Main -------------------------------------------------------------------

@@ -12,6 +12,7 @@ run_server.py --config_dir read again while they run. export_saved_model.py
 docs/tensorflow_serving.md.
 """
 
+from bert_tf import terminals
 from bert_tf.flags import command_line, flag_sections
 from bert_tf.storage import written_files
 
@@ -69,7 +70,8 @@ def main(_):
     else:
         told = version_labels.read(folder)
     for served in told:
-        print("\n".join(version_labels.describe(served)))
+        for line in version_labels.describe(served):
+            terminals.write(f"{line}\n")
 
 
 if __name__ == "__main__":

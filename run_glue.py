@@ -105,7 +105,7 @@ command_line.start(
     __name__, always=("do_train", "do_eval"), unsupported=_UNSUPPORTED
 )
 
-from bert_tf import files, options
+from bert_tf import files, options, terminals
 from bert_tf.flags import flagfiles
 from bert_tf.setup import fine_tuning_setup, run_folder, run_setup
 from bert_tf.tasks.glue import (
@@ -324,7 +324,7 @@ def report(folder, done):
     files.write_json(
         os.path.join(folder, "table.json"), glue_scores.to_json(summaries)
     )
-    print("", *lines, sep="\n", flush=True)
+    terminals.write("".join(f"{line}\n" for line in ("", *lines)))
 
 
 # ---- Main -------------------------------------------------------------------

@@ -81,7 +81,7 @@ _WINDOW = shared_flags.sort_window(_DATA)
 
 command_line.start(__name__, later=("head",))
 
-from bert_tf import files, phases
+from bert_tf import files, phases, terminals
 from bert_tf.serving import batches, served_heads, serving_model
 from bert_tf.setup import model_setup
 from bert_tf.storage import input_files
@@ -149,12 +149,13 @@ def parsed(parser, lines, name):
 
 
 def of_file(parser, path):
-    """Checks all lines of a file; returns how many, and what they ask."""
-    asked = parsed(parser, tables.lines(path), path)
-    count = sum(1 for _ in phases.tracked(asked, "Checking", "lines"))
+    """Yields the inputs of a file; InputError if it has none."""
+    count = 0
+    for asked in parsed(parser, tables.lines(path), path):
+        count += 1
+        yield asked
     if not count:
         raise InputError(f"{path} has no lines. Expected {parser.expected}.")
-    return count, parsed(parser, tables.lines(path), path)
 
 
 def standard_input():
@@ -215,8 +216,7 @@ def write(lines, path):
         logging.info("Wrote %s.", path)
         return
     for line in lines:
-        sys.stdout.write(f"{line}\n")
-        sys.stdout.flush()
+        terminals.write(f"{line}\n")
 
 
 # ---- Main -------------------------------------------------------------------
@@ -241,11 +241,11 @@ def main(_):
     count = None
     if path and os.path.exists(path) and not os.path.isfile(path):
         # A pipe, which can be read but once.
-        asked = parsed(parser, tables.lines(path), path)
-        windows = batches.as_they_come(asked, rows)
+        windows = batches.as_they_come(of_file(parser, path), rows)
     elif path:
-        count, asked = of_file(parser, path)
-        windows = batches.windows(asked, rows)
+        checked = phases.tracked(of_file(parser, path), "Checking", "lines")
+        count = sum(1 for _ in checked)
+        windows = batches.windows(of_file(parser, path), rows)
     elif sys.stdin.isatty():
         windows = ([query] for query in typed(parser))
     else:

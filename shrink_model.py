@@ -20,7 +20,6 @@ import dataclasses
 import json
 import math
 import os
-import tempfile
 
 from bert_tf import options
 from bert_tf.errors import InputError
@@ -229,7 +228,7 @@ def report(found, layers, units):
 
 def measure(strategy, model, task, class_weights, examples, encoder):
     """Returns the importance of what is in a model."""
-    with tempfile.TemporaryDirectory() as folder:
+    with files.temporary_folder() as folder:
         data = encoder.write(
             os.path.join(folder, "examples.tf_record"),
             examples,

@@ -95,7 +95,9 @@ def _is_a_script() -> bool:
     """Whether one of our scripts runs, rather than a user's program."""
     main = getattr(sys.modules.get("__main__"), "__file__", None) or ""
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    return os.path.dirname(os.path.abspath(main)) == root
+    # Scripts have absolute paths. The working folder may have been deleted.
+    folder = os.path.dirname(os.path.normpath(main))
+    return os.path.isabs(main) and folder == root
 
 
 def check_python():

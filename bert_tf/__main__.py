@@ -15,6 +15,7 @@ import shutil
 import sys
 
 import bert_tf
+from bert_tf import terminals
 
 _PACKAGE = pathlib.Path(__file__).resolve().parent
 _TYPED = "python -m bert_tf" if __name__ == "__main__" else "bert-tf"
@@ -71,8 +72,12 @@ def _copy_configs(arguments: list[str]) -> None:
             "Give one folder, or none for ./configs. Received: "
             f"{' '.join(arguments)}"
         )
+    # Imports packages, which `main` checks first.
+    from bert_tf.storage import file_systems
+
     folder = pathlib.Path(*arguments or ["configs"])
     try:
+        file_systems.check_working_folder()
         shutil.copytree(
             _place("configs"),
             folder,
@@ -85,7 +90,7 @@ def _copy_configs(arguments: list[str]) -> None:
         )
     except OSError as error:
         _end(f"The configs can't be copied: {error}")
-    print(f"Copied the configs to {folder}.")
+    terminals.write(f"Copied the configs to {folder}.\n")
 
 
 def _print_completion(arguments: list[str]) -> None:
@@ -99,7 +104,7 @@ def _print_completion(arguments: list[str]) -> None:
     commands = completion.of_scripts(_scripts().values())
     commands |= {name: [] for name in _OTHERS}
     text = completion.SHELLS[arguments[0]](commands)
-    print(text, end="")
+    terminals.write(text)
 
 
 def main() -> None:
@@ -107,10 +112,10 @@ def main() -> None:
     bert_tf.check_python()
     name, arguments = (sys.argv[1:2] or [""])[0], sys.argv[2:]
     if name in ("", "-h", "--help", "help"):
-        print(_listing())
+        terminals.write(f"{_listing()}\n")
         return
     if name == "--version":
-        print(f"bert-tf {bert_tf.__version__}")
+        terminals.write(f"bert-tf {bert_tf.__version__}\n")
         return
     if name in _OTHERS:
         act = _print_completion if name == "completion" else _copy_configs

@@ -15,17 +15,14 @@ import json
 import os
 import re
 import shutil
-import socket
-import stat
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
 from bert_tf.errors import InputError
-from bert_tf.storage import file_systems, run_lock
+from bert_tf.storage import file_systems, run_lock, writer_lock
 
-_ENDING = ".tmp"
 _BLOCK = 1 << 20
 # Quotas and limits of the file system are handled like a full disk.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -118,53 +115,17 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
     same errors as `new_file`.
     """
     path = os.fspath(path)
-    if _is_special(path):
+    if file_systems.is_special(path):
         yield path
         return
-    temporary = path + _ENDING
-    with naming(path, temporary), _alone(path, temporary):
+    temporary = path + writer_lock.ENDING
+    with naming(path, temporary), writer_lock.hold(path):
         try:
             yield temporary
             file_systems.find_backend(path).replace(temporary, path)
         except BaseException:
             _remove(temporary)
             raise
-
-
-def _is_special(path: str) -> bool:
-    """Returns whether it is a pipe or a device, which are written directly."""
-    if file_systems.is_remote(path) or not os.path.exists(path):
-        return False
-    mode = os.stat(path).st_mode
-    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
-
-
-@contextlib.contextmanager
-def _alone(path: str, temporary: str) -> Iterator[None]:
-    """Prevents other processes from writing the same file, where possible."""
-    descriptor = None
-    if not file_systems.is_remote(path):
-        try:
-            descriptor = file_systems.lock(temporary)
-        except file_systems.NoLocksError:
-            yield
-            return
-        if descriptor is None:
-            raise InputError(
-                f"Another process writes {path}: {_writer(temporary)} on host "
-                f"{socket.gethostname()}. Wait for its end, or choose another "
-                "name."
-            )
-    try:
-        yield
-    finally:
-        if descriptor is not None:
-            file_systems.unlock(descriptor)
-
-
-def _writer(temporary: str) -> str:
-    number = file_systems.locked_by(temporary)
-    return f"process {number}" if number else "one"
 
 
 def _remove(temporary: str) -> None:
@@ -209,6 +170,17 @@ def sha256(path: str | os.PathLike[str]) -> str:
 
 
 @contextlib.contextmanager
+def temporary_folder() -> Iterator[str]:
+    """Yields a local folder that is removed at the end.
+
+    Errors of TensorFlow that name a file in it become OSErrors, as it may be on
+    a full disk.
+    """
+    with tempfile.TemporaryDirectory() as folder, naming(folder, folder):
+        yield folder
+
+
+@contextlib.contextmanager
 def new_folder(
     path: str | os.PathLike[str], overwrite: bool = False, size: int = 0
 ) -> Iterator[str]:
@@ -224,7 +196,7 @@ def new_folder(
         # If it is a link, its target becomes the folder; this also resolves
         # `..` in folders that do not exist yet.
         path = os.path.realpath(path)
-    temporary = path + _ENDING
+    temporary = path + writer_lock.ENDING
     parent, name = os.path.split(path)
     system = file_systems.find_backend(path)
     with (

@@ -1,7 +1,8 @@
-"""The terminal of a script: its width, and its state once it is closed."""
+"""The terminal and the standard output of a script."""
 
 import os
 import shutil
+import signal
 import stat
 import sys
 
@@ -16,6 +17,22 @@ def columns() -> int:
     return min(max(width, _NARROWEST), _WIDEST)
 
 
+def write(text: str) -> None:
+    """Writes to standard output, or ends the process if that fails.
+
+    The process ends with one line on stderr, or, as other programs do, without
+    a word if the reader has closed the pipe.
+    """
+    try:
+        print(text, end="", flush=True)
+    except OSError as error:
+        # The text in memory would fail again at exit.
+        _discard(1)
+        if isinstance(error, BrokenPipeError):
+            sys.exit(128 + signal.SIGPIPE)
+        sys.exit(f"error: Cannot write to standard output: {error.strerror}")
+
+
 def let_go() -> None:
     """Redirects output to /dev/null once the terminal is closed.
 
@@ -28,6 +45,11 @@ def let_go() -> None:
         except OSError:  # The descriptor is closed.
             continue
         if is_device:
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, descriptor)
-            os.close(nowhere)
+            _discard(descriptor)
+
+
+def _discard(descriptor: int) -> None:
+    """Redirects a stream to /dev/null."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)

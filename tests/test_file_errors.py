@@ -3,8 +3,10 @@
 import errno
 import os
 import resource
+import tempfile
 
 from bert_tf import files
+from bert_tf.exporting import litert, numbers
 from bert_tf.storage import file_systems
 from tests import small_disks
 
@@ -84,6 +86,20 @@ class TestFullDisk:
             assert ".tmp" not in str(error.value)
             assert path in str(error.value)
             assert not list(disk.iterdir())
+
+    def test_conversion_for_litert(self, tmp_path, monkeypatch):
+        weights = tf.Variable(tf.zeros([1 << 14]))
+        spec = tf.TensorSpec([None], tf.int32)
+        function = tf.function(lambda ids: {"x": weights}, [spec])
+        found = numbers.Numbers(function, {"ids": spec}, {})
+        with small_disks.limited(tmp_path / "disk", 4) as disk:
+            monkeypatch.setattr(tempfile, "tempdir", str(disk))
+            with pytest.raises(
+                OSError, match=f"^Cannot write {disk}/.*: File too large$"
+            ):
+                litert.convert(found, is_int8=False)
+            # AutoGraph has files there until Python exits.
+            assert not [path for path in disk.iterdir() if path.is_dir()]
 
 
 class TestPlaces:

@@ -14,7 +14,7 @@ from typing import Any
 
 from bert_tf import files, optimization
 from bert_tf.errors import InputError
-from bert_tf.storage import input_files, run_lock
+from bert_tf.storage import file_systems, input_files, run_lock
 
 import numpy as np
 import tensorflow as tf
@@ -55,7 +55,7 @@ def write(
     temporary = f"{prefix}.tmp"
     names = sorted(tensors)
     # Of a process that was killed: TensorFlow's names are new each time.
-    _remove_all(glob_escape(temporary) + "*")
+    _remove_all(_begins_with(temporary))
     try:
         with files.naming(prefix, temporary):
             tf.raw_ops.SaveV2(
@@ -71,28 +71,33 @@ def write(
                     temporary + ending, prefix + ending, overwrite=True
                 )
     except BaseException:
-        _remove_all(glob_escape(temporary) + "*")
+        _remove_all(_begins_with(temporary))
         if not tf.io.gfile.exists(prefix + ".index"):
-            _remove_all(glob_escape(prefix) + ".data-*")
+            _remove_all(_begins_with(f"{prefix}.data-"))
         raise
 
 
-def _remove_all(pattern: str) -> None:
-    for path in tf.io.gfile.glob(pattern):
+def _begins_with(path: str, ending: str = "") -> list[str]:
+    """Returns the paths that begin with `path`, and end with `ending`."""
+    return tf.io.gfile.glob(f"{file_systems.glob_escape(path)}*{ending}")
+
+
+def _remove_all(paths: Sequence[str]) -> None:
+    for path in paths:
         tf.io.gfile.remove(path)
 
 
 def read(prefix: str, names: Sequence[str]) -> dict[str, np.ndarray]:
     """Reads tensors by name, checking their checksums."""
-    with _explained(prefix):
-        reader = tf.train.load_checkpoint(prefix)
+    with _explained(prefix) as path:
+        reader = tf.train.load_checkpoint(path)
         return {name: reader.get_tensor(name) for name in names}
 
 
 def shapes(prefix: str) -> dict[str, tuple[int, ...]]:
     """Returns the name and shape of every tensor in a checkpoint."""
-    with _explained(prefix):
-        return {n: tuple(s) for n, s in tf.train.list_variables(prefix)}
+    with _explained(prefix) as path:
+        return {n: tuple(s) for n, s in tf.train.list_variables(path)}
 
 
 def is_weight(name: str) -> bool:
@@ -119,27 +124,31 @@ _NOT_OF_THE_FILE = (
 
 
 @contextlib.contextmanager
-def _explained(prefix: str) -> Iterator[None]:
-    """Turns whatever TensorFlow says of a bad file into UnreadableError.
+def _explained(prefix: str) -> Iterator[str]:
+    """Yields a checkpoint's prefix for TensorFlow's reader.
 
+    TensorFlow's errors about a bad file become UnreadableError.
     Others stay: a network that is down must not cost the newest checkpoint.
     """
-    for path in (f"{prefix}.index", *_data_files(prefix)):
+    paths = files_of(prefix)
+    for path in paths:
         input_files.check_can_be_read_again(path)
+    links = prefix
     try:
-        yield
+        with file_systems.not_as_glob(prefix, paths) as links:
+            yield links
     except _NOT_OF_THE_FILE:
         raise
     # A checksum that does not match comes as a plain OpError, missing bytes
     # come as an IndexError.
     except (tf.errors.OpError, IndexError) as error:
-        paths = [f"{prefix}.index", *_data_files(prefix)]
         plain = next(filter(None, map(not_weights, paths)), None)
+        reason = getattr(error, "message", str(error)).replace(links, prefix)
         raise UnreadableError(
             plain
             or f"The checkpoint {prefix} can't be read, it is truncated, "
-            f"corrupt or not all there: {getattr(error, 'message', error)}. If "
-            "it was copied or downloaded, do so again."
+            f"corrupt or not all there: {reason}. If it was copied or "
+            "downloaded, do so again."
         ) from error
 
 
@@ -184,7 +193,7 @@ def files_of(prefix: str) -> list[str]:
 
 
 def _data_files(prefix: str) -> list[str]:
-    found = tf.io.gfile.glob(glob_escape(prefix) + ".data-*")
+    found = _begins_with(f"{prefix}.data-")
     return [p for p in found if re.search(r"\.data-\d+-of-\d+$", p)]
 
 
@@ -207,15 +216,15 @@ def _check_data(prefix: str) -> None:
 
 def _only(folder: str) -> str:
     """Returns the prefix of bert_model.ckpt, or of the only checkpoint."""
-    pattern = os.path.join(glob_escape(folder), "*.index")
-    found = [p.removesuffix(".index") for p in tf.io.gfile.glob(pattern)]
+    paths = _begins_with(os.path.join(folder, ""), ".index")
+    found = [path.removesuffix(".index") for path in paths]
     # Of a process that was killed while it wrote.
     found = [path for path in found if not path.endswith((".tmp", _UNREADABLE))]
     released = os.path.join(folder, "bert_model.ckpt")
     if released in found:
         return released
     if not found:
-        data = tf.io.gfile.glob(os.path.join(glob_escape(folder), "*.data-*"))
+        data = _begins_with(os.path.join(folder, ""), ".data-*")
         raise InputError(
             f"The folder {folder} holds no checkpoint: neither "
             "model.ckpt-STEP.index nor bert_model.ckpt.index."
@@ -231,18 +240,12 @@ def _only(folder: str) -> str:
 
 def numbered(folder: str) -> dict[int, str]:
     """Returns step -> prefix of the folder's checkpoints, oldest first."""
-    pattern = os.path.join(glob_escape(folder), "model.ckpt-*.index")
     found = {}
-    for path in tf.io.gfile.glob(pattern):
+    for path in _begins_with(os.path.join(folder, "model.ckpt-"), ".index"):
         match = re.search(r"model\.ckpt-(\d+)\.index$", path)
         if match:
             found[int(match.group(1))] = path.removesuffix(".index")
     return dict(sorted(found.items()))
-
-
-def glob_escape(path: str) -> str:
-    """Makes a path match itself where a glob is expected."""
-    return re.sub(r"([*?\[\\])", r"[\1]", path)
 
 
 def latest(folder: str) -> str | None:
@@ -263,7 +266,7 @@ def set_aside(prefix: str) -> None:
     """Gives a checkpoint that can't be read a name that nothing looks for."""
     # The index last: without it the rest would be taken for a leftover.
     for path in sorted(
-        tf.io.gfile.glob(glob_escape(prefix) + ".*"),
+        _begins_with(f"{prefix}."),
         key=lambda path: path.endswith(".index"),
     ):
         to = f"{prefix}{_UNREADABLE}{path.removeprefix(prefix)}"
@@ -274,7 +277,7 @@ def remove(prefix: str) -> None:
     """Deletes a checkpoint."""
     # The index first: without it the rest is no checkpoint.
     for path in sorted(
-        tf.io.gfile.glob(glob_escape(prefix) + ".*"),
+        _begins_with(f"{prefix}."),
         key=lambda path: not path.endswith(".index"),
     ):
         tf.io.gfile.remove(path)
@@ -282,10 +285,10 @@ def remove(prefix: str) -> None:
 
 def remove_leftovers(folder: str, names: Sequence[str] = ()) -> None:
     """Deletes half-written checkpoints, and half-written files of `names`."""
-    checkpoints = os.path.join(glob_escape(folder), "model.ckpt-*")
-    _remove_all(checkpoints + ".tmp*")
+    checkpoints = os.path.join(folder, "model.ckpt-")
+    _remove_all(_begins_with(checkpoints, ".tmp*"))
     # Without an index they are none, and nothing counts or removes them.
-    for path in tf.io.gfile.glob(checkpoints + ".data-*"):
+    for path in _begins_with(checkpoints, ".data-*"):
         if not tf.io.gfile.exists(path.rpartition(".data-")[0] + ".index"):
             tf.io.gfile.remove(path)
     files.remove_leftovers(folder, ["checkpoint", *names])

@@ -5,11 +5,10 @@ TensorFlow. Batch size and length are dynamic, and all ops are LiteRT's built-in
 ones.
 """
 
-import tempfile
 import threading
 from collections.abc import Mapping
 
-from bert_tf import extras
+from bert_tf import extras, files
 from bert_tf.exporting import numbers
 
 import numpy as np
@@ -27,7 +26,7 @@ def convert(found: numbers.Numbers, is_int8: bool) -> bytes:
     module = tf.Module()
     module.compute = found.function
     module.weights = list(found.function.get_concrete_function().variables)
-    with tempfile.TemporaryDirectory() as folder:
+    with files.temporary_folder() as folder:
         # From a SavedModel, the converter keeps the names of inputs and
         # outputs.
         tf.saved_model.save(module, folder, {_SIGNATURE: found.function})

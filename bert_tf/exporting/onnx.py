@@ -7,11 +7,10 @@ weights, some are ONNX Runtime's.
 import contextlib
 import logging
 import pathlib
-import tempfile
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bert_tf import extras
+from bert_tf import extras, files
 from bert_tf.exporting import inference, numbers
 
 import numpy as np
@@ -107,7 +106,7 @@ def _in_int8(data: bytes) -> bytes:
     """Quantizes weights to int8, with one scale per column of kernels."""
     from onnxruntime import quantization
 
-    with tempfile.TemporaryDirectory() as folder, _quietly():
+    with files.temporary_folder() as folder, _quietly():
         start = pathlib.Path(folder, "float32.onnx")
         end = pathlib.Path(folder, "int8.onnx")
         start.write_bytes(data)

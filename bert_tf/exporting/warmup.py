@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from bert_tf import phases
 from bert_tf.errors import InputError
+from bert_tf.storage import file_systems
 
 import numpy as np
 import tensorflow as tf
@@ -198,7 +199,8 @@ _IDS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
 def _try(folder: str, requests: Sequence[Request]) -> None:
     """Runs all requests, as TensorFlow Serving will."""
     with phases.lasting("Trying the warm-up requests"):
-        loaded = tf.saved_model.load(folder)
+        with file_systems.not_as_glob(folder, [folder]) as links:
+            loaded = tf.saved_model.load(links)
         for name, inputs in requests:
             loaded.signatures[name](
                 **{x: tf.constant(array) for x, array in inputs.items()}

@@ -28,6 +28,7 @@ from bert_tf.flags import (
     output_paths,
     unused,
 )
+from bert_tf.storage import file_systems
 
 from absl import app, flags, logging
 
@@ -66,6 +67,7 @@ def start(
     logging.get_absl_handler().addFilter(log_lines.is_worth_a_line)
     try:
         _rest = _parse()
+        file_systems.check_working_folder()
         if flags.FLAGS.only_check_args:
             sys.exit(0)
         _refuse_arguments(_rest)
@@ -154,7 +156,7 @@ class _Help(flags.BooleanFlag):
             for flag in flags.FLAGS.get_key_flags_for_module(sys.argv[0])
             if flag.name not in _unsupported
         ]
-        print(help_text.page(main.__doc__ or "", own, self._full), end="")
+        terminals.write(help_text.page(main.__doc__ or "", own, self._full))
         sys.exit(0)
 
 
@@ -169,7 +171,7 @@ def _parse() -> list[str]:
         flags.DEFINE_flag(_Help(name, "Shows the flags.", full))
     arguments = ["--help" if x == "-h" else x for x in sys.argv]
     if arguments[1:] == ["--version"]:
-        print(f"bert-tf {bert_tf.__version__}")
+        terminals.write(f"bert-tf {bert_tf.__version__}\n")
         sys.exit(0)
     try:
         return flags.FLAGS(arguments)
@@ -282,7 +284,8 @@ def run(main: Callable[[list[str]], Any]) -> None:
         python_logging.getLogger("tensorflow").setLevel("WARNING")
         try:
             output_paths.check_remote(flags.FLAGS, of_runs=False)
-            return main(argv)
+            with output_paths.reserved(flags.FLAGS):
+                return main(argv)
         except KeyboardInterrupt:
             # A second Ctrl-C exits at once, without a Python traceback.
             signal.signal(signal.SIGINT, signal.SIG_DFL)

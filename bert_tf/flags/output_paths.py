@@ -5,12 +5,14 @@ script did not create it. `--overwrite`, in scripts that have it, allows the
 latter.
 """
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 
+from bert_tf import files
 from bert_tf.errors import InputError
 from bert_tf.flags import flag_sections, input_paths, run_folders
-from bert_tf.storage import file_systems, written_files
+from bert_tf.storage import file_systems, writer_lock, written_files
 
 from absl import flags
 from etils import epath
@@ -67,6 +69,28 @@ def check_remote(known: flags.FlagValues, of_runs: bool) -> None:
         return file_systems.is_remote(path) and is_run == of_runs
 
     _check(known, is_asked_for)
+
+
+@contextlib.contextmanager
+def reserved(known: flags.FlagValues) -> Iterator[None]:
+    """Keeps other processes from writing the output files of a script.
+
+    Raises InputError if another process is writing one, or has written it since
+    `check_local`.
+    """
+
+    def is_local_file(path, how):
+        is_file = how.holds == flag_sections.FILE
+        return is_file and not file_systems.is_remote(path)
+
+    with contextlib.ExitStack() as stack:
+        for flag, path in _given(known, flag_sections.OUTPUT):
+            how = flag_sections.find_about(flag)
+            if how is not None and is_local_file(path, how):
+                with files.naming(path, path + writer_lock.ENDING):
+                    stack.enter_context(writer_lock.reserve(path))
+        _check(known, is_local_file)
+        yield
 
 
 def _check(
@@ -223,16 +247,12 @@ def _check_writable(name: str, path: str) -> None:
         )
 
 
-# Added to the name of a file while it is being written.
-_ENDING = ".tmp"
-
-
 def _longest_name(folder: str) -> int:
     """Returns the max length of a file or folder name, in bytes."""
     try:
-        return os.pathconf(folder, "PC_NAME_MAX") - len(_ENDING)
+        return os.pathconf(folder, "PC_NAME_MAX") - len(writer_lock.ENDING)
     except OSError:
-        return 255 - len(_ENDING)
+        return 255 - len(writer_lock.ENDING)
 
 
 # ---- Folders ----------------------------------------------------------------

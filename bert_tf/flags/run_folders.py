@@ -36,12 +36,11 @@ def check(
         overwrite: Whether files that do not belong to a run may be replaced.
     """
     place = epath.Path(folder)
-    if "[" in folder:
+    if "[" in folder and file_systems.is_remote(folder):
         raise InputError(
             "TensorFlow takes the name of a checkpoint for a glob, so it would "
-            "not find those of a folder with a bracket in its name: choose "
-            "another name. "
-            f"Received: {name}={folder!r}"
+            "not find those of a bucket's folder with a bracket in its name: "
+            f"choose another name. Received: {name}={folder!r}"
         )
     if not place.exists():
         return

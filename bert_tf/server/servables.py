@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from bert_tf.errors import InputError
 from bert_tf.server import batching, descriptions, refusals, signature_defs
+from bert_tf.storage import file_systems
 
 # Imported to register the tokenizer's op.
 from bert_tf.text import text_graph  # noqa: F401  (registers the tokenizer's op)
@@ -54,7 +55,8 @@ class Servable:
         self.description = descriptions.read(path)
         try:
             # The loaded object must be kept, as it owns the weights.
-            self._loaded = tf.saved_model.load(path, tags=["serve"])
+            with file_systems.not_as_glob(path, [path]) as links:
+                self._loaded = tf.saved_model.load(links, tags=["serve"])
         except (OSError, ValueError, LookupError, tf.errors.OpError) as error:
             raise InputError(
                 f"The SavedModel {path} is damaged, or not all there: "

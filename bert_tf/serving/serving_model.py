@@ -23,6 +23,7 @@ from bert_tf.exporting import (
     unsafe_ops,
 )
 from bert_tf.serving import elsewhere, makers, served_heads
+from bert_tf.storage import file_systems
 
 import tensorflow as tf
 from absl import logging
@@ -275,15 +276,18 @@ def _elsewhere(path: str) -> saved_model.Export:
 
 def _load(path: str) -> Any:
     """Loads a SavedModel; InputError if it is damaged."""
+    links = path
     try:
-        return tf.saved_model.load(path)
+        with file_systems.not_as_glob(path, [path]) as links:
+            return tf.saved_model.load(links)
     except tf.errors.ResourceExhaustedError:
         raise
     except (OSError, ValueError, LookupError, tf.errors.OpError) as error:
         paths = [os.path.join(path, part) for part in _PARTS]
         plain = next(filter(None, map(tf1_files.not_weights, paths)), None)
         absent = next((x for x in paths if not tf.io.gfile.exists(x)), None)
-        reason = plain or f"{str(error)[:200].rstrip('.')}."
+        text = str(error).replace(links, path)
+        reason = plain or f"{text[:200].rstrip('.')}."
         if absent:
             reason = f"{absent} is not there."
         raise InputError(

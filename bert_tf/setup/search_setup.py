@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert_tf import extras
+from bert_tf import extras, terminals
 from bert_tf.errors import InputError
 from bert_tf.flags import (
     fine_tuning_flags,
@@ -158,7 +158,7 @@ def run(script: str, metric: str) -> None:
         keeps_last=fine_tuning_flags.USE_CHECKPOINT.value == "last",
         train=train,
     ).run(search_flags.SEARCH.value)
-    print("", *lines, sep="\n", flush=True)
+    terminals.write("".join(f"{line}\n" for line in ("", *lines)))
 
 
 def _log_replaced(space: Mapping[str, Sequence[str]]) -> None:

@@ -8,6 +8,10 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
+import stat
+import tempfile
+from collections.abc import Iterator, Sequence
 
 from etils.epath import backend
 
@@ -31,12 +35,59 @@ def find_backend(path: str) -> backend.Backend:
     return backend.tf_backend if is_remote(path) else backend.os_backend
 
 
+def is_special(path: str) -> bool:
+    """Returns whether a path is a pipe or a device, which have no content."""
+    if is_remote(path) or not os.path.exists(path):
+        return False
+    mode = os.stat(path).st_mode
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
 def with_text(error: OSError, text: str) -> OSError:
     """Returns an error of the same class with another message."""
     # OSError itself chooses the class by the errno.
     said = type(OSError(error.errno, text))(text)
     said.errno = error.errno
     return said
+
+
+def check_working_folder() -> None:
+    """Raises FileNotFoundError if the working folder was deleted."""
+    try:
+        os.getcwd()
+    except FileNotFoundError as error:
+        raise with_text(
+            error,
+            "The working folder was deleted: change to a folder that exists, "
+            "with cd.",
+        ) from None
+
+
+# ---- Globs ------------------------------------------------------------------
+
+
+def glob_escape(path: str) -> str:
+    """Makes a path match itself in the globs of Python and of TensorFlow."""
+    # TensorFlow takes a single backslash, in brackets as well, for an escape.
+    return re.sub(r"[*?[]|(\\)", r"[\g<0>\1]", path)
+
+
+@contextlib.contextmanager
+def not_as_glob(path: str, files: Sequence[str]) -> Iterator[str]:
+    """Yields a path by which TensorFlow finds files that begin with `path`.
+
+    TensorFlow looks for a checkpoint, and for the variables of a SavedModel, by
+    a glob. A local path with "[" or a backslash, which do not match themselves,
+    is replaced by the path of links to the files in a temporary folder.
+    """
+    if is_remote(path) or not {"[", "\\"} & set(path):
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        links = os.path.join(folder, "links")
+        for file in files:
+            os.symlink(os.path.abspath(file), links + file.removeprefix(path))
+        yield links
 
 
 # ---- Locks ------------------------------------------------------------------

@@ -4,7 +4,6 @@ It may be a git-lfs pointer, a web page, compressed, or missing.
 """
 
 import os
-import stat
 
 from bert_tf.errors import InputError
 from bert_tf.storage import file_systems
@@ -55,10 +54,7 @@ def check(path: str | os.PathLike[str], flag: str = "") -> None:
 def check_can_be_read_again(path: str | os.PathLike[str]) -> None:
     """Raises InputError for a pipe, whose content can only be read once."""
     path = os.fspath(path)
-    if file_systems.is_remote(path) or not os.path.exists(path):
-        return
-    mode = os.stat(path).st_mode
-    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode):
+    if file_systems.is_special(path):
         raise InputError(
             "This file is read twice, which a pipe or a device can't be: "
             f"write what it gives to a file. Received: {path}"

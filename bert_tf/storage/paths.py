@@ -20,6 +20,7 @@ Item = TypeVar("Item")
 def expand(patterns: Sequence[str]) -> list[str]:
     """Lists the files that match globs, in the order of the globs.
 
+    The name of a file or folder that exists is not taken for a glob.
     Raises InputError for a glob without a match, an empty file, or a folder.
     """
     files: list[str] = []
@@ -80,9 +81,19 @@ def _stat(file: str) -> stat_utils.StatResult:
 def _glob(pattern: str) -> list[str]:
     parts = epath.Path(pattern).parts
     fixed = 0
-    while fixed < len(parts) and not _MAGIC & set(parts[fixed]):
+    while fixed < len(parts) and (
+        not _MAGIC & set(parts[fixed])
+        or epath.Path(*parts[: fixed + 1]).exists()
+    ):
         fixed += 1
     if fixed == len(parts):
         return []
-    folder = epath.Path(*parts[:fixed])
+    if "**" in pattern:
+        raise InputError(
+            "`**` is not supported: write one `*` for each level of folders. "
+            f"Received: {pattern!r}"
+        )
+    folder = epath.Path(
+        file_systems.glob_escape(os.fspath(epath.Path(*parts[:fixed])))
+    )
     return sorted(map(os.fspath, folder.glob("/".join(parts[fixed:]))))

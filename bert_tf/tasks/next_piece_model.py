@@ -22,8 +22,6 @@ from bert_tf.text import graph_windows, long_documents, text_graph
 import tensorflow as tf
 
 _Batch = Mapping[str, tf.Tensor]
-# Max logits per scoring batch; about four copies are held in memory.
-_MOST_LOGITS = 2**26
 
 
 class _NextPieceModule(tf.Module):
@@ -39,8 +37,6 @@ class _NextPieceModule(tf.Module):
         self.tokenizer = text_graph.make_tokenizer(vocabulary)
         self._length = max_seq_length
         self._template = vocabulary.template
-        of_row = max_seq_length * config.vocab_size
-        most = min(max(_MOST_LOGITS // of_row, 1), graph_windows.MOST_WINDOWS)
         served = inference.make_inference_model(model)
         self.weights = served.variables
         pieces = tf.constant(list(vocabulary.pieces))
@@ -81,7 +77,7 @@ class _NextPieceModule(tf.Module):
                 ),
                 [*batch.values(), counts],
                 tf.TensorSpec([None], tf.float32),
-                most,
+                max_seq_length * config.vocab_size,
             )
             return {"log_probability": found, "count": counts}
 

@@ -15,6 +15,8 @@ import tensorflow as tf
 
 # Max windows that the model takes at a time, however long a text is.
 MOST_WINDOWS = 64
+# Max numbers in a tensor of a head; about four such tensors are held in memory.
+MOST_NUMBERS = 2**26
 
 
 class Windows(NamedTuple):
@@ -79,12 +81,14 @@ def in_parts(
     function: Callable[[Sequence[tf.Tensor]], Any],
     inputs: Sequence[tf.Tensor],
     outputs: Any,
-    most: int = MOST_WINDOWS,
+    of_row: int = 1,
 ) -> Any:
-    """Applies a function to max `most` rows [W, ...] at a time.
+    """Applies a function to some rows [W, ...] at a time.
 
-    This bounds the memory. `outputs` has the tf.TensorSpec of each result.
+    This bounds the memory. `outputs` has the tf.TensorSpec of each result;
+    `of_row` is the size of the function's largest tensor, for one row.
     """
+    most = min(max(MOST_NUMBERS // of_row, 1), MOST_WINDOWS)
     rows = tf.shape(inputs[0])[0]
     parts = tf.maximum(-(-rows // most), 1)
     size = tf.maximum(-(-rows // parts), 1)

@@ -75,13 +75,17 @@ def held_elsewhere(folder: pathlib.Path) -> Iterator[None]:
 def check_other_writer(
     script: matrix.Script, name: str, data: pathlib.Path, folder: pathlib.Path
 ) -> None:
-    """Asserts that an output being written by another process is kept."""
+    """Asserts that an output being written by another process is kept.
+
+    The script must not work before it says so.
+    """
     (folder / "out").mkdir()
     descriptor = file_systems.lock(str(folder / "out" / f"{name}.tmp"))
     assert descriptor is not None
     line = f"Another process writes {{out}}/{name}: process {os.getpid()}"
     try:
         matrix.check(script, matrix.Case({}, line), data, folder)
+        assert (folder / "log" / "stderr").read_text().count("\n") == 1
     finally:
         file_systems.unlock(descriptor)
 

@@ -179,7 +179,7 @@ class TestSave:
             found = {name: x[replica] for name, x in stored.items()}
             assert_equal(found, values(plain))
 
-    @pytest.mark.parametrize("name", ["a*b", "wh?t"])
+    @pytest.mark.parametrize("name", ["a*b", "wh?t", "[1]", "a\\b"])
     def test_folder_names_that_look_like_globs(self, tmp_path, name):
         folder = tmp_path / name
         folder.mkdir()

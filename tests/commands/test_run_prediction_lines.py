@@ -95,6 +95,14 @@ def test_a_pipe_is_read_once(scores, tmp_path):
     assert ["score" in json.loads(line) for line in lines] == [True, True]
 
 
+def test_no_lines_in_a_pipe_or_device(scores, tmp_path, capsys):
+    output = f"--output_file={tmp_path}/out.jsonl"
+    flags = [f"--model_dir={scores}", "--input_file=/dev/null", output]
+    assert predict(*flags) == 1
+    assert "error: /dev/null has no lines. Expected" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def end_of_input(process):
     process.stdin.close()
 

@@ -1,12 +1,15 @@
 """Tests of exported classifiers, compared with the model in Python."""
 
+import asyncio
 import dataclasses
 import hashlib
 import json
 import os
 
+import bert_tf
 from bert_tf import heads, modeling, tokenization
 from bert_tf.exporting import saved_model
+from bert_tf.server import batching, served_models
 from bert_tf.text import graph_windows, long_documents
 from bert_tf.vocabularies import word_pieces
 from tests import combinations, exports, saved_models, serving_session
@@ -161,6 +164,23 @@ def small(labels):
         {"serving_default": module.serve},
         {"labels.txt": labels.encode(), "export.json": b"{}"},
     )
+
+
+def test_a_path_that_looks_like_a_glob(tmp_path):
+    folder = exports.exported("one text")
+    path = tmp_path / "m[1]\\" / "1"
+    path.parent.mkdir()
+    path.symlink_to(folder)
+    texts = list(TEXTS_A)
+    assert bert_tf.load(path)(texts) == bert_tf.load(folder)(texts)
+    place = served_models.Place("m", str(path.parent))
+
+    async def serve():
+        model = served_models.Model(place, batching.Limits())
+        await model.update()
+        await model.close()
+
+    asyncio.run(serve())
 
 
 def test_target_must_be_new_or_empty(tmp_path):

@@ -3,7 +3,9 @@
 import os
 import re
 
-from tests import small_script
+from bert_tf.flags import run_folders
+from bert_tf.storage import file_systems
+from tests import scripts, small_script
 
 import pytest
 
@@ -91,7 +93,6 @@ _REFUSED = {
     "--output_dir=model --overwrite": "^model holds a model ",
     "--output_dir=other": "^other holds vocab.txt, which this run would",
     "--output_dir=own.txt": "^--output_dir must be a folder, and this is a",
-    "--output_dir=a[1]": "bracket",
 }
 
 
@@ -99,6 +100,40 @@ _REFUSED = {
 def test_refused(folder, arguments, expected):
     line = _refused(folder, *arguments.format(folder).split())
     assert re.search(expected.replace("{}", str(folder)), line)
+
+
+def test_a_file_that_another_process_writes(folder):
+    """It is refused before the work is done."""
+    descriptor = file_systems.lock(str(folder / "new.tmp"))
+    line = _refused(folder, "--output_file=new")
+    assert "Another process writes new: " in line
+    file_systems.unlock(descriptor)
+
+
+_LATE = """
+from bert_tf.flags import command_line, sections
+output = sections.Section("Output")
+output.output_path("output_file", "A file.", holds=sections.FILE)
+command_line.start(__name__)
+with open("new", "w") as file:
+    file.write("theirs")
+command_line.run(lambda _: print("done"))
+"""
+
+
+def test_a_file_that_another_process_wrote_meanwhile(tmp_path, monkeypatch):
+    (tmp_path / "script.py").write_text(_LATE)
+    monkeypatch.chdir(tmp_path)
+    arguments = (str(tmp_path / "script"), "--output_file=new")
+    done = scripts.run(tmp_path / "log", *arguments)
+    assert (done.wait(), done.stdout) == (1, "")
+    assert done.stderr.startswith("error: new exists. Choose another")
+    assert sorted(os.listdir()) == ["log", "new", "script.py"]
+
+
+def test_a_folder_in_a_bucket_with_a_bracket():
+    with pytest.raises(ValueError, match=r"choose another name.*a\[1\]"):
+        run_folders.check("output_dir", "gs://bucket/a[1]", [], False)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
@@ -120,6 +155,7 @@ def test_no_permission(folder):
         "--new_dir=empty_folder",
         "--new_dir=old --overwrite",
         "--output_dir=new",
+        "--output_dir=a[1]",
         "--output_dir=empty_folder",
         "--output_dir=run",
         "--output_dir=new/deep/folder",

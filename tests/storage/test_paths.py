@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def folder(tmp_path):
-    for name in ("b1", "b0", "a", "x/c1", "y/c2", "a[1]"):
+    for name in ("b1", "b0", "a", "x/c1", "y/c2", "a[1]", "[x]\\/c3", "[x]/d"):
         file = tmp_path / name
         file.parent.mkdir(exist_ok=True)
         file.write_text("x")
@@ -26,14 +26,18 @@ def test_globs_relative_to_here(folder, monkeypatch):
     assert paths.expand(["b*", "*/c1"]) == ["b0", "b1", "x/c1"]
 
 
-def test_takes_a_name_with_brackets(folder):
+def test_a_name_that_exists_is_no_glob(folder):
     assert paths.expand([f"{folder}/a[1]"]) == [f"{folder}/a[1]"]
+    assert paths.expand([f"{folder}/[x]\\/c?"]) == [f"{folder}/[x]\\/c3"]
+    # A folder [x] exists, so this is not the folder x.
+    assert paths.expand([f"{folder}/[x]/*"]) == [f"{folder}/[x]/d"]
 
 
 @pytest.mark.parametrize(
     "pattern, message",
     [
         ("{}/none*", r"No file matches. Received: .*none\*"),
+        ("{}/**", "`\\*\\*` is not supported"),
         ("{}/none", "No file matches. Received: .*none"),
         ("", "No file matches. Received: ''"),
         ("{}/empty", "empty is empty"),

@@ -81,12 +81,14 @@ def _rows(path: str, with_labels: bool | None) -> Iterator[tuple[str, Problem]]:
 
 def _files(folder: str) -> list[str]:
     """Returns the files in a folder, as RACE numbers them: 2.txt, 10.txt."""
+    system, escaped = (
+        file_systems.find_backend(folder),
+        file_systems.glob_escape(folder),
+    )
     found = [
         file
         for pattern in ("*.txt", "*/*.txt")
-        for file in file_systems.find_backend(folder).glob(
-            os.path.join(folder, pattern)
-        )
+        for file in system.glob(os.path.join(escaped, pattern))
     ]
 
     def order(file: str) -> tuple[str, int, str]:

@@ -48,8 +48,15 @@ class _JointModule(squad_model.SpanModule):
         def beams(inputs: Sequence[tf.Tensor]) -> tuple[tf.Tensor, ...]:
             return tuple(read(inputs))
 
+        # Ends are scored by a vector for each start and position.
+        vectors = self._search.start_n_top * self._layout.max_seq_length
         found = joint_answers.Beams(
-            *graph_windows.in_parts(beams, rows.inputs, tuple(_BEAMS))
+            *graph_windows.in_parts(
+                beams,
+                rows.inputs,
+                tuple(_BEAMS),
+                vectors * self._hidden_size,
+            )
         )
         windows = rows.windows
         start = tf.cast(found.starts, tf.int64)  # [W, K]

@@ -144,6 +144,7 @@ class SpanModule(tf.Module):
         self.tokenizer = graph_offsets.make_tokenizer(vocabulary)
         served = inference.make_inference_model(model)
         self.weights = served.variables
+        self._hidden_size = config.hidden_size
         self._layout = layout
         self._vocabulary = vocabulary
         self._search = search

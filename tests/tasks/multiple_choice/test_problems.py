@@ -62,13 +62,14 @@ def test_a_folder_of_race(tmp_path, caplog):
     """As RACE.tar.gz has them: RACE/train/high/1.txt and so on."""
     caplog.set_level("INFO")
     names = ("high/2.txt", "high/10.txt", "middle/1.txt")
+    train = tmp_path / "[train]\\"
     for name in names:
-        path = tmp_path / "train" / name
+        path = train / name
         path.parent.mkdir(parents=True, exist_ok=True)
         row = _RACE | {"id": name.replace("/", "")}
         path.write_text(json.dumps(row) + "\n")
-    (tmp_path / "train" / "README").write_text("no problem")
-    found = choice_problems.read(str(tmp_path / "train"), with_labels=True)
+    (train / "README").write_text("no problem")
+    found = choice_problems.read(str(train), with_labels=True)
     assert [problem.key for problem in found] == [
         f"{name.replace('/', '')}-{i}" for name in names for i in (0, 1)
     ]

@@ -1,0 +1,86 @@
+"""Keeps two processes from writing the same file.
+
+A file is written as PATH.tmp, which is locked until it is renamed. A script
+locks it before it starts to work: a second process that would write the same
+file ends at once, and not when its work is done. Buckets have no such locks.
+"""
+
+import contextlib
+import os
+import socket
+from collections.abc import Iterator
+
+from bert_tf.errors import InputError
+from bert_tf.storage import file_systems
+
+ENDING = ".tmp"
+_RESERVED: set[str] = set()  # absolute paths
+
+
+@contextlib.contextmanager
+def hold(path: str) -> Iterator[int | None]:
+    """Locks a file while this process writes it; yields PATH.tmp's descriptor.
+
+    None without a lock. Raises InputError if another process writes the file,
+    and OSError if PATH.tmp can't be created.
+    """
+    if file_systems.is_remote(path) or os.path.abspath(path) in _RESERVED:
+        yield None
+        return
+    try:
+        descriptor = file_systems.lock(path + ENDING)
+    except file_systems.NoLocksError:
+        yield None
+        return
+    if descriptor is None:
+        raise InputError(
+            f"Another process writes {path}: {_writer(path + ENDING)} on host "
+            f"{socket.gethostname()}. Wait for its end, or choose another name."
+        )
+    try:
+        yield descriptor
+    finally:
+        file_systems.unlock(descriptor)
+
+
+@contextlib.contextmanager
+def reserve(path: str) -> Iterator[None]:
+    """Locks a file that this process will write later.
+
+    Creates its folder. PATH.tmp and the folder are removed at the end if they
+    were not used. Raises the errors of `hold`.
+    """
+    if file_systems.is_remote(path) or file_systems.is_special(path):
+        yield
+        return
+    name = os.path.abspath(path)
+    with _folder(os.path.dirname(name)), hold(path) as descriptor:
+        _RESERVED.add(name)
+        try:
+            yield
+        finally:
+            _RESERVED.remove(name)
+            if descriptor and file_systems.is_at(descriptor, name + ENDING):
+                os.remove(name + ENDING)
+
+
+@contextlib.contextmanager
+def _folder(path: str) -> Iterator[None]:
+    """Creates a folder, and removes it if it is empty at the end."""
+    created = []
+    while not os.path.exists(path):
+        created.append(path)
+        path = os.path.dirname(path)
+    for folder in reversed(created):
+        os.makedirs(folder, exist_ok=True)
+    try:
+        yield
+    finally:
+        for folder in created:
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+
+
+def _writer(temporary: str) -> str:
+    number = file_systems.locked_by(temporary)
+    return f"process {number}" if number else "one"
