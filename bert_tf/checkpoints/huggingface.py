@@ -20,6 +20,7 @@ from bert_tf.errors import InputError
 
 import numpy as np
 import tensorflow as tf
+from absl import logging
 from safetensors import numpy as safetensors_numpy
 
 CONFIG = "config.json"
@@ -49,9 +50,11 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         head = huggingface_names.find_head(theirs, values, today)
         config = huggingface_names.with_pooler(config, head)
         labels = _labels(values, head)
-        if head == "classification" and _count(values) == 1:
+        if head == "classification":
             said = opened.read_json(folder, huggingface_names.SBERT_FILE)
-            config = huggingface_names.with_score(config, values, said)
+            config = huggingface_names.with_activation(
+                config, values, said, _count(values)
+            )
     except tf1_files.UnreadableError:
         raise
     except InputError as error:
@@ -75,6 +78,14 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
     left_over = sorted(today[name] for name in today.keys() - used)
     _check_encoder(left_over, theirs, config, folder)
     names.check(config, shapes, folder)
+    encoder = families.find(config)
+    is_causal = getattr(encoder.model, "is_causal", False)
+    if is_causal and encoder.pooler & shapes.keys():
+        logging.warning(
+            "%s: the pooled output is computed from the last token, in "
+            "transformers from the first, which sees no other.",
+            folder,
+        )
 
     def read(wanted: Sequence[str]) -> dict[str, np.ndarray]:
         arrays = {}

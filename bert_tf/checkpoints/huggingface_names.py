@@ -157,8 +157,7 @@ def with_kind(
         theirs = family.huggingface
         if theirs is None or theirs.prefix == "bert.":
             continue
-        told_by = theirs.keys.told_by
-        is_told = bool(told_by) and told_by.items() <= values.items()
+        is_told = _identifies(theirs.keys, values)
         if is_told or theirs.prefix.removesuffix(".") in prefixes:
             logging.warning(
                 "%s is read as %s, by its tensors or its positions. "
@@ -169,6 +168,17 @@ def with_kind(
             )
             return {**values, "model_type": name}
     return values
+
+
+def _identifies(keys: foreign.ConfigKeys, values: Mapping[str, Any]) -> bool:
+    """Returns whether a file whose model type is BERT is of a family."""
+    if not keys.told_by or not keys.told_by.items() <= values.items():
+        return False
+    number = values.get("max_position_embeddings")
+    return all(values.get(x) == y for x, y in keys.written.items()) or (
+        # Such as 130, 258 and 514.
+        isinstance(number, int) and number % 64 == keys.unused_positions
+    )
 
 
 def with_own_kind(values: dict[str, Any]) -> dict[str, Any]:
@@ -247,12 +257,13 @@ _SCORE_ACTS = {
 }
 
 
-def with_score(
+def with_activation(
     config: modeling.BertConfig,
     values: Mapping[str, Any],
     of_encoder: Mapping[str, Any],
+    count: int,
 ) -> modeling.BertConfig:
-    """Returns the config of a classifier of one class, with its activation.
+    """Returns the config of a CrossEncoder of `count` classes.
 
     `values` are from config.json, `of_encoder` from `SBERT_FILE`. Raises
     InputError for an unsupported activation.
@@ -262,12 +273,31 @@ def with_score(
     name = found.get("activation_fn", values.get(_SBERT_OLD))
     if name is None:
         return config
+    if count > 1:
+        return _with_several(config, name)
     if not isinstance(name, str) or name not in _SCORE_ACTS:
         raise InputError(
             "The score of a CrossEncoder must be its logit or the sigmoid of "
             f"it, {' or '.join(_SCORE_ACTS)}. Received: activation_fn={name!r}"
         )
     return dataclasses.replace(config, score_act=_SCORE_ACTS[name])
+
+
+def _with_several(
+    config: modeling.BertConfig, name: Any
+) -> modeling.BertConfig:
+    """Returns the config of a CrossEncoder whose classes have an activation."""
+    # Of logits, the probabilities are the softmax.
+    known = ["torch.nn.modules.linear.Identity"]
+    known += [f"{_ACTIVATION}{x}" for x in ("Softmax", "Sigmoid")]
+    if name not in known:
+        raise InputError(
+            "The classes of a CrossEncoder must have logits, or their softmax "
+            f"or sigmoid, {', '.join(known)}. Received: activation_fn={name!r}"
+        )
+    if name == known[-1]:
+        return dataclasses.replace(config, problem_type=modeling.MULTI_LABEL)
+    return config
 
 
 def differences(config: modeling.BertConfig, head: str) -> list[str]:

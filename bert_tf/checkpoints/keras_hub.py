@@ -1,5 +1,6 @@
 """Presets of KerasHub: folders, or names that are downloaded."""
 
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -79,12 +80,24 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
     config = keras_hub_names.to_config(encoder, backbone.get_config(), head)
     variables = {v.path: v for v in model.variables}
     rows = {r.ours: r for r in keras_hub_names.table(config, head)}
-    labels = model.num_classes if head == "classification" else 0
+    labels = 0
+    if head == "classification":
+        labels = model.num_classes
+        config = _with_activation(config, model, folder)
     shapes = {
         name: shape
         for name, shape in names.shapes(config, head, labels).items()
         if name in rows or name in theirs.zeros
     }
+    for name in shapes.keys() & rows.keys():
+        variable = variables[rows[name].theirs]
+        if np.prod(variable.shape) != np.prod(shapes[name]):
+            raise InputError(
+                f"{folder}: {variable.path} has another shape than "
+                f"{encoder.name} has here, such as by `hidden_dim` of a "
+                "classifier. Use KerasHub for this model. Received: "
+                f"{list(variable.shape)}, where {list(shapes[name])} is read"
+            )
 
     def read(wanted: Sequence[str]) -> dict[str, np.ndarray]:
         arrays = {}
@@ -109,6 +122,26 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         config=config,
         vocab=_read_vocab(folder, settings),
         do_lower_case=settings.get("lowercase"),
+    )
+
+
+def _with_activation(
+    config: modeling.BertConfig, model: Any, folder: str
+) -> modeling.BertConfig:
+    """Returns a config with the activation of a classifier's logits."""
+    act = keras.activations.serialize(model.activation)
+    is_several = model.num_classes > 1
+    if act == "sigmoid" and is_several:
+        return dataclasses.replace(config, problem_type=modeling.MULTI_LABEL)
+    if act == "sigmoid":
+        return dataclasses.replace(config, score_act=act)
+    if act == "linear" or (act == "softmax" and is_several):
+        return config
+    raise InputError(
+        f"{os.path.join(folder, _TASK)}: the activation of a classifier must "
+        "be linear, softmax or sigmoid, and that of one class linear or "
+        "sigmoid. Use KerasHub for this model. "
+        f"Received: activation={act}, num_classes={model.num_classes}"
     )
 
 
@@ -213,9 +246,12 @@ def write(
         tokenizer = _tokenizer(class_of("Tokenizer"), vocabulary)
     length = config.max_position_embeddings
     if head == "classification":
+        is_sigmoid = config.score_act == "sigmoid"
+        is_sigmoid |= config.problem_type == modeling.MULTI_LABEL
         model = class_of("TextClassifier")(
             backbone,
             *source.shapes["output_bias"],
+            activation="sigmoid" if is_sigmoid else None,
             preprocessor=tokenizer
             and class_of("TextClassifierPreprocessor")(tokenizer, length),
         )

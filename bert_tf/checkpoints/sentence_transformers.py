@@ -194,6 +194,11 @@ def _check_model(root: str, folder: str) -> None:
         problem = (
             f"{os.path.join(root, _OF_ALL)} puts {prompt!r} before each text"
         )
+    if of_all.get("truncate_dim"):
+        problem = (
+            f"{os.path.join(root, _OF_ALL)} cuts vectors to "
+            f"{of_all['truncate_dim']} values"
+        )
     if problem:
         raise InputError(f"{problem}, which is not done here. {_WAY_OUT}")
 

@@ -138,9 +138,11 @@ def _library() -> Any:
 def _word_pieces(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
     made = _library()
     do_lower_case = vocabulary.settings["do_lower_case"]
+    vocabulary = cast(word_pieces.WordPiece, vocabulary)
     # Keeps white space in tokens as in the file.
-    text = vocabulary.files[word_pieces.FILE].decode()
-    ids = {piece: i for i, piece in enumerate(opened.lines(text))}
+    lines = opened.lines(vocabulary.files[word_pieces.FILE].decode())
+    own = lines[: len(vocabulary.own_pieces)]
+    ids = {piece: i for i, piece in enumerate(own)}
     cls, sep = vocab_files.CLS, vocab_files.SEP
     missing = [t for t in (cls, sep) if t not in ids]
     if missing:
@@ -249,7 +251,7 @@ def _sentence_pieces(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
     # `WRITERS` goes by the kind.
     vocabulary = cast(sentence_pieces.SentencePieces, vocabulary)
     made = _library()
-    entries = list(vocabulary.proto.pieces)
+    entries = vocabulary.proto.pieces[: len(vocabulary.own_pieces)]
     meta = {entries[0].UNKNOWN, entries[0].CONTROL}
     added = [i for i, entry in enumerate(entries) if entry.type in meta]
     # Without a casing the ids are fairseq's.

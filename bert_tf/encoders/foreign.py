@@ -117,7 +117,7 @@ class ConfigKeys:
         unused_positions: The number of unused rows at the start of their
             position table.
         told_by: Keys and values that identify this family in a file whose
-            model type is BERT.
+            model type is BERT, together with `written` or the positions.
     """
 
     renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)

@@ -99,11 +99,7 @@ _KEYS = foreign.ConfigKeys(
         "pad_token_id": 1,
     },
     unused_positions=_UNUSED_ROWS,
-    told_by={
-        "max_position_embeddings": 512 + _UNUSED_ROWS,
-        "pad_token_id": 1,
-        "type_vocab_size": 1,
-    },
+    told_by={"pad_token_id": 1, "type_vocab_size": 1},
 )
 HUGGINGFACE = foreign.HuggingFace(
     prefix="roberta.",

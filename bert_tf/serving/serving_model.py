@@ -54,6 +54,7 @@ def find_head(source: opened.Checkpoint, wanted: str | None) -> str:
     if wanted is None:
         found = _find_only_head(source)
         _check_is_trained(source, found, "")
+        _check_is_whole(source, found)
         return found
     own = names.HEADS[wanted].variables
     missing = sorted(own.keys() - source.shapes.keys())
@@ -76,6 +77,25 @@ def find_head(source: opened.Checkpoint, wanted: str | None) -> str:
         )
     _check_is_trained(source, wanted, f" Received: head={wanted}")
     return wanted
+
+
+def _check_is_whole(source: opened.Checkpoint, head: str) -> None:
+    """Raises InputError if a file has tensors of a head that is not known."""
+    left = source.left_over
+    if head == "encoder" and left:
+        raise InputError(
+            f"{source.path} has a head whose names are not known: "
+            f"{', '.join(left[:3])}. Rename its tensors as in transformers, or "
+            "give --head=encoder for vectors. "
+            f"Received: head=None, {len(left)} tensors of other names"
+        )
+    if left:
+        logging.warning(
+            "%s has tensors that are not read, so that answers may differ "
+            "from those in training: %s",
+            source.path,
+            ", ".join(left[:3]),
+        )
 
 
 def _find_only_head(source: opened.Checkpoint) -> str:

@@ -125,7 +125,9 @@ class OffsetTokenizer(text_graph.BertTokenizer):
 
 def _of_word_pieces(vocabulary: word_pieces.WordPiece) -> OffsetTokenizer:
     return OffsetTokenizer(
-        vocabulary.pieces, vocabulary.do_lower_case, **vocabulary.own_settings
+        vocabulary.own_pieces,
+        vocabulary.do_lower_case,
+        **vocabulary.own_settings,
     )
 
 

@@ -357,7 +357,9 @@ def _without_unreachable(vocab: Sequence[str]) -> list[str]:
 
 def _of_word_pieces(vocabulary: word_pieces.WordPiece) -> BertTokenizer:
     return BertTokenizer(
-        vocabulary.pieces, vocabulary.do_lower_case, **vocabulary.own_settings
+        vocabulary.own_pieces,
+        vocabulary.do_lower_case,
+        **vocabulary.own_settings,
     )
 
 

@@ -43,6 +43,8 @@ class AddedToken:
         id: Its id, which is also its row in the embedding table.
         lstrip: Whether white space before it belongs to it.
         rstrip: Whether white space after it belongs to it.
+        single_word: Whether it is found only where no letter or digit touches
+            it.
         normalized: Whether it is found in the normalized text.
         special: Whether transformers leaves it out of decoded text.
     """
@@ -51,6 +53,7 @@ class AddedToken:
     id: int
     lstrip: bool = False
     rstrip: bool = False
+    single_word: bool = False
     normalized: bool = False
     special: bool = False
 
@@ -61,7 +64,7 @@ class AddedToken:
         content: Any = entry.get("content")
         flags = {
             key: entry.get(key, False)
-            for key in ("lstrip", "rstrip", "normalized", "special")
+            for key in _FLAGS
         }
         is_right = type(number) is int and number >= 0
         is_right &= isinstance(content, str) and content != ""
@@ -71,15 +74,10 @@ class AddedToken:
                 "flags that are true or false. Copy or download the file "
                 f"again. Received: id={number!r}, {repr(found)[:60]}"
             )
-        if entry.get("single_word"):
-            raise InputError(
-                f"{name}: the added token {content!r} is found only between "
-                "words (single_word), which this project does not do. Add it "
-                "with single_word=False, or take it out. "
-                "Received: single_word=true"
-            )
         return cls(content, number, **flags)
 
+
+_FLAGS = ("lstrip", "rstrip", "single_word", "normalized", "special")
 
 Tokens = tuple[AddedToken, ...]
 
@@ -93,7 +91,8 @@ def to_decoder(tokens: Tokens) -> dict[str, dict[str, Any]]:
         str(token.id): {
             key: value
             for key, value in dataclasses.asdict(token).items()
-            if key != "id"
+            # Vocabularies that were kept before have no single words.
+            if key != "id" and (value or key != "single_word")
         }
         for token in tokens
     }

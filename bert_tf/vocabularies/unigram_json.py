@@ -20,7 +20,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from bert_tf.errors import InputError
-from bert_tf.vocabularies import sentence_models, tokenizer_json
+from bert_tf.vocabularies import (
+    added_tokens,
+    sentence_models,
+    tokenizer_json,
+)
 
 _PAD = "<pad>"
 # Tokens that no text contains, whatever their scores are.
@@ -187,7 +191,8 @@ def read(
 
     Special tokens become control symbols, which no text maps to. Other tokens
     with a score of 0 become user-defined symbols, because no learned token has
-    probability 1.
+    probability 1. A learned token stays one if it is added, too: it may be part
+    of a word where it is not found before.
 
     Raises:
         InputError: The model is not a Unigram, or it splits text unlike its
@@ -213,12 +218,15 @@ def read(
     }
     for index, (piece, score) in enumerate(_pieces(found, name)):
         entry = proto.pieces.add(piece=piece, score=score)
+        # Of learned tokens, some may be added as well.
+        is_learned = -PENALTY < score < 0
+        is_special = special.get(piece) and not is_learned
         if index == unknown:
             entry.type = entry.UNKNOWN
-        elif piece in _NO_TEXT or special.get(piece) or index >= own:
+        elif piece in _NO_TEXT or is_special or index >= own:
             # Added tokens are found before the model splits a text.
             entry.type = entry.CONTROL
-        elif score == 0 or piece in special:
+        elif score == 0 or (piece in special and not is_learned):
             entry.type = entry.USER_DEFINED
         elif score <= -PENALTY:
             entry.score = score + PENALTY
@@ -266,10 +274,30 @@ def check(
         raise tokenizer_json.otherwise(
             name, owner.name, "pre_tokenizer", cutting
         )
+    if _keeps_spaces(found, added_tokens.of_tokenizer(found, name)):
+        raise InputError(
+            f"{name}: the space before an added token is a token of its own, "
+            "which is not supported. Let `pre_tokenizer` begin with "
+            "WhitespaceSplit, and train with it. "
+            "Received: pre_tokenizer.type=Metaspace"
+        )
     if found["model"].get("byte_fallback"):
         raise tokenizer_json.otherwise(
             name, owner.name, "model.byte_fallback", True
         )
+
+
+def _keeps_spaces(
+    found: Mapping[str, Any], added: added_tokens.Tokens
+) -> bool:
+    """Returns whether a space before an added token becomes a token."""
+    strips = any(
+        step.get("type") == "Strip" and step.get("strip_right")
+        for step in tokenizer_json.normalizers(found)
+    )
+    # Tokens that are normalized are found after spaces are stripped.
+    is_kept = any(token.normalized or not strips for token in added)
+    return is_kept and len(tokenizer_json.pre_tokenizers(found)) == 1
 
 
 def _cutting(found: Mapping[str, Any]) -> Any:

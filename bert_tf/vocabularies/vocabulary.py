@@ -168,6 +168,18 @@ class Vocabulary(abc.ABC):
             found[tokenizer_config.FILE] = config
         return found
 
+    @functools.cached_property
+    def own_pieces(self) -> tuple[str, ...]:
+        """The tokens by id that text is split into.
+
+        Tokens that were added after them are found before text is split.
+        """
+        added = {token.id for token in self.added}
+        size = len(self.pieces)
+        while size - 1 in added:
+            size -= 1
+        return self.pieces[:size]
+
     @property
     def own_settings(self) -> dict[str, Any]:
         """The values of its tokenizer_config.json fields, by name."""
@@ -230,7 +242,7 @@ class Vocabulary(abc.ABC):
         if not self.added:
             return plain
         return added_token_search.AddedTokenizer(
-            plain, self.added, self.added_patterns
+            plain, self.added, self.added_searches
         )
 
     def bulk_tokenizer(self) -> BulkTokenizer:
@@ -238,7 +250,7 @@ class Vocabulary(abc.ABC):
         plain = self.own_bulk_tokenizer()
         if not self.added:
             return plain
-        return added_token_search.AddedBulkTokenizer(plain, self.added_patterns)
+        return added_token_search.AddedBulkTokenizer(plain, self.added_searches)
 
     @abc.abstractmethod
     def own_tokenizer(self) -> Tokenizer:
@@ -253,9 +265,9 @@ class Vocabulary(abc.ABC):
         return None
 
     @functools.cached_property
-    def added_patterns(self) -> added_token_search.Found:
-        """The patterns that find the added tokens in a text."""
-        return added_token_search.patterns(self.added, self.normalizer())
+    def added_searches(self) -> tuple[added_token_search.Search, ...]:
+        """The searches that find the added tokens in a text, in order."""
+        return added_token_search.searches(self.added, self.normalizer())
 
     @functools.cached_property
     def ids(self) -> Mapping[str, int]:

@@ -66,11 +66,11 @@ def _lines(data: bytes) -> list[str]:
 
 
 @functools.cache
-def _normalizer(lower: bool, strip: bool) -> Callable[[str], str]:
-    # Splitting around Chinese would not change where tokens are found.
-    return lambda char: characters.normalize(
-        characters.clean_only(char), lower, strip
-    )
+def _normalizer(
+    lower: bool, strip: bool, chinese: bool
+) -> Callable[[str], str]:
+    clean = characters.clean if chinese else characters.clean_only
+    return lambda char: characters.normalize(clean(char), lower, strip)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -180,24 +180,30 @@ class WordPiece(vocabulary.Vocabulary):
         """Checks that `[CLS]` and `[SEP]` exist, and that the casing fits."""
         vocab_files.check_row_pieces(self.ids, name)
         vocab_files.check_casing(
-            self.pieces, self.do_lower_case, name, self.strip_accents
+            self.own_pieces, self.do_lower_case, name, self.strip_accents
         )
 
     def own_tokenizer(self) -> tokenization.FullTokenizer:
         """Creates the original's tokenizer."""
         return tokenization.FullTokenizer.from_vocab(
-            self.ids, self.do_lower_case, **self.own_settings
+            self._own_ids, self.do_lower_case, **self.own_settings
         )
 
     def own_bulk_tokenizer(self) -> bulk.BulkTokenizer:
         """Creates the tokenizer for large amounts of text."""
         return bulk.BulkTokenizer(
-            self.ids, self.do_lower_case, **self.own_settings
+            self._own_ids, self.do_lower_case, **self.own_settings
         )
+
+    @property
+    def _own_ids(self) -> dict[str, int]:
+        return {piece: i for i, piece in enumerate(self.own_pieces)}
 
     def normalizer(self) -> Callable[[str], str]:
         """Returns the normalization of single characters, same as for texts."""
         strips = characters.strips_accents(
             self.do_lower_case, self.strip_accents
         )
-        return _normalizer(self.do_lower_case, strips)
+        return _normalizer(
+            self.do_lower_case, strips, self.tokenize_chinese_chars
+        )

@@ -272,16 +272,36 @@ def test_an_albert_without_their_mapping_is_not_written(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("architecture", "said"),
-    [("RobertaModel", "bert"), ("RobertaForMaskedLM", None)],
+    ("architecture", "said", "positions"),
+    [
+        ("RobertaModel", {"model_type": "bert"}, 22),
+        ("RobertaModel", {"model_type": "bert", "eos_token_id": None}, 130),
+        ("RobertaForMaskedLM", {"model_type": None}, 514),
+    ],
 )
-def test_a_roberta_that_does_not_say_so(tmp_path, architecture, said, caplog):
-    theirs = hf.make(architecture, max_position_embeddings=514)
+def test_a_roberta_that_does_not_say_so(
+    tmp_path, architecture, said, positions, caplog
+):
+    theirs = hf.make(architecture, max_position_embeddings=positions)
     folder = hf.save(theirs, tmp_path / "it")
     path = tmp_path / "it" / "config.json"
     values = json.loads(path.read_text())
-    values |= {"model_type": said, "architectures": None}
+    values |= {"architectures": None, **said}
     path.write_text(json.dumps(values))
     model, head = samples.load(folder)
     assert "is read as roberta" in caplog.text
     _compare(model, head, theirs)
+
+
+def test_a_decoder_s_pooled_output(tmp_path, caplog):
+    """transformers takes the first token, which sees no other."""
+    theirs = hf.make("BertModel", is_decoder=True)
+    model, head = samples.load(hf.save(theirs, tmp_path))
+    assert head == "encoder"
+    assert "computed from the last token, in transformers" in caplog.text
+    inputs = samples.batch(model.config)
+    with hf.torch.no_grad():
+        wanted = theirs(**hf.their_inputs(inputs)).last_hidden_state
+    is_token = inputs["input_mask"] > 0
+    found = model(inputs).sequence[is_token]
+    np.testing.assert_allclose(found, wanted[is_token], rtol=0, atol=1e-5)

@@ -211,6 +211,24 @@ def test_what_is_left_over_is_named(folder):
     assert f"not used by this model: {', '.join(left)}" in str(report)
 
 
+def test_a_head_of_other_names(folder, caplog):
+    """It is not left out of answers without a word."""
+    add_tensors(folder, "fc.weight")
+    source = formats.open_checkpoint(str(folder))
+    assert serving_model.find_head(source, None) == "masked_lm"
+    assert "so that answers may differ from those in training" in caplog.text
+    path = folder / "model.safetensors"
+    tensors = safetensors_numpy.load_file(path)
+    rest = {x: y for x, y in tensors.items() if not x.startswith("cls.")}
+    safetensors_numpy.save_file(rest, path)
+    name = "BertForSequenceClassification"
+    change(folder / "config.json", architectures=[name])
+    source = formats.open_checkpoint(str(folder))
+    with pytest.raises(ValueError, match=r"not known: fc\.weight\. Rename"):
+        serving_model.find_head(source, None)
+    assert serving_model.find_head(source, "encoder") == "encoder"
+
+
 def test_other_parts_in_a_layer(folder):
     name = "bert.encoder.layer.0.attention.self.query.lora_A.weight"
     add_tensors(folder, name)

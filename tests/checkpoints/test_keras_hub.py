@@ -7,6 +7,7 @@ import pathlib
 from bert_tf import modeling, vocabularies
 from bert_tf.checkpoints import formats, keras_hub_names, names
 from bert_tf.checkpoints import keras_hub as keras_hub_presets
+from bert_tf.encoders import roberta
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import word_pieces
 from tests import combinations
@@ -71,6 +72,46 @@ class TestReading:
         ours = [found.embeddings, *found.layers]
         for own, their in zip(ours, states, strict=True):
             close(own, their)
+
+    @pytest.mark.parametrize(
+        ("act", "count", "problem_type", "score_act"),
+        [
+            ("softmax", 3, None, "linear"),
+            ("sigmoid", 3, modeling.MULTI_LABEL, "linear"),
+            ("sigmoid", 1, None, "sigmoid"),
+        ],
+    )
+    def test_activation(self, tmp_path, act, count, problem_type, score_act):
+        kind = keras_hub.models.BertTextClassifier
+        theirs = randomized(kind(backbone(), count, activation=act))
+        path = preset(theirs, tmp_path / "it")
+        source = formats.open_checkpoint(path)
+        assert source.config is not None
+        assert source.config.problem_type == problem_type
+        assert source.config.score_act == score_act
+        formats.write(str(tmp_path / "again"), "keras_hub", source)
+        again = kind.from_preset(str(tmp_path / "again"))
+        inputs = their_inputs(samples.batch(source.config))
+        wanted = np.asarray(theirs(inputs))
+        found = np.asarray(again(inputs))
+        if act == "softmax":
+            # Written with logits.
+            found = np.asarray(keras.ops.softmax(found))
+        close(found, wanted)
+
+    def test_a_classifier_that_is_not_read(self, tmp_path):
+        kind = keras_hub.models.BertTextClassifier
+        path = preset(kind(backbone(), 3, activation="tanh"), tmp_path / "act")
+        with pytest.raises(InputError, match="activation=tanh, num_classes=3"):
+            formats.open_checkpoint(path)
+        values = {x: y for x, y in samples.SMALL.items() if "type" not in x}
+        config = roberta.RobertaConfig(**values)
+        sizes = keras_hub_names.from_config(config)
+        other = keras_hub.models.RobertaTextClassifier(
+            keras_hub.models.RobertaBackbone(**sizes), 3, hidden_dim=24
+        )
+        with pytest.raises(InputError, match="has another shape than roberta"):
+            formats.open_checkpoint(preset(other, tmp_path / "wide"))
 
     @pytest.mark.parametrize("strips", [True, False])
     def test_vocabulary(self, tmp_path, strips):

@@ -138,6 +138,29 @@ def test_the_score_of_a_cross_encoder(tmp_path, where, activation):
     assert [row["score"] for row in again] == scores
 
 
+@pytest.mark.parametrize("activation", ["Sigmoid", "Softmax"])
+def test_the_classes_of_a_cross_encoder(tmp_path, activation):
+    sentences = pytest.importorskip(
+        "sentence_transformers", reason="needs the extra `parity`"
+    )
+    torch = pytest.importorskip("torch", reason="needs the extra `parity`")
+    given = {"dim": -1} if activation == "Softmax" else {}
+    encoder = sentences.CrossEncoder(
+        str(_folder(tmp_path / "hf", num_labels=3)),
+        device="cpu",
+        activation_fn=getattr(torch.nn, activation)(**given),
+    )
+    encoder.save(str(tmp_path / "cross"))
+    pairs = [("a film", "bad film"), ("bad", "a")]
+    found = bert_tf.load(tmp_path / "cross", pairs=True)(pairs)
+    np.testing.assert_allclose(
+        [list(row["probabilities"].values()) for row in found],
+        encoder.predict(pairs),
+        rtol=0,
+        atol=1e-5,
+    )
+
+
 def test_scores_that_are_refused(tmp_path):
     folder = _folder(tmp_path / "several", num_labels=2)
     path = folder / "config.json"
@@ -145,11 +168,12 @@ def test_scores_that_are_refused(tmp_path):
     path.write_text(json.dumps(values))
     with pytest.raises(InputError, match="a model for each score"):
         bert_tf.load(folder, labels=["anger", "joy"])
-    folder = _folder(tmp_path / "tanh", num_labels=1)
-    path = folder / "config.json"
-    name = "torch.nn.modules.activation.Tanh"
-    values = json.loads(path.read_text())
-    values["sentence_transformers"] = {"activation_fn": name}
-    path.write_text(json.dumps(values))
-    with pytest.raises(InputError, match=f"activation_fn='{name}'"):
-        bert_tf.load(folder)
+    for count in (1, 3):
+        folder = _folder(tmp_path / f"tanh_{count}", num_labels=count)
+        path = folder / "config.json"
+        name = "torch.nn.modules.activation.Tanh"
+        values = json.loads(path.read_text())
+        values["sentence_transformers"] = {"activation_fn": name}
+        path.write_text(json.dumps(values))
+        with pytest.raises(InputError, match=f"activation_fn='{name}'"):
+            bert_tf.load(folder)

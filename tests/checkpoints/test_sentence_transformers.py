@@ -258,6 +258,11 @@ def _change(folder, name, **changes):
             "puts 'query: ' before each text, which is not done here",
         ),
         (
+            "config_sentence_transformers.json",
+            {"truncate_dim": 8},
+            "cuts vectors to 8 values, which is not done here",
+        ),
+        (
             "sentence_bert_config.json",
             {
                 "modality_config": {

@@ -4,13 +4,18 @@ import dataclasses
 import json
 import pathlib
 import random
+import unicodedata
 from collections.abc import Callable
 
 from bert_tf import vocabularies
 from bert_tf.checkpoints import tokenizer_files
 from bert_tf.errors import InputError
 from bert_tf.text import graph_offsets, text_graph
-from bert_tf.vocabularies import added_tokens, word_pieces
+from bert_tf.vocabularies import (
+    added_token_search,
+    added_tokens,
+    word_pieces,
+)
 from tests.vocabularies import byte_pair_samples, sentence_models
 
 import numpy as np
@@ -32,12 +37,18 @@ _TOKENS = [
     tokenizers.AddedToken("<l>", lstrip=True, normalized=False),
     tokenizers.AddedToken("<r>", rstrip=True, normalized=False),
     tokenizers.AddedToken("a+b?", normalized=False),
+    # They overlap with others, and some of them are whole words only.
+    tokenizers.AddedToken("york x", normalized=False, lstrip=True),
+    tokenizers.AddedToken("x2", normalized=False, single_word=True),
+    tokenizers.AddedToken("ork", normalized=True, single_word=True),
+    tokenizers.AddedToken("paris", single_word=True, lstrip=True, rstrip=True),
+    tokenizers.AddedToken("人", single_word=True, normalized=True),
 ]
 _MARKERS = ["[E1]", "[/E1]", "[E12]"]
 _WORDS = (
     "covid COVID covid19 Covid19 <user> <USER> new york New\xa0York café Café "
     "CAFE 中国 我中国人 한국 한국어 [E1] [e1] [E12] [/E1] <l> <r> a+b? A+B? "
-    "Paris x ! x2"
+    "Paris x ! x2 ork Ork x2x york\u0301 _ paris 人"
 )
 
 
@@ -47,7 +58,7 @@ def _word_pieces(lower: bool) -> vocabularies.Vocabulary:
 
 def _texts() -> list[str]:
     choose = random.Random(0).choice
-    words = [*_WORDS.split(" "), "New York", "New  York", ""]
+    words = [*_WORDS.split(" "), "New York", "New  York", "york x", ""]
     spaces = ["", "", " ", "  ", "\t", "\xa0"]
     return [
         "".join(choose(words) + choose(spaces) for _ in range(number % 8))
@@ -102,12 +113,12 @@ def test_ids_are_the_librarys(
         [x.piece for x in row] for row in pieces
     ]
     # Offsets with white space depend on the kind, also for other tokens.
+    spaced = {x.id for x in vocabulary.added if x.lstrip or x.rstrip}
     for row, other in zip(pieces, expected, strict=True):
         for piece, number, place in zip(
             row, other.ids, other.offsets, strict=True
         ):
-            has_space = piece.piece in ("<l>", "<r>")
-            assert number not in added or has_space or piece[1:] == place
+            assert number not in added - spaced or piece[1:] == place
 
     bulk, lengths = vocabulary.bulk_tokenizer().tokenize(texts)
     ends = np.cumsum(lengths)[:-1]
@@ -141,6 +152,66 @@ def test_invalid_bytes_do_not_cut():
     for text, numbers in zip(texts, expected, strict=True):
         found = tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text))
         assert found == numbers
+
+
+def test_a_token_that_was_learned_as_well(tmp_path):
+    """It stays one of the model's, where it is not found before."""
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", *"\u2581aceldlps", "led", "call"]
+    scores = [0.0] * 4 + [-5.0] * 9 + [-9.0, -6.0]
+    model = tokenizers.models.Unigram(
+        list(zip(dict.fromkeys(pieces), scores, strict=False)), 3
+    )
+    library = tokenizers.Tokenizer(model)
+    space = tokenizers.pre_tokenizers.Metaspace()
+    split = tokenizers.pre_tokenizers.WhitespaceSplit()
+    library.pre_tokenizer = tokenizers.pre_tokenizers.Sequence([split, space])
+    library.add_special_tokens(pieces[:4])
+    library.add_tokens([tokenizers.AddedToken("led", single_word=True)])
+    library.add_special_tokens(["call"])
+    path = tmp_path / "tokenizer.json"
+    library.save(str(path))
+    files = vocabularies.open_files(path)
+    tokenizer = vocabularies.read(files, False, "it").tokenizer()
+    for text in ("called led", "spelled", "callled", "sled led."):
+        found = tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text))
+        assert found == library.encode(text, add_special_tokens=False).ids
+    # Here the library makes a token of the space before an added token.
+    library.pre_tokenizer = space
+    library.normalizer = tokenizers.normalizers.Strip(left=False)
+    library.save(str(path))
+    with pytest.raises(InputError, match="token of its own, which is not sup"):
+        vocabularies.open_files(path)
+
+
+def test_part_of_a_word_is_unknown_as_before(tmp_path):
+    """Files for transformers do not make added tokens of the model's."""
+    plain = sentence_models.vocabulary()
+    _with_tokens(plain, tmp_path)
+    path = tmp_path / "tokenizer.json"
+    library = tokenizers.Tokenizer.from_file(str(path))
+    library.add_tokens([tokenizers.AddedToken("犬", single_word=True)])
+    library.save(str(path))
+    files = vocabularies.open_files(path)
+    vocabulary = vocabularies.read(files, True, "it")
+    written = tmp_path / "written"
+    written.mkdir()
+    assert tokenizer_files.write(str(written), vocabulary, _LENGTH)
+    again = tokenizers.Tokenizer.from_file(str(written / "tokenizer.json"))
+    for text in ("a犬b", "a 犬 b", "x 犬8"):
+        assert again.encode(text).ids == library.encode(text).ids
+
+
+def test_their_case_is_not_the_vocabulary_s():
+    """Cased tokens may be added to an uncased vocabulary."""
+    contents = ["Paris", "[E1]", "<User>", "Rome"]
+    tokens = tuple(
+        added_tokens.AddedToken(x, len(_PIECES) + i)
+        for i, x in enumerate(contents)
+    )
+    made = word_pieces.WordPiece((*_PIECES, *contents), True)
+    with pytest.raises(InputError, match="is cased"):
+        made.check("it")
+    dataclasses.replace(made, added=tokens).check("it")
 
 
 def _count_ops(vocabulary: vocabularies.Vocabulary) -> int:
@@ -185,7 +256,6 @@ def test_tokens_that_normalize_alike():
     vocabulary = dataclasses.replace(
         word_pieces.WordPiece((*_PIECES, *contents), True), added=tokens
     )
-    assert not vocabulary.added_patterns.groups
     texts = ["\uac00", "\u1100\u1161", " q", "  Q", "aq"]
     tokenizer = vocabulary.tokenizer()
     expected = [
@@ -294,14 +364,30 @@ def test_they_are_words_by_themselves():
     np.testing.assert_array_equal(vocabulary.goes_on[:place], plain.continues)
 
 
-def test_words_alone_are_refused(tmp_path):
+def test_damaged_settings_are_refused(tmp_path):
     _old_files(tmp_path, False)
-    entry = {"content": "x y", "single_word": True}
-    found = {str(len(_PIECES)): entry}
-    path = tmp_path / "tokenizer_config.json"
-    path.write_text(json.dumps({"added_tokens_decoder": found}))
-    with pytest.raises(InputError, match="single_word=False"):
-        vocabularies.open(tmp_path / "vocab.txt", True)
-    path.write_text("{")
+    (tmp_path / "tokenizer_config.json").write_text("{")
     with pytest.raises(InputError, match="is not whole JSON"):
         vocabularies.open(tmp_path / "vocab.txt", True)
+
+
+def test_what_counts_as_a_word():
+    """Every character of Unicode before a token of whole words."""
+    library = tokenizers.Tokenizer(tokenizers.models.WordLevel({"?": 0}, "?"))
+    token = tokenizers.AddedToken("x", single_word=True, normalized=False)
+    library.add_tokens([token])
+    search = added_token_search.searches(
+        (added_tokens.AddedToken("x", 1, single_word=True),), None
+    )
+    # Others may be in one version of Unicode only.
+    text = "".join(
+        f"{char}x ."
+        for char in map(chr, range(0x110000))
+        if unicodedata.ucd_3_2_0.category(char) not in ("Cn", "Cs", "Co")
+    )
+    ids = library.encode(text)
+    expected = [x for x, y in zip(ids.offsets, ids.ids, strict=True) if y]
+    found = [x[:2] for x in added_token_search.spans(search, text)]
+    assert len(found) > 1000
+    differing = {text[start - 1] for start, _ in {*found} ^ {*expected}}
+    assert differing <= {"\u1734"}, sorted(differing)

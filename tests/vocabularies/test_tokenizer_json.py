@@ -216,6 +216,16 @@ def test_as_transformers_writes_it(tmp_path):
     _check(_open(path), samples.vocabulary())
 
 
+def test_words_that_are_split_by_spaces_alone(tmp_path):
+    found = _unigram()
+    space = {"type": "Metaspace", "replacement": "▁", "split": True}
+    found["pre_tokenizer"] = space | {"prepend_scheme": "always"}
+    path = tmp_path / "expected"
+    path.mkdir()
+    expected = _open(_write(path, _unigram()))
+    assert _open(_write(tmp_path, found)).model == expected.model
+
+
 def test_without_rules_and_with_more_pieces(tmp_path):
     found = _unigram()
     steps = found["normalizer"]["normalizers"]
@@ -226,8 +236,6 @@ def test_without_rules_and_with_more_pieces(tmp_path):
         {"id": count + 1, "content": "zqzq", "special": False},
     ]
     found["model"]["vocab"][-1][1] -= _HUNDRED
-    space = {"type": "Metaspace", "replacement": "▁", "split": True}
-    found["pre_tokenizer"] = space | {"prepend_scheme": "always"}
     vocabulary = _open(_write(tmp_path, found))
     assert sentence_models.rules(vocabulary.model) == []
     entries = vocabulary.proto.pieces
