@@ -69,8 +69,8 @@ _TEXT_B_COLUMN = shared_flags.text_b_column(_DATA, **_OF_INPUT)
 _COPIES = _WORDS.integer(
     "augmentation_copies",
     None,
-    "Copies of a row; what is drawn twice is left out. By default as "
-    "TinyBERT's: 30, of SST-2 and QNLI 20, of MNLI and QQP 10.",
+    "Copies of each row, without duplicates. By default as in TinyBERT: 20 for "
+    "SST-2 and QNLI, 10 for MNLI and QQP, otherwise 30.",
     least=1,
     most=10_000,
 )
@@ -82,17 +82,21 @@ _PROBABILITY = _WORDS.number(
     most=1,
 )
 _CANDIDATES = _WORDS.integer(
-    "candidates", 15, "The likeliest words, of which one is drawn.", least=1
+    "candidates",
+    15,
+    "Number of likeliest words from which a replacement is drawn.",
+    least=1,
 )
 _STOP_WORDS = _WORDS.input_path(
     "stop_words_file",
-    "Words that stay, a line each; by default English ones.",
+    "File of words that are never replaced, one per line. By default English "
+    "ones.",
 )
 _MASKED_SHARE = _WORDS.number(
     "masked_share",
     0.25,
-    "The most of a row's pieces that are masked at once; 0 for one mask at a "
-    "time, as TinyBERT's, which takes far longer.",
+    "Max share of a row's tokens that are masked at once. 0 masks one at a "
+    "time, as TinyBERT, which takes far longer.",
     least=0,
     most=1,
     rare=True,
@@ -300,10 +304,7 @@ def main(_):
     lines = augmented(table, reader, finder, settings, phase, counts)
     files.write_lines(path, lines)
     if not counts["words replaced"]:
-        logging.warning(
-            "No word was replaced: all stay, or the draws left all. Rows have "
-            "no copies."
-        )
+        logging.warning("No word was replaced, so no row has copies.")
     logging.info(
         "Wrote %s: %d rows in, %d rows out, %d words replaced; %.1f rows in/s.",
         path,

@@ -120,8 +120,8 @@ _HEAD = _MODEL.choice(
 _LABELS = _MODEL.words(
     "labels",
     None,
-    "Names of the classes, in the order of training. By default those that "
-    "the input brings.",
+    "Names of the classes, in the order of training. By default from the "
+    "input.",
 )
 
 command_line.start(__name__)
@@ -217,8 +217,8 @@ def with_new_vocab(source, path):
     source, counts = vocabulary_change.change_vocab(source, vocab)
     vocabularies.read(vocab, source.do_lower_case, path).check(path)
     logging.info(
-        "%s: %d pieces keep their rows, %d are new, of which %d can't be "
-        "spelt by the old ones and start as %s.",
+        "%s: %d tokens keep their rows, %d are new; %d of these can't be "
+        "composed of old tokens and start as %s.",
         path,
         counts.kept,
         counts.new,

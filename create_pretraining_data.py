@@ -103,8 +103,8 @@ _SHARD_SIZE_MB = _OUTPUT.integer(
 )
 _VOCAB_FILE = shared_flags.vocab_file(
     _MODEL,
-    "The vocabulary: a vocab.txt, a RoBERTa's vocab.json (with merges.txt "
-    "beside it) or tokenizer.json, an ALBERT's spiece.model, or symbols.txt.",
+    "The vocabulary: vocab.txt, RoBERTa's vocab.json (with merges.txt next to "
+    "it) or tokenizer.json, ALBERT's spiece.model, or symbols.txt.",
     required=True,
     holds="",
 )
@@ -167,9 +167,9 @@ _OBJECTIVE = _RECORDS.choice(
     None,
     pretraining_sequences.OBJECTIVES,
     "nsp (default): does the second segment follow (BERT)? sop: are the two in "
-    "order (ALBERT)? two_segments: halves of a sequence of which nothing is "
-    "learnt (ELECTRA). none: one segment of a document. full_sentences: rows "
-    "that go on in the next document (RoBERTa).",
+    "order (ALBERT)? two_segments: two segments without a segment objective "
+    "(ELECTRA). none: one segment of a document. full_sentences: sequences "
+    "that continue in the next document (RoBERTa).",
 )
 _RANDOM_NEXT_SENTENCE = _RECORDS.boolean(
     "random_next_sentence",
@@ -369,7 +369,7 @@ def main(_):
     job = job_of_flags(output)
     if output.is_done(job.fingerprint(output)):
         job.work.clear()
-        logging.info("This is done: see %s.", output.manifest)
+        logging.info("Nothing to do: %s is complete.", output.manifest)
         return
     result = create(job, output)
     for line in result.summary():

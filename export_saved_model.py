@@ -79,7 +79,7 @@ _WARMUP_FILE = _SERVING.input_path(
 )
 _CONFIG_DIR = _SERVING.output_path(
     "config_dir",
-    "Where the new version is added to models.config, beside a "
+    "Folder of the models.config to which the new version is added, and of "
     "batching.config.",
     holds=flag_sections.FOLDER,
     own=written_files.SERVER_CONFIGS,

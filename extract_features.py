@@ -95,9 +95,9 @@ _UNIT = _VECTORS.choice(
     "unit",
     "token",
     options.UNITS,
-    "What has a vector: each token, as in the original; each word between "
-    "white space, the mean of its pieces; the line, that of [CLS] or the mean "
-    "of all tokens.",
+    "What gets a vector: each token, as in the original; each word between "
+    "white space (the mean of its tokens); or the line ([CLS], or the mean of "
+    "all tokens).",
 )
 _NORMALIZE = _VECTORS.boolean(
     "normalize",
@@ -287,6 +287,7 @@ def write_features(extractor, reader, windows, output, phase):
         count += len(lines)
         cut += sum(line.is_cut for line in lines)
         tokens += sum(len(line.ids) for line in lines)
+    phase.close()
     check_count(count)
     logging.info(
         "%d lines, %d tokens: %.1f lines/s, %.0f tokens/s",

@@ -91,8 +91,8 @@ _OUTPUT = flag_sections.Section("Output")
 
 _VOCAB_FILE = _OUTPUT.output_path(
     "vocab_file",
-    "The vocabulary to write, one piece per line; of byte pairs a vocab.json, "
-    "with merges.txt beside it; of sentence pieces a .model; of symbols "
+    "The vocabulary to write: one token per line; for byte pairs a vocab.json, "
+    "with merges.txt next to it; for SentencePiece a .model; for symbols "
     "symbols.txt, or a name that ends in .symbols.",
     required=True,
     holds=flag_sections.FILE,
@@ -104,8 +104,8 @@ _KIND = _MODEL.choice(
     "kind",
     _WORDS,
     tuple(_ENDINGS),
-    "What to learn: the word pieces of BERT, the byte pairs of RoBERTa, the "
-    "sentence pieces of ALBERT, or symbols: what white space separates.",
+    "Kind of vocabulary: word_pieces as BERT, byte_pairs as RoBERTa, "
+    "sentence_pieces as ALBERT, or symbols, separated by white space.",
 )
 _EXTEND_VOCAB = _MODEL.input_path(
     "extend_vocab", "A vocabulary whose [unused] rows to fill."
@@ -113,8 +113,8 @@ _EXTEND_VOCAB = _MODEL.input_path(
 _NUM_APPENDED = _MODEL.integer(
     "num_appended",
     0,
-    "Of --extend_vocab: rows to add at its end, besides the [unused] ones. A "
-    "checkpoint gets them by convert_checkpoint.py --new_vocab_file.",
+    "Rows to add at the end of --extend_vocab, besides the [unused] ones. "
+    "convert_checkpoint.py --new_vocab_file adds them to a checkpoint.",
     least=0,
     most=_MOST_ROWS,
     only_with="extend_vocab",
@@ -122,8 +122,8 @@ _NUM_APPENDED = _MODEL.integer(
 _VOCAB_SIZE = _MODEL.integer(
     "vocab_size",
     30522,
-    "Pieces to learn at most; of --extend_vocab those that its new rows are "
-    "chosen from.",
+    "Max number of tokens to learn. With --extend_vocab, the new rows are "
+    "chosen from these tokens.",
     least=1,
     most=_MOST_ROWS,
 )
@@ -133,15 +133,15 @@ _DO_LOWER_CASE = _MODEL.boolean(
 _STRIP_ACCENTS = _MODEL.boolean(
     "strip_accents",
     None,
-    "Whether to strip accents, if not as --do_lower_case: false keeps the "
-    "umlauts of uncased German and the syllables of Korean. Is written to "
+    "Whether to strip accents, by default as --do_lower_case. false keeps the "
+    "umlauts of uncased German and the syllables of Korean. Written to "
     "tokenizer_config.json next to vocab.txt, which all scripts read.",
 )
 _MIN_FREQUENCY = _MODEL.integer(
     "min_frequency",
     2,
-    "How often two pieces must follow each other to be joined; how often a "
-    "symbol must occur.",
+    "Min number of times that two tokens must follow each other to be joined, "
+    "or that a symbol must occur.",
     least=1,
 )
 _MAX_CHARACTERS = _MODEL.integer(
@@ -154,7 +154,7 @@ _MAX_CHARACTERS = _MODEL.integer(
 _NUM_UNUSED = _MODEL.integer(
     "num_unused",
     99,
-    "[unused] rows to reserve for words of your own. Not of --extend_vocab.",
+    "[unused] rows to reserve for custom words. Not with --extend_vocab.",
     least=0,
     most=_MOST_ROWS,
     only_with="!extend_vocab",
@@ -162,8 +162,8 @@ _NUM_UNUSED = _MODEL.integer(
 _CHARACTER_COVERAGE = _MODEL.number(
     "character_coverage",
     0.99995,
-    "Of sentence pieces: the part of all characters that have pieces; the "
-    "rarest others become <unk>. Chinese needs less, 0.9995.",
+    "SentencePiece: share of the characters in the text that the vocabulary "
+    "covers; the rarest others become <unk>. Use 0.9995 for Chinese.",
     least=0.98,  # sentencepiece takes no less
     most=1,
 )
@@ -175,21 +175,20 @@ command_line.start(__name__)
 
 
 def read(units: Sequence[corpus.Unit], reader: corpus.Reader) -> Iterator[str]:
-    """Yields the text, reporting how far it is."""
+    """Yields the text, and shows how much has been read."""
     total = sum(unit.size for unit in units) / 1e6
     logging.info("Reading %.1f MB of text.", total)
-    done, meter = 0.0, phases.Meter()
+    phase = phases.Phase("Reading", "MB", total)
     for unit in units:
         yield from corpus.paragraphs(unit, reader)
-        done += unit.size / 1e6
-        if meter.is_due():
-            logging.info("Read %.1f of %.1f MB.", done, total)
+        phase.add(unit.size / 1e6)
+    phase.finish()
 
 
 def learn(words: Mapping[str, int], num_unused: int) -> list[str]:
     """Learns as many tokens as the flags specify."""
-    logging.info("Learning pieces from %s different words.", f"{len(words):,}")
-    with phases.lasting("Learning pieces"):
+    logging.info("Learning tokens from %s different words.", f"{len(words):,}")
+    with phases.lasting("Learning tokens"):
         return learning.learn(
             words,
             _VOCAB_SIZE.value,
@@ -203,8 +202,8 @@ def learn_byte_pairs(path: str) -> None:
     """Learns byte pairs and writes their two files."""
     reader = text_flags.reader()
     words = learning_byte_pairs.count_words(read(text_flags.units(), reader))
-    logging.info("Learning pieces from %s different words.", f"{len(words):,}")
-    with phases.lasting("Learning pieces"):
+    logging.info("Learning tokens from %s different words.", f"{len(words):,}")
+    with phases.lasting("Learning tokens"):
         vocabulary = learning_byte_pairs.learn(
             words, _VOCAB_SIZE.value, _MIN_FREQUENCY.value
         )
@@ -215,7 +214,7 @@ def learn_byte_pairs(path: str) -> None:
     # The specified file is written last: if it exists, both are complete.
     for name in (byte_pair_files.MERGES, byte_pair_files.VOCAB):
         files.write_bytes(folder / name, contents[name])
-    logging.info("Wrote %s pieces to %s.", f"{len(vocabulary.pieces):,}", path)
+    logging.info("Wrote %s tokens to %s.", f"{len(vocabulary.pieces):,}", path)
 
 
 def learn_sentence_pieces(path: str) -> None:
@@ -224,8 +223,8 @@ def learn_sentence_pieces(path: str) -> None:
     words = learning_sentence_pieces.count_words(
         read(text_flags.units(), reader), _DO_LOWER_CASE.value
     )
-    logging.info("Learning pieces from %s different words.", f"{len(words):,}")
-    with phases.lasting("Learning pieces"):
+    logging.info("Learning tokens from %s different words.", f"{len(words):,}")
+    with phases.lasting("Learning tokens"):
         model = learning_sentence_pieces.learn(
             words, _VOCAB_SIZE.value, _CHARACTER_COVERAGE.value
         )
@@ -233,7 +232,7 @@ def learn_sentence_pieces(path: str) -> None:
     files.write_bytes(path, model)
     pieces = vocabularies.open(path, _DO_LOWER_CASE.value, say=False).pieces
     warn_of_fewer(len(pieces))
-    logging.info("Wrote %s pieces to %s.", f"{len(pieces):,}", path)
+    logging.info("Wrote %s tokens to %s.", f"{len(pieces):,}", path)
 
 
 def learn_symbols(path: str) -> None:
@@ -247,7 +246,7 @@ def learn_symbols(path: str) -> None:
     warn_of_fewer(len(vocabulary.pieces))
     (data,) = vocabulary.files.values()
     files.write_bytes(path, data)
-    logging.info("Wrote %s pieces to %s.", f"{len(vocabulary.pieces):,}", path)
+    logging.info("Wrote %s tokens to %s.", f"{len(vocabulary.pieces):,}", path)
     total, unknown = learning_symbols.coverage(vocabulary, counts)
     logging.info(
         "The text: %s symbols, %s of them different, %.3f %% are [UNK].",
@@ -257,8 +256,8 @@ def learn_symbols(path: str) -> None:
     )
     if counts.forgotten:
         logging.info(
-            "Of these %s were forgotten, the rarest of too many different ones "
-            "to count: they are taken for [UNK].",
+            "There were too many different symbols to count: the rarest %s "
+            "were dropped and become [UNK].",
             f"{counts.forgotten:,}",
         )
 
@@ -336,8 +335,8 @@ def extend(
     lacking = len(learning.unused_rows(list(base))) + appended - new - more
     if lacking:
         logging.warning(
-            "%d rows got no piece: no other of those that the text has, %d at "
-            "most (--vocab_size), makes it shorter.",
+            "%d rows got no token: none of the others that the text has, max. "
+            "%d (--vocab_size), makes it shorter.",
             lacking,
             _VOCAB_SIZE.value,
         )
@@ -348,7 +347,7 @@ def report(title: str, pieces: Sequence[str], words: learning.Counts) -> None:
     """Logs how a vocabulary splits the text."""
     found = learning.coverage(pieces, words)
     logging.info(
-        "%s: %s words, %.3f pieces per word, %.3f %% of the words are [UNK].",
+        "%s: %s words, %.3f tokens per word, %.3f%% of the words are [UNK].",
         title,
         f"{found.words:,}",
         found.pieces / found.words,
@@ -356,8 +355,8 @@ def report(title: str, pieces: Sequence[str], words: learning.Counts) -> None:
     )
     if words.forgotten:
         logging.info(
-            "Not among these are %s, the rarest of too many different words to "
-            "count.",
+            "There were too many different words to count: the rarest %s are "
+            "not included.",
             f"{words.forgotten:,}",
         )
 
@@ -389,7 +388,7 @@ def warn_of_fewer(number: int) -> None:
     if number < _VOCAB_SIZE.value:
         often = f" that occur {_MIN_FREQUENCY.value} times"
         logging.warning(
-            "The text has no more pieces%s: --vocab_size=%d is not reached.",
+            "The text has no more tokens%s: --vocab_size=%d is not reached.",
             often * (_KIND.value in _FLAGS["min_frequency"]),
             _VOCAB_SIZE.value,
         )
@@ -496,7 +495,7 @@ def learn_word_pieces(path: str) -> None:
         file = epath.Path(path).parent / tokenizer_config.FILE
         files.write_bytes(file, tokenizer_config.to_json((), settings))
     files.write_text(path, vocab_files.vocab_text(pieces))
-    logging.info("Wrote %s pieces to %s.", f"{len(pieces):,}", path)
+    logging.info("Wrote %s tokens to %s.", f"{len(pieces):,}", path)
     report("The text", pieces, words)
 
 

@@ -50,8 +50,8 @@ _ALLOW_UNSAFE_OPS = _MODEL.boolean(
 )
 _INPUT_FILE = _DATA.input_path(
     "input_file",
-    "What is asked, a line each. By default what is typed, or comes on "
-    "standard input, answered as it comes.",
+    "File with one input per line. By default, standard input: lines are "
+    "answered as they arrive.",
 )
 _INPUT_FORMAT = _DATA.choice(
     "input_format",
@@ -252,8 +252,8 @@ def main(_):
         name = "standard input"
         asked = parsed(parser, tables.decoded(standard_input(), name), name)
         windows = batches.as_they_come(asked, rows)
-    # Who types lines, or reads answers as they come, sees how far it is.
-    is_shown = bool(count or _OUTPUT_FILE.value)
+    # Answers on the screen show how far it is.
+    is_shown = bool(_OUTPUT_FILE.value or (count and not sys.stdout.isatty()))
     phase = phases.Phase("Answering", "lines", count, is_shown)
     lines = answered(predictor, windows, _OUTPUT_FORMAT.value, phase)
     write(lines, _OUTPUT_FILE.value)

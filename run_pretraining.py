@@ -403,8 +403,8 @@ def report(replicas, model, data, lacks_vocab):
     )
     if lacks_vocab:
         logging.warning(
-            "No vocabulary will lie beside the weights, where later scripts "
-            "look for it. --vocab_file puts it there."
+            "No vocabulary will be saved next to the weights, where later "
+            "scripts look for it. Pass --vocab_file to save it there."
         )
     pretraining_setup.report_what_is_learned(model, data)
 

@@ -102,7 +102,7 @@ _N_BEST_SIZE = _ANSWERS.integer(
     least=1,
 )
 _MAX_ANSWER_LENGTH = _ANSWERS.integer(
-    "max_answer_length", 30, "Most pieces of an answer.", least=1
+    "max_answer_length", 30, "Max number of tokens in an answer.", least=1
 )
 _ANSWER_HEAD = _MODEL.choice(
     "answer_head",

@@ -97,7 +97,7 @@ _MEASURE_ON = _DATA.choice(
 _MAX_EXAMPLES = _DATA.integer(
     "max_examples",
     4096,
-    "Examples to measure on at most; of more, so many are drawn by --seed.",
+    "Max number of examples to measure on, drawn by --seed.",
     least=1,
 )
 _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
@@ -303,7 +303,11 @@ def check_data(task, split):
         unread.append(classification_flags.DEV_FILE)
     given = [f"--{flag.name}" for flag in unread if flag.value]
     if given:
-        logging.warning("Not read, but %s: %s.", split, ", ".join(given))
+        logging.warning(
+            "Measuring on %s; these files are not read: %s.",
+            split,
+            ", ".join(given),
+        )
 
 
 def find_importance(source, task, vocabulary, strategy):

@@ -291,8 +291,8 @@ class BertConfig:
         more = self.vocab_size - size
         if 0 < more < 128 and not self.vocab_size % 8:
             logging.warning(
-                "%s has %d tokens, the model %d rows for them: the last %d are "
-                "taken as padding.",
+                "%s has %d tokens, and the model has %d rows for them: the "
+                "last %d are treated as padding.",
                 *(path, size, self.vocab_size, more),
             )
         elif more:

@@ -69,7 +69,7 @@ class Setting:
         assert not (output / "model.ckpt-40.index").exists()
         run = self.run(output, *flags)
         assert run.wait() == 0, run.stderr
-        assert "Going on from step" in run.stderr
+        assert "Resuming from step" in run.stderr
         assert metrics(output) == metrics(whole)
         data = "model.ckpt-40.data-00000-of-00001"
         assert (output / data).read_bytes() == (whole / data).read_bytes()

@@ -128,8 +128,8 @@ def clear(output_dir: str) -> None:
     folder = os.path.join(output_dir, FOLDER)
     if tf.io.gfile.exists(folder):
         logging.warning(
-            "Removing %s, the best weights of a run that has no checkpoint to "
-            "go on from.",
+            "Removing %s, the best weights of a run without a checkpoint to "
+            "resume from.",
             folder,
         )
         _remove(folder)

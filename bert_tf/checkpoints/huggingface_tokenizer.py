@@ -77,8 +77,8 @@ def warn_of_class(folder: str, values: Mapping[str, Any]) -> None:
     kind = said.get("tokenizer_class") or values.get("tokenizer_class")
     if kind and not _SAME_CLASS.fullmatch(kind):
         logging.warning(
-            "The tokenizer of %s has tokenizer_class=%s, which ours has not: "
-            "the tokens of a text may differ from training.",
+            "The tokenizer of %s has tokenizer_class=%s, which is not "
+            "supported: the tokens of a text may differ from training.",
             folder,
             kind,
         )

@@ -218,9 +218,9 @@ def find_records_vocab(
                 "output_dir."
             )
         logging.warning(
-            "The records were made with another vocabulary than that of %s. "
-            "Give it by --vocab_file: then the two are compared, and it is "
-            "kept beside the weights.",
+            "The records were made with a vocabulary other than that of %s. "
+            "Pass theirs as --vocab_file: it is then compared with the records "
+            "and saved next to the weights.",
             source.path,
         )
         return None

@@ -231,8 +231,8 @@ class ModelFiles:
         files.vocabulary.check(name)
         if said not in (None, lower) and files.vocabulary.settings:
             logging.warning(
-                "%s says do_lower_case=%s, and do_lower_case=%s is given: "
-                "texts become other pieces than those that it was trained on.",
+                "%s says do_lower_case=%s, and you set do_lower_case=%s: texts "
+                "are split into other tokens than in training.",
                 path,
                 said,
                 lower,

@@ -280,12 +280,20 @@ def run(main: Callable[[list[str]], Any]) -> None:
     if signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, None):
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
+    def without_bars(argv):
+        from bert_tf import phases  # slow to import
+
+        try:
+            return main(argv)
+        finally:
+            phases.close_bars()  # before errors are printed
+
     def guarded(argv):
         python_logging.getLogger("tensorflow").setLevel("WARNING")
         try:
             output_paths.check_remote(flags.FLAGS, of_runs=False)
             with output_paths.reserved(flags.FLAGS):
-                return main(argv)
+                return without_bars(argv)
         except KeyboardInterrupt:
             # A second Ctrl-C exits at once, without a Python traceback.
             signal.signal(signal.SIGINT, signal.SIG_DFL)

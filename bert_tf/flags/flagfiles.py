@@ -59,7 +59,7 @@ def check_same_run(
     # A run must not report that an earlier command only checked it.
     changed.pop("check_only", None)
     for change in changed.values() if tells else ():
-        logging.warning("Going on with another flag: %s", change)
+        logging.warning("Resuming with a changed flag: %s", change)
 
 
 def changes(before: Mapping[str, str]) -> dict[str, str]:

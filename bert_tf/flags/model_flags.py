@@ -20,7 +20,7 @@ _HEADS = {
         ("encoder", "Of vectors (--head=encoder)"),
         (
             "masked_lm",
-            "Of masked words, or next pieces (--head=masked_lm, next_piece)",
+            "Masked words and next tokens (--head=masked_lm, next_piece)",
         ),
         ("classification", "Of classifiers (--head=classification)"),
         ("tagging", "Of taggers (--head=tagging)"),
@@ -168,8 +168,7 @@ UNIT = _HEADS["encoder"].choice(
     "unit",
     "mean",
     ("mean", "cls"),
-    "Which vector of an encoder a text has: the mean of its pieces', or that "
-    "of [CLS].",
+    "The vector of a text: the mean over its tokens, or the vector of [CLS].",
     only_with="head=encoder",
 )
 NORMALIZE = _HEADS["encoder"].boolean(

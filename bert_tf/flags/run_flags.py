@@ -70,7 +70,8 @@ LOG_STEPS = _TRAINING.integer(
     "log_steps",
     None,
     "Steps between log lines, which also go to metrics.jsonl and TensorBoard. "
-    "By default 10, on TPUs 100.",
+    "By default 10, on TPUs 100. At a terminal the progress bar moves as "
+    "often, and lines come at most every ten seconds.",
     least=1,
 )
 REPORT_TO = _TRAINING.words(

@@ -77,8 +77,8 @@ def units() -> Sequence[corpus.Unit]:
         looks = corpus.format_of(files[0], ON_BAD_TEXT.value)
         if looks:
             logging.warning(
-                "%s begins as --input_format=%s does, and is read as plain "
-                "text: its marks are taken for words.",
+                "%s looks like --input_format=%s but is read as plain text, so "
+                "its markup becomes words.",
                 files[0],
                 looks,
             )

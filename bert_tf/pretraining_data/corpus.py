@@ -175,7 +175,10 @@ def _different(names: Sequence[str]) -> list[str]:
         place = os.path.realpath(name) if is_local else name
         same = first.setdefault(place, name)
         if same != name:
-            logging.warning("%s is %s: it is read once.", name, same)
+            logging.warning(
+                "%s is the same file as %s: it is read once.",
+                name, same,
+            )
     return list(first.values())
 
 

@@ -8,7 +8,6 @@ function.
 import collections
 import concurrent.futures
 import contextlib
-import datetime
 import multiprocessing
 import os
 import signal
@@ -44,7 +43,7 @@ def cores() -> int:
 
 
 class Reporter:
-    """Logs the progress of a phase and its remaining time.
+    """Shows the progress of a phase and its remaining time.
 
     `text` is a format string of counts, `total`, and `rate` per second. `total`
     and `rate` refer to the count `measure` and are scaled by `scale`.
@@ -55,20 +54,27 @@ class Reporter:
         self._total, self._scale = total, scale
         self._counts: collections.Counter[str] = collections.Counter()
         self._meter = phases.Meter()
+        self._bar = phases.Bar(total) if phases.are_bars_possible() else None
 
     def __call__(self, counts: Counts) -> None:
         """Adds counts; logs at most every ten seconds."""
         self._counts.update(counts)
-        if not self._meter.is_due():
+        is_due = self._meter.is_due()
+        if self._bar is None and not is_due:
             return
         done = self._counts[self._measure]
         left = "?"
         if done:
-            seconds = self._meter.left(done, self._total)
-            left = str(datetime.timedelta(seconds=round(seconds)))
-        logging.info("%s, %s left", self._line(), left)
+            left = phases.duration(self._meter.left(done, self._total))
+        texts = [self._line(), f"{left} left"]
+        if self._bar is not None:
+            self._bar.show(done, texts)
+        else:
+            logging.info("%s", ", ".join(texts))
 
     def finish(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
         if self._counts:
             logging.info("%s", self._line())
 

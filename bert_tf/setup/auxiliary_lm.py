@@ -117,7 +117,7 @@ def _restore(head: keras.layers.Layer) -> None:
     }
     if not variables.keys() <= source.shapes.keys():
         logging.warning(
-            "%s has no head of next pieces: that of --auxiliary_lm_weight "
+            "%s has no language-model head: the one of --auxiliary_lm_weight "
             "starts from random values.",
             source.path,
         )
@@ -132,6 +132,6 @@ def _restore(head: keras.layers.Layer) -> None:
     for name, value in values.items():
         variables[name].assign(value)
     logging.info(
-        "The head of --auxiliary_lm_weight starts from that of %s.",
+        "The head of --auxiliary_lm_weight starts from the head of %s.",
         source.path,
     )

@@ -218,7 +218,7 @@ def _set_words(files: trained_models.ModelFiles, model: keras.Model) -> None:
     )
     words.assign(np.where(vectors.found[:, np.newaxis], vectors.table, table))
     logging.info(
-        "Word vectors of %s for %d of %d pieces; the others start from random "
+        "Word vectors of %s for %d of %d tokens; the others start from random "
         "values.",
         path,
         vectors.found.sum(),

@@ -111,8 +111,8 @@ def report_what_is_learned(model: heads.Model, data: pretraining.Data) -> None:
     """Logs objectives that flags do not show, and untrained parts."""
     if data.objective in _PREDICTED_FROM:
         logging.info(
-            "Each piece is predicted from those %s. Of the encoder, the pooler "
-            "is saved with the rest, but not trained.",
+            "Each token is predicted from those %s. The pooler is saved with "
+            "the encoder, but not trained.",
             _PREDICTED_FROM[data.objective],
         )
     elif model.generator is not None:
@@ -124,6 +124,7 @@ def report_what_is_learned(model: heads.Model, data: pretraining.Data) -> None:
         )
     elif not pretraining.has_pairs(data.objective):
         logging.info(
-            "The data has no task of two segments: bert/pooler and "
-            "cls/seq_relationship are saved with the rest, but not trained."
+            "The records have no segment pairs: bert/pooler and "
+            "cls/seq_relationship are saved with the other weights, but not "
+            "trained."
         )

@@ -232,7 +232,7 @@ def restore(
     folder = run_flags.OUTPUT_DIR.value
     init_checkpoint = run_flags.INIT_CHECKPOINT.value
     if state.resume(folder):
-        logging.info("Going on from step %d in %s.", state.step, folder)
+        logging.info("Resuming from step %d in %s.", state.step, folder)
     elif init_checkpoint:
         report = restoring.restore_weights(
             state.model.variables,

@@ -267,8 +267,8 @@ def _order(
     if theirs is None and number == len(ours):
         if student.labels:
             logging.warning(
-                "The teacher %s does not name its classes: they are taken for "
-                "%s, in this order. labels.txt beside it would tell.",
+                "The teacher %s does not name its classes: assuming %s, in "
+                "this order. To name them, put a labels.txt next to it.",
                 source.path,
                 ", ".join(ours),
             )

@@ -183,7 +183,7 @@ def check(
         if name in _WHETHER and before.get(name) and now[name].value:
             continue
         logging.warning(
-            "Texts are read in another way than in the training of %s: %s",
+            "Texts are read in a different way than in the training of %s: %s",
             source.path,
             changed[name],
         )
@@ -204,9 +204,9 @@ def warn_of_hold_out(of_hold_out: tuple[str, ...]) -> None:
     others = _other_rows(changed, of_hold_out, is_own=False)
     if others:
         logging.warning(
-            "Scores will flatter: %s, which this run starts from, was trained "
-            "on rows that are held out here. Give its flags, or a --dev_file: "
-            "%s",
+            "Scores will be too high: %s, from which this run starts, was "
+            "trained on rows that are held out here. Use its flags or a "
+            "--dev_file: %s",
             start,
             others,
         )

@@ -75,8 +75,8 @@ def outlive(path: str, of: str, holder: Holder, times: Times) -> None:
             if now != first:
                 raise HeldError(in_use(of, Holder.decode(now[0]) or holder))
     logging.info(
-        "%s, which held %s since %s, has not been heard of for %.0f seconds: "
-        "going on in its place.",
+        "%s, which held %s since %s, has not renewed its lock for %.0f "
+        "seconds: taking over.",
         _capital(holder.name),
         of,
         holder.time,
@@ -89,7 +89,7 @@ def say_gone(of: str, holder: Holder) -> None:
     # A copied folder names the process that used the original.
     end = "has let go of it" if holder.runs else "is gone"
     logging.info(
-        "%s, which held %s since %s, %s: going on in its place.",
+        "%s, which held %s since %s, %s: taking over.",
         _capital(holder.name),
         of,
         holder.time,

@@ -57,8 +57,8 @@ def choose(
     logging.info("Attention: cuDNN's fused kernel.")
     if model.config.attention_probs_dropout_prob:
         logging.info(
-            "If the run resumes, attention drops other values than without the "
-            "interruption. --fused_attention=false drops the same."
+            "A run that resumes draws other dropout masks in attention than "
+            "without the interruption; with --fused_attention=false, the same."
         )
     return True
 

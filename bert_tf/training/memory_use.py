@@ -212,9 +212,9 @@ def has_room_for_copy(copy: float, steps: float) -> bool:
     has_room = steps + copy <= available_memory()
     if not has_room:
         logging.warning(
-            "A copy of weights and moments, %.1f GB, has no room beside the "
-            "steps: checkpoints are written between them, as by "
-            "--save_in_background=false.",
+            "A copy of weights and moments (%.1f GB) does not fit in memory "
+            "during training: steps wait while a checkpoint is written, as "
+            "with --save_in_background=false.",
             copy / 1e9,
         )
     return has_room

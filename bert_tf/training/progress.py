@@ -97,6 +97,9 @@ class Progress:
     of metrics.jsonl after step `start` are removed, since those steps run
     again. Processes that do not `write` need the hook as well, so that all
     train in the same blocks of steps.
+
+    At a terminal a bar has the numbers that matter most, and lines come at most
+    every ten seconds.
     """
 
     def __init__(
@@ -116,7 +119,11 @@ class Progress:
         self.meter = meter
         self.tracked = tracked
         self.memory: str | None = None  # as it was last shown
+        # Without the first block, which includes building the graph.
+        self._steps = self._seconds = 0.0
         self._is_first = True  # No block has been reported yet.
+        self._bar: phases.Bar | None = None
+        self._line_meter = phases.Meter()
         if not write:
             return
         _keep_lines_until(self.path, start)
@@ -135,13 +142,17 @@ class Progress:
         # The meter has read the raw counts; nobody else needs them.
         scalars = {k: v for k, v in scalars.items() if not _COUNTS.search(k)}
         scalars |= speeds | measured
-        left: float | None = phases.left(self.stop - step, steps, seconds)
-        # The first block includes building the graph, so its speed means
-        # little.
         is_first, self._is_first = self._is_first, False
+        left = None
         if is_first:
-            left = None
-        logging.info("%s", self._line(scalars, left))
+            if phases.are_bars_possible():
+                self._bar = phases.Bar(self.stop)
+        else:
+            self._steps += steps
+            self._seconds += seconds
+            left = phases.left(self.stop - step, self._steps, self._seconds)
+        shown = self._place(left, scalars["loss"])
+        self._show(step, shown, scalars)
         self._record(step, scalars)
 
     def evaluation(
@@ -178,11 +189,27 @@ class Progress:
         if self.tracked:
             self.tracked.write(step, scalars)
 
-    def _line(self, scalars: dict[str, float], left: float | None) -> str:
+    def close(self) -> None:
+        """Removes the bar."""
+        if self._bar is not None:
+            self._bar.close()
+
+    def _show(
+        self, step: int, place: list[str], scalars: dict[str, float]
+    ) -> None:
+        is_due = self._line_meter.is_due() or step == self.stop
+        if self._bar is not None:
+            speed = f"{scalars['sequences_per_second']:,.1f} sequences/s"
+            self._bar.show(step, [*place, speed])
+        if self._bar is None or is_due:
+            logging.info("%s", self._line(place, scalars))
+
+    def _line(self, place: list[str], scalars: dict[str, float]) -> str:
+        step, *rest = place
+        share = 100 * self.step // self.stop
         shown = [
-            *self._place(),
-            *([] if left is None else [f"{phases.duration(left)} left"]),
-            f"loss {scalars['loss']:.4f}",
+            f"step {step} ({share}%)",
+            *rest,
             *_of_losses(scalars),
             f"learning_rate {scalars['learning_rate']:.2e}",
             f"gradient_norm {scalars['gradient_norm']:.2f}",
@@ -200,14 +227,15 @@ class Progress:
         self.memory = measured.get("peak_memory", self.memory)
         return _lines([*shown, *measured.values()])
 
-    def _place(self) -> list[str]:
-        """Returns the step and the epoch with their totals, as shown texts."""
-        share = 100 * self.step // self.stop
-        shown = [f"step {self.step:,}/{self.stop:,} ({share}%)"]
+    def _place(self, left: float | None, loss: float) -> list[str]:
+        """Returns texts of the step, the epoch, the time left and the loss."""
+        shown = [f"{self.step:,}/{self.stop:,}"]
         if self.epoch_steps:
             epochs = (-(-x // self.epoch_steps) for x in (self.step, self.stop))
             shown.append("epoch {}/{}".format(*epochs))
-        return shown
+        if left is not None:
+            shown.append(f"{phases.duration(left)} left")
+        return [*shown, f"loss {loss:.4f}"]
 
 
 def _of_losses(scalars: Mapping[str, float]) -> list[str]:

@@ -167,7 +167,9 @@ class Session:
             agree(True)  # Waits for the one that writes.
         if state.step >= self.stop:
             logging.info(
-                "The run in %s has made all %d steps.", self.folder, self.stop
+                "The run in %s has completed all %d steps.",
+                self.folder,
+                self.stop,
             )
             return state.step
         if evaluations and evaluations.is_over(state.step):
@@ -180,7 +182,8 @@ class Session:
         if optimizer.pruning:
             zeros, size = optimizer.pruning.zeros(self.trained)
             logging.info(
-                "Pruned: %.2f %% of %s weights of the encoder's kernels are 0.",
+                "Pruned: %.2f%% of the %s weights in the encoder's kernels are "
+                "0.",
                 100 * zeros / size,
                 f"{size:,}",
             )
@@ -210,7 +213,11 @@ class Session:
         plan, start = self.plan, state.step
         train, fetch = self._steps(optimizer, state, agree)
         report = self._progress(start)
-        with background.Writer() as writer, self._traced(start) as traced:
+        with (
+            contextlib.closing(report),
+            background.Writer() as writer,
+            self._traced(start) as traced,
+        ):
 
             def finish(step: int) -> None:
                 # A save of the same step has waited for the one before.
@@ -396,7 +403,7 @@ class Session:
         steps = self.plan.profile_steps
         if steps and steps[0] <= start:
             logging.warning(
-                "--profile_steps=%d:%d traces nothing: the run goes on from "
+                "--profile_steps=%d:%d traces nothing: the run resumes from "
                 "step %d.",
                 *steps,
                 start,

@@ -25,6 +25,8 @@ Save = Callable[[int, loop.Block | None], None]
 # A hook is due at the multiples of a number and at the end, or at these steps.
 Due = int | tuple[int, ...]
 
+_AT_CTRL_C = b"Saving, then ending. Ctrl-C again ends at once.\n"
+
 
 def run(
     train: Callable[[int, int], loop.Block],
@@ -221,7 +223,8 @@ class _Signals:
         if number == signal.SIGINT:
             signal.signal(number, self._previous[number])
             # Not through logging, which the signal may have interrupted.
-            os.write(2, b"Saving, then ending. Ctrl-C again ends at once.\n")
+            clear = b"\r\033[K" if phases.bars() else b""
+            os.write(2, clear + _AT_CTRL_C)
         if self._breaks_off:
             self._breaks_off = False
             raise _BrokenOffError

@@ -85,7 +85,7 @@ class TrainState:
             try:
                 self._restore(prefix)
             except tf1_files.UnreadableError as error:
-                logging.warning("%s Passing it over.", error)
+                logging.warning("%s Trying an older one.", error)
                 continue
             return True
         if found:
@@ -131,9 +131,9 @@ class TrainState:
         }
         if is_originals:
             logging.info(
-                "%s does not tell its place in the data, as the original's "
-                "don't: going on behind %d records (%d steps of %d), in the "
-                "order of seed %d.",
+                "%s, like the original's checkpoints, does not contain its "
+                "position in the data: continuing after %d records (%d steps "
+                "of %d), in the order of seed %d.",
                 prefix,
                 self.records,
                 step,
@@ -142,8 +142,8 @@ class TrainState:
             )
         if unused:
             logging.info(
-                "%s has moments of variables that nothing trains, which are "
-                "left out: %s stay as they are.",
+                "%s has moments of variables that are not trained here; they "
+                "are ignored: %s.",
                 prefix,
                 ", ".join(sorted(self.untrained)),
             )

@@ -173,7 +173,7 @@ def test_vocabulary_of_records(tmp_path, tf1, caplog):
     given = samples.vocab_files(extended)
     assert not caplog.records
     assert find(None, source, _sha256(given)) is None
-    assert "made with another vocabulary than that of" in caplog.text
+    assert "made with a vocabulary other than that of" in caplog.text
     assert find(str(path), source, _sha256(given)) == given
     assert find(str(path), None, None) == given
     with pytest.raises(ValueError, match=r"not made with the vocabulary"):

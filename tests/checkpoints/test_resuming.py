@@ -86,7 +86,7 @@ class TestTheOriginalsRuns:
         for name, value in values(state).items():
             np.testing.assert_array_equal(value, reader.get_tensor(name))
         assert (
-            "going on behind 640 records (20 steps of 32), in the order of "
+            "continuing after 640 records (20 steps of 32), in the order of "
             "seed 12345" in caplog.text
         )
         # From here on it is a run of this package.

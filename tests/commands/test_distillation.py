@@ -154,7 +154,7 @@ def test_a_teacher_of_transformers_without_names(teacher, train, tmp_path):
     path.write_text(json.dumps(values | {"num_labels": 3}))
     flags = (f"--teacher={tmp_path}/hf", "--check_only")
     done = train(tmp_path / "run", *flags)
-    assert "does not name its classes: they are taken for bad," in done.stderr
+    assert "does not name its classes: assuming bad," in done.stderr
 
 
 _FIT = "objective/fit_dense/kernel"

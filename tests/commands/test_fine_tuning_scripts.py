@@ -113,7 +113,7 @@ def test_the_flags_of_the_run_again_do_no_more(name, trained, tmp_path):
         *(tmp_path, f"--flagfile={again}/flags.txt", "--do_export=false"),
         f"--output_dir={again}",
     )
-    assert f"has made all {newest} steps" in done.stderr
+    assert f"has completed all {newest} steps" in done.stderr
     _assert_same_results(name, trained, again)
 
 

@@ -276,7 +276,7 @@ class TestMain:
         screen = "\n".join(done.lines)
         assert f"from {len(words)} different words" in screen
         share = 100 / words.total()
-        assert re.search(rf"5,001 words, .* {share:.3f} % of the w", screen)
+        assert re.search(rf"5,001 words, .* {share:.3f}% of the w", screen)
         assert not list(tmp_path.rglob("*.tmp"))
 
     def test_names_the_flag_for_more_characters(self, tmp_path):
@@ -314,8 +314,8 @@ class TestMain:
         screen = "\n".join(done.lines)
         assert "Filled 9 [unused] rows" in screen
         share = 100 * 1000 / (words.total() + 999)
-        assert re.search(rf"as it was: .* {share:.3f} % of the w", screen)
-        assert re.search(r"The text: .* 0.000 % of the w", screen)
+        assert re.search(rf"as it was: .* {share:.3f}% of the w", screen)
+        assert re.search(r"The text: .* 0.000% of the w", screen)
 
     def test_a_row_of_white_space_keeps_its_place(self, tmp_path, words):
         # As in the released Chinese vocabulary; load_vocab strips it to "".

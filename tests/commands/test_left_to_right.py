@@ -44,7 +44,7 @@ def _setting(tmp_path_factory):
 def _trained(setting):
     output = setting.folder / "trained"
     run = setting.train(output)
-    assert "Each piece is predicted from those before it." in run.stderr
+    assert "Each token is predicted from those before it." in run.stderr
     return output
 
 
@@ -163,7 +163,7 @@ def test_auxiliary_language_model(setting, trained, tmp_path):
         if "label_loss" in line:
             total = line["label_loss"] + 0.5 * line["next_piece_loss"]
             assert line["loss"] == pytest.approx(total, rel=1e-5)
-    assert "has no head of next pieces" not in run.stderr
+    assert "has no language-model head" not in run.stderr
     found = classifier_runs.results(output / "eval_results.txt")
     assert found["eval_accuracy"] > 0.9
     # The head stays with the run, not with what is used of it.
@@ -183,7 +183,7 @@ def test_auxiliary_language_model(setting, trained, tmp_path):
         *(tmp_path, output / "best", tmp_path / "again"),
         *("--auxiliary_lm_weight=0.5", "--check_only"),
     )
-    assert "has no head of next pieces: that of --auxil" in again.stderr
+    assert "has no language-model head: the one of --auxil" in again.stderr
 
 
 @pytest.mark.exhaustive

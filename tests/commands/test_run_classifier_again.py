@@ -66,7 +66,7 @@ def test_check_only_without_training(trained, check, table):
     assert "Found nothing that would stop this run" in said
 
 
-_OTHERWISE = "Texts are read in another way than in the training of "
+_OTHERWISE = "Texts are read in a different way than in the training of "
 
 
 def test_what_reads_texts_otherwise_is_logged(trained, check, table):
@@ -223,7 +223,7 @@ def test_rows_that_other_weights_were_trained_on(
     (line,) = [
         x
         for x in check(*arguments, "--do_train").splitlines()
-        if "Scores will flatter" in x
+        if "Scores will be too high" in x
     ]
     assert line.endswith("seed was 7 and is 12345")
     assert "flatter" not in check(*arguments, "--do_train", "--seed=7")

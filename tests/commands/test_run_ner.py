@@ -155,7 +155,7 @@ def test_reads_and_spells_as_in_training(trained, tmp_path):
     assert "The scheme of the 4 labels: IOB1." in done.stderr
     assert "--context=document, as in training." in done.stderr
     done = trained.run(tmp_path, *arguments, "--context=sentence")
-    (said,) = [x for x in done.lines if "read in another way" in x]
+    (said,) = [x for x in done.lines if "read in a different way" in x]
     assert said.endswith("context was document and is sentence")
     done = trained.run(tmp_path, *arguments, "--scheme=BIO", code=1)
     assert "was trained with --scheme=IOB1: give the same" in done.lines[-1]

@@ -198,7 +198,7 @@ class TestCheckOnly:
         output = shutil.copytree(trained, tmp_path / "out")
         before = contents(output)
         run = setting.finished(output, "--check_only", "--num_train_steps=4")
-        assert f"Going on from step 2 in {output}." in run.stderr
+        assert f"Resuming from step 2 in {output}." in run.stderr
         assert "Would train from step 2 to 4." in run.stderr
         assert contents(output) == before
 

@@ -90,7 +90,7 @@ def test_drawn_masks_are_the_same_again(folder, train, tmp_path):
     for path in (*output.glob("model.ckpt-3.*"), output / "eval_results.txt"):
         path.unlink()
     done = run(folder, "packed dynamic", output)
-    assert "Going on from step 2" in done.stderr
+    assert "Resuming from step 2" in done.stderr
     assert_same_checkpoint(output, trained, 3)
     assert results(output) == results(trained)
 

@@ -90,7 +90,7 @@ def test_goes_on_with_the_other_runtime(runs, made, tmp_path, first, second):
     for path in output.glob("model.ckpt-20.*"):
         path.unlink()
     run = runs.make(output, second)
-    assert "Going on from step 10" in run.stderr
+    assert "Resuming from step 10" in run.stderr
     _assert_same_losses(output, made["tensorflow"][0])
 
 

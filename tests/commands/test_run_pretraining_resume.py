@@ -97,7 +97,7 @@ def test_kill_9_while_a_checkpoint_is_written(
     # What was there is whole.
     assert_same_checkpoint(output, uninterrupted, last)
     run = setting.finished(output, *LONG)
-    assert f"Going on from step {last}" in run.stderr
+    assert f"Resuming from step {last}" in run.stderr
     assert_same_run(output, uninterrupted)
 
 
@@ -218,7 +218,7 @@ def test_other_records_at_the_same_place_are_refused(tmp_path):
     assert tensors(output, 3)["data_position/records"] == 2 * 8 + 4
     assert [line["step"] for line in metrics(output)] == [1, 2, 3]
     assert (
-        "--profile_steps=1:3 traces nothing: the run goes on from step 2."
+        "--profile_steps=1:3 traces nothing: the run resumes from step 2."
     ) in run.stderr
 
 

@@ -217,7 +217,7 @@ def test_reads_and_answers_as_in_training_or_says_so(trained, tmp_path):
         *(tmp_path, *shared, "--do_predict", "--check_only"),
         f"--predict_file={trained.files}/dev.json",
     )
-    (said,) = [x for x in done.lines if "read in another way" in x]
+    (said,) = [x for x in done.lines if "read in a different way" in x]
     assert said.endswith(": doc_stride was 5 and is 4")
 
     def export(*flags):

@@ -128,7 +128,7 @@ def test_starts_from_word_vectors(folder, name):
         *(f"--word_vectors={path}", f"--output_dir={output}"),
     )
     pieces = (folder / "vocab.txt").read_text().split()
-    said = f"Word vectors of {path} for 2 of {len(pieces)} pieces; the others"
+    said = f"Word vectors of {path} for 2 of {len(pieces)} tokens; the others"
     assert said in done.stderr
     words = f"{name}/embeddings/word_embeddings"
     table = trained_weights.read(output)[words]

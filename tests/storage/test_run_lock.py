@@ -151,7 +151,7 @@ def test_a_killed_holder_is_replaced_at_once(tmp_path, caplog, before, number):
     assert "waiting" not in caplog.text
     assert re.search(
         rf"Process {process.pid} on host {socket.gethostname()}, which held "
-        rf"{tmp_path} since .*, is gone: going on in its place\.",
+        rf"{tmp_path} since .*, is gone: taking over\.",
         caplog.text,
     )
     assert not list(tmp_path.iterdir())
@@ -198,7 +198,7 @@ def test_a_copied_folder_is_free(tmp_path, caplog):
     # The lock file names a live process, which has locked another file.
     held_locks.leave(tmp_path, Holder.here("trains"))
     with run_lock.hold(tmp_path):
-        assert "has let go of it: going on in its place" in caplog.text
+        assert "has let go of it: taking over" in caplog.text
 
 
 @pytest.mark.usefixtures("before")

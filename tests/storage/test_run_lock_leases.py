@@ -72,13 +72,13 @@ def test_one_that_is_silent_for_a_lease_is_replaced(tmp_path, caplog):
     began = time.monotonic()
     with run_lock.hold(tmp_path, lease=0.5):
         assert time.monotonic() - began >= 0.5
-    assert "has not been heard of for 0 seconds: going on" in caplog.text
+    assert "has not renewed its lock for 0 seconds: taking over" in caplog.text
     # Immediately if it was silent before.
     caplog.clear()
     held_locks.leave(tmp_path, held_locks.elsewhere(), age=60)
     with run_lock.hold(tmp_path):
         pass
-    assert "has not been heard of for 45 seconds: going on" in caplog.text
+    assert "has not renewed its lock for 45 seconds: taking over" in caplog.text
     assert "waiting" not in caplog.text
 
 
@@ -243,7 +243,7 @@ def test_in_a_bucket_it_is_a_lease(tmp_path, caplog):
     ):
         hold(folder)
     with hold(folder):
-        assert "has not been heard of for 1 seconds" in caplog.text
+        assert "has not renewed its lock for 1 seconds" in caplog.text
         assert held_locks.named(folder).process == os.getpid()
 
 

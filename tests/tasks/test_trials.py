@@ -100,7 +100,7 @@ def test_the_run_of_a_killed_command_is_waited_for(tmp_path):
     output, log = waiting.communicate(timeout=60)
     assert output == "mine\n"
     assert f"Process {holder.pid} on host" in log
-    assert "is gone: going on in its place." in log
+    assert "is gone: taking over." in log
     assert not (tmp_path / "lock").exists()
 
 

@@ -131,7 +131,7 @@ def test_after_a_death_it_goes_on_as_without(
     wait_for(tmp_path / "out" / "model.ckpt-20.index", runs)
     _assert_a_death_ends_the_other(runs, which)
     run, _ = finished(setting, tmp_path / "out", f"kill{which}-again")
-    assert re.search(r"Going on from step \d+ in", run.stderr)
+    assert re.search(r"Resuming from step \d+ in", run.stderr)
     reference.assert_same(tensors(tmp_path / "out", STEPS), expected)
 
 

@@ -263,7 +263,11 @@ def with_mismatched(task: Task, data_dir: str | None, split: str) -> list[str]:
     if other is None:
         return [split]
     if data_dir and not epath.Path(data_dir, other.file).exists():
-        logging.info("%s has no %s; going on without.", data_dir, other.file)
+        logging.info(
+            "%s has no %s; continuing without it.",
+            data_dir,
+            other.file,
+        )
         return [split]
     return [split, f"{split}_mismatched"]
 

@@ -96,6 +96,7 @@ class Encoder:
                 writer.write_all(record_type.encode_batch(columns))
                 number += len(batch)
                 phase.add(len(batch))
+        phase.close()
         logging.info(
             "Wrote %d examples to %s; %d were longer than %d tokens and were "
             "%s.",

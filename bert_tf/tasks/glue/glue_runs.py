@@ -138,7 +138,7 @@ class Results:
             self._done[done.key] = done
         if rest:
             logging.warning(
-                "%s ends in half a line; its run is made again.", path
+                "%s ends in a truncated line; its run is repeated.", path
             )
             self._to_mend = lines
 

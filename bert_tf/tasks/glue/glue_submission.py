@@ -128,8 +128,8 @@ def submit(folder: str, found: Mapping[str, str]) -> None:
     missing = [name for name in FILES if name not in found]
     if missing:
         logging.warning(
-            "No submission.zip: the server wants all eleven files. Missing, "
-            "for want of a test set or as their tasks were left out: %s.",
+            "No submission.zip: the server requires all eleven files. Missing, "
+            "because the test set or the task was left out: %s.",
             ", ".join(missing),
         )
         return

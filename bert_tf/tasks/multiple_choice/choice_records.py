@@ -89,6 +89,7 @@ class Encoder:
                     record_types.MULTIPLE_CHOICE.encode_batch(columns)
                 )
                 phase.add(len(batch))
+        phase.close()
         logging.info(
             "Wrote %d problems to %s; %d of their %d choices were longer than "
             "%d tokens with their prompt, which was cut.",
