@@ -119,7 +119,7 @@ def test_sigterm_to_one_stops_both_and_the_death_of_one_ends_both(
     saved = int(step) // 20 * 20 + 20
     wait_for(output / f"model.ckpt-{saved}.index", runs)
     _assert_a_death_ends_the_other(runs, 1 - which)
-    assert f"Going on from step {step} in" in runs[0].stderr
+    assert f"Resuming from step {step} in" in runs[0].stderr
 
 
 @pytest.mark.exhaustive
