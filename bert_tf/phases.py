@@ -60,6 +60,7 @@ class Bar(tqdm.tqdm):
 
     # tqdm's thread redraws bars that nobody updates.
     monitor_interval = 0
+    desc: str
 
     def __init__(self, total: float | None = None, doing: str = ""):
         head = doing.replace("{", "{{").replace("}", "}}")
@@ -131,7 +132,7 @@ def _log_above_bars() -> None:
         with Bar.external_write_mode(sys.stderr):
             emit(record)
 
-    handler.emit = emit_above
+    handler.emit = emit_above  # type: ignore[method-assign]
 
 
 class Phase:

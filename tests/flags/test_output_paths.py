@@ -105,15 +105,16 @@ def test_refused(folder, arguments, expected):
 def test_a_file_that_another_process_writes(folder):
     """It is refused before the work is done."""
     descriptor = file_systems.lock(str(folder / "new.tmp"))
+    assert descriptor is not None
     line = _refused(folder, "--output_file=new")
     assert "Another process writes new: " in line
     file_systems.unlock(descriptor)
 
 
 _LATE = """
-from bert_tf.flags import command_line, sections
-output = sections.Section("Output")
-output.output_path("output_file", "A file.", holds=sections.FILE)
+from bert_tf.flags import command_line, flag_sections
+output = flag_sections.Section("Output")
+output.output_path("output_file", "A file.", holds=flag_sections.FILE)
 command_line.start(__name__)
 with open("new", "w") as file:
     file.write("theirs")

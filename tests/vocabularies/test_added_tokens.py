@@ -115,10 +115,10 @@ def test_ids_are_the_librarys(
     # Offsets with white space depend on the kind, also for other tokens.
     spaced = {x.id for x in vocabulary.added if x.lstrip or x.rstrip}
     for row, other in zip(pieces, expected, strict=True):
-        for piece, number, place in zip(
+        for piece, number, offsets in zip(
             row, other.ids, other.offsets, strict=True
         ):
-            assert number not in added - spaced or piece[1:] == place
+            assert number not in added - spaced or piece[1:] == offsets
 
     bulk, lengths = vocabulary.bulk_tokenizer().tokenize(texts)
     ends = np.cumsum(lengths)[:-1]

@@ -27,6 +27,8 @@ _BEAMS = joint_answers.Beams(
 class _JointModule(squad_model.SpanModule):
     """Questions and contexts -> answers, by starts and the ends of each."""
 
+    _search: squad_joint.Search
+
     def odds(self, null: tf.Tensor, score: tf.Tensor) -> tf.Tensor:
         """Returns how much better no answer is than the best one."""
         del score
