@@ -27,7 +27,7 @@ SECTIONS = {
     "Classification": "classification",
     "Classification of one text": "one text",
     "Classification of several labels": "several labels",
-    "Regression": "regression",
+    "Regression scores": "regression",
     "Tagging": "tagging",
     "Span": "span",
     "Multiple choice": "multiple_choice",
