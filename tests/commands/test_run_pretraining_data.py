@@ -78,7 +78,7 @@ def test_trains_and_evaluates(train, kind):
     assert found.keys() == names
     # Some steps from chance, over 40 pieces.
     assert found["masked_lm_loss"] == pytest.approx(np.log(40), abs=0.3)
-    said = "cls/seq_relationship are saved with the rest, but not trained"
+    said = "cls/seq_relationship are saved with the other weights, but not"
     assert (said in (train(kind) / "log").read_text()) == (name is None)
 
 

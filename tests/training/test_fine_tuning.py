@@ -206,7 +206,7 @@ def test_goes_on_where_a_run_trained_what_nothing_reads(
     caplog.clear()
     caplog.set_level("INFO", logger="absl")
     _, prefix = _tag(tmp_path, 2.0)
-    said = f"nothing trains, which are left out: {', '.join(_POOLER)} stay"
+    said = f"not trained here; they are ignored: {', '.join(_POOLER)}."
     assert caplog.text.count(said) == 1
     assert prefix == f"{tmp_path}/model.ckpt-4"
     assert not any(
