@@ -256,7 +256,7 @@ class TestConfig:
         config = dataclasses.replace(_TINY, vocab_size=rows)
         if fits:
             config.check_vocab_size(tokens, "vocab.txt")
-            assert f"the last {rows - tokens} are taken as" in caplog.text
+            assert f"the last {rows - tokens} are treated as" in caplog.text
             return
         with pytest.raises(ValueError, match="does not belong"):
             config.check_vocab_size(tokens, "vocab.txt")

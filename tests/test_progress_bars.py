@@ -52,7 +52,7 @@ command_line.run(main)
 """
 
 _TRAINING = f"""{_HEAD}
-from bert_tf.training import loop, progress, run
+from bert_tf.training import loop, progress, training_run
 
 objective = loop.Objective(lambda batch: {{}}, lambda *_: {{}})
 
@@ -72,10 +72,10 @@ def stop(step):
         os.kill(os.getpid(), signal.SIGINT)
 
 def main(_):
-    run.time = phases.time
+    training_run.time = phases.time
     report = progress.Progress(_FOLDER.value, 0, 2500, epoch_steps=1000)
     try:
-        run.run(
+        training_run.run(
             *(train, 0, 2500, 500, (2500, lambda *_: None)),
             report=(500, report),
             hooks=[(500, stop)],

@@ -56,7 +56,8 @@ class TestMemory:
     def test_room_for_a_copy(self, free, monkeypatch, caplog):
         monkeypatch.setattr(memory_use, "available_memory", lambda: free)
         assert memory_use.has_room_for_copy(100, 300) == (free == 400)
-        assert ("steps wait while a checkpoint is written" in caplog.text) == (free == 399)
+        is_said = "steps wait while a checkpoint is written" in caplog.text
+        assert is_said == (free == 399)
 
     def test_what_is_free(self):
         assert 1e8 < memory_use.available_memory() < 1e13

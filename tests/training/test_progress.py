@@ -117,7 +117,7 @@ class TestProgress:
     def test_narrow_terminals(self, report, screen, monkeypatch):
         monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
         monkeypatch.setenv("COLUMNS", "80")
-        monkeypatch.setenv("TERM", "dumb")  # Without a bar, whatever ran before.
+        monkeypatch.setenv("TERM", "dumb")  # No bar, whatever ran before.
         report(10, _BLOCK)
         first, *rest = screen.messages[0].split("\n")
         # The log puts the time before the first line.
