@@ -147,7 +147,7 @@ class _Search(tf.Module):
         none = tf.size(self._ids) - 1
         single = tf.where(tf.gather(self._flags[:, 2], numbers))  # [single, 1]
 
-        def near(offset: int) -> tf.Tensor:
+        def neighbor(offset: int) -> tf.Tensor:
             """Returns the parts that far from single words, of their texts."""
             place = single[:, 0] + offset
             inside = tf.clip_by_value(place, 0, tf.size(values, tf.int64) - 1)
@@ -157,8 +157,8 @@ class _Search(tf.Module):
             is_there &= inside == place
             return tf.where(is_there, tf.gather(values, inside), "")
 
-        before = tf.strings.join([near(-2), near(-1)])
-        after = tf.strings.join([near(1), near(2)])
+        before = tf.strings.join([neighbor(-2), neighbor(-1)])
+        after = tf.strings.join([neighbor(1), neighbor(2)])
         match = tf.strings.regex_full_match
         is_inside = match(before, self._neighbours.before)
         is_inside |= match(after, self._neighbours.after)
