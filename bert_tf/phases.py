@@ -132,6 +132,7 @@ def _log_above_bars() -> None:
         with Bar.external_write_mode(sys.stderr):
             emit(record)
 
+    # Not a subclass: absl makes the handler.
     handler.emit = emit_above  # type: ignore[method-assign]
 
 

@@ -60,7 +60,10 @@ def reserve(path: str) -> Iterator[None]:
             yield
         finally:
             _RESERVED.remove(name)
-            if descriptor and file_systems.is_at(descriptor, name + ENDING):
+            # A descriptor may be 0, if standard input is closed.
+            if descriptor is not None and file_systems.is_at(
+                descriptor, name + ENDING
+            ):
                 os.remove(name + ENDING)
 
 

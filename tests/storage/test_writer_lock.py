@@ -35,6 +35,19 @@ def test_what_is_reserved_but_not_written_leaves_nothing(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_nothing_is_left_without_standard_input(tmp_path):
+    reserve = """
+        import os, sys
+        from bert_tf.storage import writer_lock
+        os.close(0)
+        with writer_lock.reserve(sys.argv[1]):
+            pass
+    """
+    code, _, errors = processes.run(reserve, str(tmp_path / "a"))
+    assert code == 0, errors
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_file_of_the_next_process_stays(tmp_path):
     path = str(tmp_path / "a")
     with writer_lock.reserve(path):
