@@ -139,8 +139,8 @@ def _with_activation(
         return config
     raise InputError(
         f"{os.path.join(folder, _TASK)}: the activation of a classifier must "
-        "be linear, softmax or sigmoid, and that of one class linear or "
-        "sigmoid. Use KerasHub for this model. "
+        "be linear, softmax or sigmoid; with one class, linear or sigmoid. "
+        "Use KerasHub for this model. "
         f"Received: activation={act}, num_classes={model.num_classes}"
     )
 
