@@ -15,9 +15,9 @@ Your own table of texts, as TSV, CSV or JSON lines:
         --text_a_column=review --label_column=stars --do_train --do_eval ...
 
 Files in output_dir: eval_results.txt, and for classes eval_report.txt and
-confusion_matrix.png (which needs matplotlib). With --do_predict also
-test_results.tsv, as in the original, and predictions.jsonl with ids, labels and
-probabilities by name.
+confusion_matrix.png (which needs matplotlib). With --baselines also
+baselines.txt. With --do_predict also test_results.tsv, as in the original, and
+predictions.jsonl with ids, labels and probabilities by name.
 
 To search for the best learning rate, batch size and number of epochs:
     python run_classifier.py --search=10 --do_train --do_eval ...
@@ -70,6 +70,14 @@ _AUXILIARY_LM_WEIGHT = _TRAINING.number(
 _DOUBLE_UNORDERED = shared_flags.double_unordered(
     _TRAINING, only_with="task_name", harmless=True
 )
+_BASELINES = flag_sections.Section("Evaluation", only_with="do_eval").boolean(
+    "baselines",
+    False,
+    "Also trains and evaluates simple baselines: the majority class, TF-IDF "
+    "with logistic regression and, with --word_vectors, averaged word vectors. "
+    "Without --do_train, the training data is needed as well.",
+    only_with="!search",
+)
 _PREDICTION = flag_sections.Section("Prediction", only_with="do_predict")
 _PREDICTIONS_WITH_TEXTS = _PREDICTION.boolean(
     "predictions_with_texts",
@@ -102,6 +110,7 @@ from bert_tf.encoders import families
 from bert_tf.exporting import saved_model
 from bert_tf.setup import (
     auxiliary_lm,
+    baselines_setup,
     classification_setup,
     distillation_setup,
     fine_tuning_setup,
@@ -292,13 +301,18 @@ def evaluate(run, split, batch_size):
 
 
 def write_evaluation(run, batch_size, step):
-    """Writes eval_results.txt, as the original, and where the model errs."""
+    """Writes eval_results.txt, as the original, and where the model errs.
+
+    Returns the results by split, in the process that writes.
+    """
+    written = {}
     for split in (name for name in run.data if name.startswith("dev")):
         logits, labels = fine_tuning.logits_and_labels(run, split, batch_size)
         if not run.is_chief:
             continue
         results = predictions.results(run.task, logits, labels)
         results |= {"loss": results["eval_loss"], "global_step": step}
+        written[split] = results
         path = _path(run, "eval_results{}.txt", split)
         progress.write_results(path, results)
         if run.labels:
@@ -307,6 +321,27 @@ def write_evaluation(run, batch_size, step):
             reports.write(path, run.task, labels, predicted)
             path = _path(run, "confusion_matrix{}.png", split)
             reports.write_picture(path, run.task, labels, predicted)
+    return written
+
+
+def write_baselines(run, results, average):
+    """Writes baselines.txt, which compares the results with baselines'."""
+    # Slow to import, and only used here.
+    from bert_tf.tasks.classification import baselines
+
+    read = functools.partial(
+        classification_task.read_split, run.task, run.data_dir
+    )
+    found = baselines.measure(
+        run.task,
+        read("train"),
+        {split: read(split) for split in results},
+        run_flags.SEED.value,
+        average,
+    )
+    for split, rows in found.items():
+        path = _path(run, "baselines{}.txt", split)
+        baselines.write(path, run.task, results[split], rows)
 
 
 def write_predictions(run, batch_size, with_texts, glue_server_files):
@@ -404,6 +439,9 @@ def main(_):
         return
     data_dir = classification_flags.DATA_DIR.value
     splits = splits_to_read(task, data_dir, work)
+    compares = work.evaluate and _BASELINES.value
+    if compares:
+        baselines_setup.check(task, data_dir, work.train)
     if work.predict and _GLUE_SERVER_FILES.value:
         glue.check_server_files(task)
     documents = classification_setup.find_long_documents(task)
@@ -438,6 +476,9 @@ def main(_):
     records_folder = fine_tuning_setup.make_folder(strategy, _IDENTITY)
     tokenizer = text_graph.make_tokenizer(model_files.vocabulary)
     encoder = text_records.Encoder(tokenizer, length, documents)
+    average = None
+    if compares:
+        average = baselines_setup.find_average(model_files, tokenizer)
     data = write_records(records_folder, task, data_dir, splits, encoder, seed)
     run = Run(
         folder,
@@ -463,7 +504,9 @@ def main(_):
         return
     step = trained_setup.restore(run, "classification")
     if work.evaluate:
-        write_evaluation(run, fine_tuning_flags.EVAL_BATCH_SIZE.value, step)
+        results = write_evaluation(
+            run, fine_tuning_flags.EVAL_BATCH_SIZE.value, step
+        )
     if work.predict:
         write_predictions(
             run,
@@ -473,6 +516,8 @@ def main(_):
         )
     if work.export and run.is_chief:
         write_export(run, length)
+    if compares and run.is_chief:
+        write_baselines(run, results, average)
 
 
 if __name__ == "__main__":

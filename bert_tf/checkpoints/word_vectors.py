@@ -6,6 +6,7 @@ Shapes: V tokens of the vocabulary, E numbers of a vector.
 """
 
 import dataclasses
+import itertools
 import os
 import re
 from collections.abc import Iterator
@@ -18,6 +19,9 @@ from bert_tf.errors import InputError
 from bert_tf.storage import file_systems, input_files
 
 import numpy as np
+
+# More numbers of a vector are taken for an error.
+_MOST_NUMBERS = 1 << 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,11 +41,12 @@ def read(
     path: str,
     files: vocabularies.Files,
     vocabulary: vocabularies.Vocabulary,
-    size: int,
+    size: int | None = None,
 ) -> Vectors:
     """Returns vectors for a vocabulary's tokens, E = `size` numbers each.
 
-    Raises InputError if the path has no vectors, or none that fit.
+    Without a size, E is the size of the vectors there. Raises InputError if the
+    path has no vectors, or none that fit.
     """
     if _is_text(path):
         return _of_file(path, vocabulary, size)
@@ -93,14 +98,26 @@ class _Words:
 
 
 def _of_file(
-    path: str, vocabulary: vocabularies.Vocabulary, size: int
+    path: str, vocabulary: vocabularies.Vocabulary, size: int | None
 ) -> Vectors:
     """Reads a text file; the first line of a repeated word counts."""
+    there, header, lines = _open(path)
+    if size is None:
+        if not 0 < there <= _MOST_NUMBERS:
+            raise _unreadable(path, f"its first line says {there} numbers")
+        size = there
+    if there != size:
+        raise InputError(
+            f"{path} has vectors of {there} numbers, and the model's words "
+            f"have {size}: give other vectors, or say so in the model's config "
+            "(`embedding_size`, or `hidden_size` where there is none). "
+            f"Received: word_vectors={path}"
+        )
     words = _Words(vocabulary)
     table = np.zeros([len(vocabulary.pieces), size], np.float32)
     # 2: vector of the word itself; 1: of the word in another case.
     found = np.zeros(len(table), np.int8)
-    for line in _vectors(path, size):
+    for line in _vectors(path, lines, size, header):
         word = line.text.rsplit(b" ", size)[0]
         ids, is_own = words.ids(word)
         rank = 1 + is_own
@@ -116,8 +133,8 @@ def _of_file(
     return Vectors(table, found > 0)
 
 
-def _vectors(path: str, size: int) -> Iterator[_Line]:
-    """Yields the lines of words; InputError unless they have `size` numbers."""
+def _open(path: str) -> tuple[int, int, Iterator[_Line]]:
+    """Returns E, the number of words that a header promises, and the lines."""
     input_files.check(path, "word_vectors")
     input_files.check_can_be_read_again(path)
     lines = _lines(path)
@@ -125,16 +142,15 @@ def _vectors(path: str, size: int) -> Iterator[_Line]:
     if first is None:
         raise _unreadable(path, "it is empty")
     header = re.fullmatch(rb"(\d+) (\d+)", first.text)
-    there = int(header[2]) if header else first.text.count(b" ")
-    if there != size:
-        raise InputError(
-            f"{path} has vectors of {there} numbers, and the model's words "
-            f"have {size}: give other vectors, or say so in the model's config "
-            "(`embedding_size`, or `hidden_size` where there is none). "
-            f"Received: word_vectors={path}"
-        )
-    if not header:
-        yield first
+    if header:
+        return int(header[2]), int(header[1]), lines
+    return first.text.count(b" "), 0, itertools.chain([first], lines)
+
+
+def _vectors(
+    path: str, lines: Iterator[_Line], size: int, header: int
+) -> Iterator[_Line]:
+    """Yields the lines of words; InputError unless they have `size` numbers."""
     count = 0
     for line in lines:
         if (numbers := line.text.count(b" ")) < size:
@@ -145,10 +161,8 @@ def _vectors(path: str, size: int) -> Iterator[_Line]:
             )
         count += 1
         yield line
-    if header and count < int(header[1]):
-        raise _unreadable(
-            path, f"it ends after {count} of {int(header[1])} words"
-        )
+    if count < header:
+        raise _unreadable(path, f"it ends after {count} of {header} words")
 
 
 def _lines(path: str) -> Iterator[_Line]:
@@ -196,7 +210,7 @@ def _unreadable(path: str, problem: str) -> InputError:
 
 
 def _of_checkpoint(
-    source: opened.Checkpoint, files: vocabularies.Files, size: int
+    source: opened.Checkpoint, files: vocabularies.Files, size: int | None
 ) -> Vectors:
     """Returns the word embeddings of a checkpoint with the same vocabulary."""
     name = families.find(source.config).words
@@ -216,6 +230,7 @@ def _of_checkpoint(
             f"Received: word_vectors={source.path}"
         )
     table = source.read([name])[name]
+    size = table.shape[1] if size is None else size
     if table.shape[1] < size:
         raise InputError(
             f"{source.path} has vectors of {table.shape[1]} numbers, too few "

@@ -8,7 +8,7 @@ from bert_tf import options
 from bert_tf.flags import flag_sections, shared_flags
 
 _MODEL = flag_sections.Section("Model")
-_NEW_MODEL = flag_sections.Section("Model", only_with="do_train")
+_NEW_MODEL = flag_sections.Section("Model", only_with=("do_train", "baselines"))
 _WORK = flag_sections.Section("What to do")
 _TRAINING = flag_sections.Section("Training", only_with="do_train")
 # A teacher's logits are also computed in evaluation batches.
@@ -29,7 +29,7 @@ WORD_VECTORS = _NEW_MODEL.input_path(
     "word_vectors",
     "Initial word embeddings of a new model: a text file, such as GloVe's or "
     "word2vec's, or a checkpoint with the same vocabulary.",
-    only_with="!init_checkpoint",
+    only_with=("baselines", "!init_checkpoint"),
 )
 
 # ---- The run ----------------------------------------------------------------

@@ -34,7 +34,9 @@ class Condition:
 
     Attributes:
         terms: At least one of these must hold: the name of a flag that is true
-            or set, `!name` for a flag that is not, or `name=value`.
+            or set, `!name` for a flag that is not, or `name=value`. Terms of
+            flags that the script lacks do not count; a condition that has no
+            other terms holds.
         is_harmless: Whether a flag that has no effect is only logged, not
             rejected. Flagfiles, and commands of the original, have flags of
             actions that are not requested this time. In contrast, a flag of an

@@ -45,8 +45,8 @@ def check(
         if own is None or name != flag.name or not given(flag):
             continue
         for condition in own.only_with:
-            terms = condition.terms
-            if any(_holds(known, x, always, found) for x in terms):
+            terms = _known_terms(condition, known)
+            if not terms or any(_holds(known, x, always, found) for x in terms):
                 continue
             kind = unused if condition.is_harmless else refused
             kind.setdefault(terms, []).append(name)
@@ -70,15 +70,26 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(f"--{name}" for name in names)
 
 
+def _known_terms(
+    condition: flag_sections.Condition, known: flags.FlagValues
+) -> tuple[str, ...]:
+    """Returns a condition's terms whose flags the script has."""
+    return tuple(
+        term
+        for term in condition.terms
+        if term.lstrip("!").partition("=")[0] in known
+    )
+
+
 def _holds(
     known: flags.FlagValues,
     term: str,
     always: Sequence[str],
     found: Mapping[str, str | None],
 ) -> bool:
-    """Whether a term holds; terms of flags that the script lacks do."""
+    """Whether a term holds."""
     name, is_value, value = term.lstrip("!").partition("=")
-    if name not in known or name in always:
+    if name in always:
         return True
     now = known[name].value
     if name in found:

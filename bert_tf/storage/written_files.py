@@ -17,6 +17,7 @@ RESULT_FILES = (
     "eval_results*.txt",
     "eval_report*.txt",
     "confusion_matrix*.png",
+    "baselines*.txt",
     "test_results*.tsv",
     "test_results.txt",
     "test_report.txt",

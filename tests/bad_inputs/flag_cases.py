@@ -129,14 +129,15 @@ class ScriptFlags:
             if condition == failing:
                 break
             self._fulfil(condition, given)
-        for term in failing.terms:
-            if term.startswith("!") and term[1:] in self._known:
-                given[term[1:]] = self._other(term[1:], failing.terms)
-        if any(self._holds(term, given) for term in failing.terms):
+        terms = self._terms(failing)
+        for term in terms:
+            if term.startswith("!"):
+                given[term[1:]] = self._other(term[1:], terms)
+        if not terms or any(self._holds(term, given) for term in terms):
             return
         spelt = " or ".join(
             f"without --{x[1:]}" if x.startswith("!") else f"with --{x}"
-            for x in failing.terms
+            for x in terms
         ).replace(" or with ", " or ")
         line: tuple[str, ...] = ("--", f"--{name}", f" {spelt}: leave ")
         if failing.is_harmless:
@@ -147,16 +148,22 @@ class ScriptFlags:
         self, condition: flag_sections.Condition, given: dict[str, str]
     ) -> None:
         """Sets the flags that a condition needs, recursively."""
-        if any(self._holds(term, given) for term in condition.terms):
+        terms = self._terms(condition)
+        if not terms or any(self._holds(term, given) for term in terms):
             return
-        name, _, value = condition.terms[0].partition("=")
+        name, _, value = terms[0].partition("=")
         given[name] = value or self._other(name)
         for each in about(self._known[name]).only_with:
             self._fulfil(each, given)
 
+    def _terms(self, condition: flag_sections.Condition) -> list[str]:
+        """Returns the terms of flags that the script has."""
+        names = {x: x.lstrip("!").partition("=")[0] for x in condition.terms}
+        return [term for term, name in names.items() if name in self._known]
+
     def _holds(self, term: str, given: Mapping[str, str]) -> bool:
         name, is_value, value = term.lstrip("!").partition("=")
-        if name not in self._known or name in self._ignored:
+        if name in self._ignored:
             return True
         now = given.get(name, self._needed.get(name, self._known[name].default))
         if is_value:

@@ -59,6 +59,20 @@ def test_words_are_found_by_their_spelling(tmp_path, lines, end):
     assert _found(_write(tmp_path, *lines, end=end)) == _WANTED
 
 
+@pytest.mark.parametrize("header", [[], ["3 4"]])
+def test_size_of_the_file(tmp_path, header):
+    lines = [*header, "cat 1 2 3 4", "dog 5 6 7 8", "the 0 0 0 0"]
+    vectors = _read(_write(tmp_path, *lines), size=None)
+    assert vectors.table.shape == (len(_PIECES), 4)
+    assert vectors.table[_PIECES.index("dog")].tolist() == [5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("line", ["cat", "9 0", "9 99999999999"])
+def test_size_that_is_none(tmp_path, line):
+    with pytest.raises(InputError, match=r"its first line says \d+ numbers"):
+        _read(_write(tmp_path, line, "cat 1 2"), size=None)
+
+
 def test_of_a_word_that_comes_again_the_first_counts(tmp_path):
     path = _write(tmp_path, "cat 1 2", "dog 3 4", "cat 5 6")
     assert _found(path) == {"cat": [1, 2], "dog": [3, 4]}

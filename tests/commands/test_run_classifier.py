@@ -103,6 +103,42 @@ def test_evaluation_agrees_with_the_predictions(trained):
 
 
 @pytest.mark.slow
+def test_baselines_of_a_finished_run(trained, tmp_path):
+    """On its dev set, with word vectors of another size than the model's."""
+    words = classifier_runs.WORDS
+    vectors = np.random.default_rng(0).normal(size=[len(words), 3])
+    path = tmp_path / "vectors.txt"
+    np.savetxt(path, np.c_[words, vectors.astype(str)], "%s")
+    output = trained.copy(tmp_path)
+    done = classifier_runs.run(
+        *(tmp_path, "--task_name=MRPC", f"--data_dir={trained.files}"),
+        *(*trained.flags, "--do_eval", "--baselines"),
+        *(f"--word_vectors={path}", f"--output_dir={output}"),
+    )
+    lines = (output / "baselines.txt").read_text().splitlines()
+    assert all(line in done.stderr for line in lines)
+    assert lines[0].split() == ["baseline", "f1", "accuracy", "seconds"]
+    found = {
+        name: [float(x) for x in scores[:2]]
+        for name, *scores in (line.rsplit(maxsplit=3) for line in lines[1:])
+    }
+    results = classifier_runs.results(output / "eval_results.txt")
+    own = [results["eval_f1"], results["eval_accuracy"]]
+    labels = np.array(fine_tuned.mrpc()[1])
+    is_most = labels[:12].mean() > 0.5
+    share = labels[12:].mean()
+    assert found.pop("this model") == pytest.approx(own, abs=1e-4)
+    assert found.pop("majority class") == pytest.approx(
+        [2 * share / (1 + share), share] if is_most else [0, 1 - share],
+        abs=1e-4,
+    )
+    assert list(found) == [
+        "TF-IDF, logistic regression",
+        "word vectors, logistic regression",
+    ]
+
+
+@pytest.mark.slow
 def test_predicting_alone_with_the_last_checkpoint(trained, tmp_path):
     # The weights of another folder, as the original's README predicts.
     copy = trained.copy(tmp_path)

@@ -88,7 +88,8 @@ class Encoder:
                 cut += int(batch_cut)
                 columns = {name: x.numpy() for name, x in packed.items()}
                 values = [
-                    _value(e.label, label_ids, is_multi_label) for e in batch
+                    label_value(e.label, label_ids, is_multi_label)
+                    for e in batch
                 ]
                 columns |= self._columns(
                     np.array(values), owners.numpy(), number
@@ -146,9 +147,10 @@ def _characters(example: tables.Example) -> int:
     return len(example.text_a) + len(example.text_b)
 
 
-def _value(
+def label_value(
     label: label_column.Label, label_ids: dict[str, int], is_multi_label: bool
 ) -> float | list[int]:
+    """Returns a label as in records: 0 or 1 for each of several labels."""
     if is_multi_label:
         own = label if isinstance(label, tuple) else ()
         return [int(name in own) for name in label_ids]
