@@ -70,6 +70,8 @@ pretrain-demo: demo-files venv
 		--pretraining_flags=--flagfile=$(DEMO),--dtype=$(DTYPE) \
 		--finetuning_flags=--dtype=$(DTYPE)
 
+# Tests start some hundred processes, which would compile the code each time.
+test: export PYTHONDONTWRITEBYTECODE =
 test: venv
 	@echo "== Running the tests (flags: $(PYTEST_FLAGS))"
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \

@@ -1,10 +1,8 @@
 """Flags of scripts that run in the process of the tests."""
 
 import contextlib
-import functools
 import sys
 from collections.abc import Iterator
-from importlib import machinery
 
 from tools import isolation
 
@@ -15,11 +13,6 @@ from absl.flags import _helpers as flags_helpers
 _OF_FLAGS = ("bert_tf.flags.", "bert_tf.setup.")
 # These define flags for others: absl knows such modules by their identity.
 _DEFINERS = ("bert_tf.flags.flag_sections", "bert_tf.flags.flag_values")
-
-# Python may write no compiled files, and would compile these modules each time.
-machinery.SourceFileLoader.source_to_code = functools.cache(  # type: ignore
-    machinery.SourceFileLoader.source_to_code
-)
 
 
 @contextlib.contextmanager
