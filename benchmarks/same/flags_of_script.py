@@ -23,7 +23,9 @@ def _about_flags() -> Any:
     """Returns the function that returns extra properties of a flag."""
     for name, module in list(sys.modules.items()):
         if name.startswith("bert_tf.") and hasattr(module, "Section"):
-            return getattr(module, "about", None)
+            # Earlier versions call it `about`.
+            about = getattr(module, "about", None)
+            return getattr(module, "find_about", about)
     return None
 
 
