@@ -36,17 +36,20 @@ _INIT_CHECKPOINT = shared_flags.init_checkpoint(
 )
 shared_flags.bert_config_file(
     _MODEL,
-    "The model's bert_config.json; by default what comes with the checkpoint.",
+    "The model's bert_config.json. By default the config that comes with the "
+    "checkpoint.",
 )
 shared_flags.vocab_file(
-    _MODEL, "Its vocabulary; by default what comes with the checkpoint."
+    _MODEL,
+    "The model's vocabulary. By default the vocabulary that comes with the "
+    "checkpoint.",
 )
 shared_flags.do_lower_case(_MODEL)
 _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     _MODEL,
     128,
-    "Pieces that the model reads at a time, a text and the same once more; "
-    "words behind the first so many of a text stay.",
+    "Max number of tokens of a text and its copy, which the model reads "
+    "together. Words after the first half stay unchanged.",
     least=4,
 )
 _BATCH_SIZE = shared_flags.batch_size(_MODEL)
@@ -58,7 +61,7 @@ _DATA_DIR = _DATA.input_path(
 )
 _XNLI_LANGUAGE = shared_flags.xnli_language(_DATA)
 _INPUT_FILE = _DATA.input_path(
-    "input_file", "Instead of --task_name: your own table."
+    "input_file", "Your own table. Replaces --task_name."
 )
 _OF_INPUT = {"only_with": "input_file"}
 _FILE_FORMAT = shared_flags.file_format(_DATA, **_OF_INPUT)
@@ -77,20 +80,20 @@ _COPIES = _WORDS.integer(
 _PROBABILITY = _WORDS.number(
     "replace_probability",
     0.4,
-    "With which each word is replaced.",
+    "Probability of replacing a word.",
     above=0,
     most=1,
 )
 _CANDIDATES = _WORDS.integer(
     "candidates",
     15,
-    "Number of likeliest words from which a replacement is drawn.",
+    "Number of most likely words from which a replacement is drawn.",
     least=1,
 )
 _STOP_WORDS = _WORDS.input_path(
     "stop_words_file",
-    "File of words that are never replaced, one per line. By default English "
-    "ones.",
+    "File of words that are never replaced, one per line. By default a list "
+    "of English stop words.",
 )
 _MASKED_SHARE = _WORDS.number(
     "masked_share",
@@ -101,9 +104,7 @@ _MASKED_SHARE = _WORDS.number(
     most=1,
     rare=True,
 )
-_SEED = _WORDS.integer(
-    "seed", 12345, "Of all that is drawn.", least=0, most=2**31 - 1
-)
+_SEED = _WORDS.integer("seed", 12345, "Random seed.", least=0, most=2**31 - 1)
 
 _OUTPUT_FILE = _OUTPUT.output_path(
     "output_file",

@@ -1,4 +1,4 @@
-r"""Converts BERT checkpoints between the original's format and others.
+r"""Converts checkpoints between TF1, Hugging Face and KerasHub formats.
 
 A released checkpoint for Hugging Face's transformers:
     python convert_checkpoint.py --output_format=hf --output_path=/tmp/hf \
@@ -8,8 +8,8 @@ A Hugging Face model for our scripts, or for the original's:
     python convert_checkpoint.py --output_format=tf1 --output_path=/tmp/tf1 \
         --input_checkpoint=google-bert/bert-base-uncased
 
-A checkpoint for a vocabulary that learn_vocabulary.py extended: the row of a
-new token becomes the mean of the rows of the tokens that it was split into:
+For a vocabulary that learn_vocabulary.py extended. The embedding of a new token
+is the mean of the embeddings of the tokens that it was split into:
     python convert_checkpoint.py --output_format=tf1 --output_path=/tmp/domain \
         --input_checkpoint=uncased_L-12_H-768_A-12 --new_vocab_file=domain.txt
 
@@ -21,9 +21,9 @@ The generator of an ELECTRA, from its pre-training (docs/electra.md):
     python convert_checkpoint.py --output_format=hf --output_path=/tmp/words \
         --input_checkpoint=/tmp/electra --generator
 
-The input is a checkpoint of the original or ours, the folder of a Hugging Face
-model or its name on the Hub, the folder or the name of a KerasHub preset. The
-output is a folder, with config and vocabulary; it appears when it is complete.
+The input is a TF1 checkpoint, the folder of a run, the folder or Hub name of a
+Hugging Face model, or the folder or name of a KerasHub preset. The output is a
+folder with config and vocabulary. It appears when it is complete.
 A TF1 checkpoint may also be named by its prefix, as the original does:
 --output_path=/tmp/bert_model.ckpt writes bert_model.ckpt.index with its other
 files next to it.
@@ -59,7 +59,7 @@ _OUTPUT_FORMAT = _OUTPUT.choice(
 )
 _OUTPUT_PATH = _OUTPUT.output_path(
     "output_path",
-    "The new folder to write; of tf1 also a prefix that ends in .ckpt.",
+    "The new folder to write. For tf1 also a prefix that ends in .ckpt.",
     required=True,
     holds=flag_sections.NEW_FOLDER,
     own=written_files.CHECKPOINT,
@@ -68,33 +68,31 @@ _OVERWRITE = _OUTPUT.boolean(
     "overwrite", False, "Whether to replace a checkpoint at output_path."
 )
 _BERT_CONFIG_FILE = shared_flags.bert_config_file(
-    _MODEL, "The model's bert_config.json, where the input brings no config."
+    _MODEL, "The model's bert_config.json, if the input has no config."
 )
 _VOCAB_FILE = shared_flags.vocab_file(
-    _MODEL, "Its vocabulary, where the input brings none."
+    _MODEL, "The model's vocabulary, if the input has none."
 )
 _NEW_VOCAB_FILE = _MODEL.input_path(
     "new_vocab_file",
-    "Another vocabulary to give it, of any size. Leaves out what only "
-    "training needs.",
+    "New vocabulary of the model, of any size. Drops the optimizer state.",
 )
 _LAYERS = _MODEL.words(
     "layers",
     None,
-    "Numbers, from 0, of the layers to keep, such as 0,2,4. All else is kept; "
-    "leaves out what only training needs.",
+    "Layers to keep, counted from 0, such as 0,2,4. Drops the optimizer state.",
 )
 _GENERATOR = _MODEL.boolean(
     "generator",
     False,
-    "Whether to take out the generator that an ELECTRA was pre-trained "
-    "against, as a model of masked words; leaves out what only training needs.",
+    "Extracts the generator of an ELECTRA as a masked language model. Drops "
+    "the optimizer state.",
 )
 _DO_LOWER_CASE = _MODEL.boolean(
     "do_lower_case",
     None,
-    "Whether the model reads lower-cased text. By default what the input "
-    "says; where it does not, what the vocabulary looks like.",
+    "Whether the model reads lower-cased text. By default as the input "
+    "specifies, or else detected from the vocabulary.",
     only_with=(
         "output_format=hf",
         "output_format=keras_hub",
@@ -105,8 +103,8 @@ _DO_LOWER_CASE = _MODEL.boolean(
 _STRIP_OPTIMIZER = _OUTPUT.boolean(
     "strip_optimizer",
     False,
-    "Whether to leave out the moments and the step of training, two thirds "
-    "of a checkpoint. Only TF1 checkpoints can hold them.",
+    "Drops the moments of the optimizer and the step, two thirds of a "
+    "checkpoint. Only TF1 checkpoints can have them.",
     only_with="output_format=tf1",
     harmless=True,
 )
@@ -114,7 +112,7 @@ _HEAD = _MODEL.choice(
     "head",
     None,
     options.HEADS,
-    "The head to write. By default what the input has.",
+    "The head to write. By default the input's head.",
     only_with="!generator",
 )
 _LABELS = _MODEL.words(

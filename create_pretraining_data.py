@@ -1,4 +1,4 @@
-r"""Makes pre-training records from text: masked words and next sentences.
+r"""Creates pre-training records from text: masked words and next sentences.
 
     python create_pretraining_data.py \
         --input_file=/data/wiki/*.txt \
@@ -7,19 +7,19 @@ r"""Makes pre-training records from text: masked words and next sentences.
         --max_seq_length=128 --max_predictions_per_seq=20 \
         --masked_lm_prob=0.15 --random_seed=12345 --dupe_factor=5
 
-To see what is in records (two sequences of the first file):
+To print records (two sequences of the first file):
 
     python create_pretraining_data.py --show=2 --vocab_file=vocab.txt \
         --input_file=/data/wiki_records/part-00000*
 
-The same text, flags and seed give the same bytes, whatever --num_workers is.
-To resume a run that was stopped, run the same command again. A manifest is
-written next to the records, from which run_pretraining.py takes their lengths
-and counts.
+The same text, flags and seed give the same bytes with any --num_workers. To
+resume a run that was stopped, run the same command again. The script writes a
+manifest next to the records, with the lengths and counts that
+run_pretraining.py reads.
 
-On a cluster the same bytes come from an Apache Beam pipeline
-(bert_tf/pretraining_data/beam.py has the commands for Dataflow, Flink and
-Spark, and what to install):
+On a cluster, an Apache Beam pipeline writes the same bytes
+(bert_tf/pretraining_data/beam.py has the commands and packages for Dataflow,
+Flink and Spark):
 
     python create_pretraining_data.py --input_file=gs://b/wiki/*.txt \
         --output_dir=gs://b/records --vocab_file=gs://b/vocab.txt \
@@ -90,14 +90,14 @@ _OVERWRITE = _OUTPUT.boolean(
 _NUM_SHARDS = _OUTPUT.integer(
     "num_shards",
     None,
-    "Files to write to output_dir. By default it follows from shard_size_mb.",
+    "Number of files in output_dir. By default computed from shard_size_mb.",
     least=1,
     only_with="output_dir",
 )
 _SHARD_SIZE_MB = _OUTPUT.integer(
     "shard_size_mb",
     None,
-    "About the size of a file in output_dir; by default 100.",
+    "Approximate size of a file in output_dir; by default 100.",
     least=1,
     only_with="output_dir",
 )
@@ -118,8 +118,8 @@ _DO_LOWER_CASE = _MODEL.boolean(
 _NUM_WORKERS = _RUN.integer(
     "num_workers",
     None,
-    "Processes. By default one for each core, but no more than 16 MB parts of "
-    "the text.",
+    "Number of processes. By default one per core, but at most one per 16 MB "
+    "of text.",
     least=1,
     most=_MOST_WORKERS,
     only_with="!runner",
@@ -147,7 +147,7 @@ _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     _RECORDS, 128, "Tokens per sequence.", most=_LONGEST
 )
 _RANDOM_SEED = _RECORDS.integer(
-    "random_seed", 12345, "Of all random choices.", least=0
+    "random_seed", 12345, "Random seed of sampling and masking.", least=0
 )
 _DUPE_FACTOR = _RECORDS.integer(
     "dupe_factor",
@@ -158,9 +158,9 @@ _DUPE_FACTOR = _RECORDS.integer(
 _SHORT_SEQ_PROB = _RECORDS.number(
     "short_seq_prob",
     None,
-    "Share of the documents cut into shorter sequences, by default 0.1; of "
-    "full_sentences the share of the sequences, by default 0, and of "
-    "two_segments likewise, by default 0.05.",
+    "Share of the documents that are cut into shorter sequences, by default "
+    "0.1. With full_sentences and two_segments it is the share of the "
+    "sequences, by default 0 and 0.05.",
 )
 _OBJECTIVE = _RECORDS.choice(
     "objective",
@@ -178,17 +178,22 @@ _RANDOM_NEXT_SENTENCE = _RECORDS.boolean(
     rare=True,
 )
 _PACK = _RECORDS.boolean(
-    "pack", False, "Puts several short sequences into a row: less padding."
+    "pack",
+    False,
+    "Packs several short sequences into one row, which saves padding.",
 )
 _SHOW = _SHOWING.integer(
     "show",
     0,
-    "Shows so many of the records in --input_file as text, masks marked, and "
-    "makes none.",
+    "Prints this number of records from --input_file as text with marked "
+    "masks, and writes nothing.",
     least=0,
 )
 _MAX_SEQUENCES_PER_ROW = _RECORDS.integer(
-    "max_sequences_per_row", 8, "At most, of packed rows.", only_with="pack"
+    "max_sequences_per_row",
+    8,
+    "Max number of sequences in a packed row.",
+    only_with="pack",
 )
 
 flags.adopt_module_key_flags(mask_flags)

@@ -1,6 +1,6 @@
 r"""Writes a trained model as a SavedModel that takes raw text.
 
-The model of a run, with the head that it trained:
+The model of a run, with its trained head:
     python export_saved_model.py --model_dir=/tmp/mrpc_output \
         --export_dir=/models/mrpc/1
 
@@ -10,18 +10,17 @@ Any checkpoint, including those from the original's run_classifier.py:
         --bert_config_file=$BERT_BASE_DIR/bert_config.json \
         --vocab_file=$BERT_BASE_DIR/vocab.txt --max_seq_length=128
 
-For LiteRT or ONNX Runtime, and a quarter of the size (docs/formats.md):
+For LiteRT or ONNX Runtime, with a quarter of the size (docs/formats.md):
     python export_saved_model.py --model_dir=/tmp/mrpc_output \
         --export_dir=/models/mrpc_litert --format=litert --weights=int8
-The next version of a model that TensorFlow Serving serves, with requests that
-warm it up:
+The next version of a model for TensorFlow Serving, with warm-up requests:
     python export_saved_model.py --model_dir=/tmp/mrpc_output \
         --serving_dir=/models/mrpc
 
-A pre-trained model predicts masked words, or with --head=next_sentence next
-sentences; with --head=encoder, any model makes vectors. How to call it is
-described in docs/serving.md and docs/tensorflow_serving.md and, for each head,
-where it is made: in bert_tf/tasks/*/*_model.py,
+A pre-trained model predicts masked words or, with --head=next_sentence, next
+sentences. With --head=encoder, any model returns vectors. docs/serving.md and
+docs/tensorflow_serving.md describe how to call a SavedModel. The signatures of
+each head are in bert_tf/tasks/*/*_model.py,
 bert_tf/tasks/next_sentence_model.py and, for classifiers,
 bert_tf/exporting/saved_model.py.
 """
@@ -55,26 +54,26 @@ _FORMAT = _OUTPUT.choice(
     "format",
     "saved_model",
     options.EXPORT_FORMATS,
-    "What runs it: TensorFlow, which takes raw text; LiteRT or ONNX Runtime, "
-    "which take ids.",
+    "Format for TensorFlow, which takes raw text, or for LiteRT or ONNX "
+    "Runtime, which take input_ids.",
     only_with="export_dir",
 )
 _WEIGHTS = _OUTPUT.choice(
     "weights",
     "float32",
     options.EXPORT_WEIGHTS,
-    "How weights are kept; int8 is a quarter of the size.",
+    "Data type of the weights; int8 is a quarter of the size.",
 )
 _SERVING_DIR = _SERVING.output_path(
     "serving_dir",
-    "Instead of export_dir: a model's folder, to write the next version into.",
+    "Folder of a served model; writes its next version. Replaces --export_dir.",
     holds=flag_sections.FOLDER,
     only_with="!export_dir",
 )
 _WARMUP_FILE = _SERVING.input_path(
     "warmup_file",
-    "What a new version is asked before it is served, as run_prediction.py "
-    "reads lines; by default texts of the lengths that matter.",
+    "File of warm-up requests for the new version, in run_prediction.py's "
+    "input format. By default, texts of all relevant lengths.",
     only_with="serving_dir",
 )
 _CONFIG_DIR = _SERVING.output_path(

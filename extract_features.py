@@ -1,4 +1,4 @@
-r"""Turns texts into vectors: BERT's layers as features.
+r"""Computes vectors of texts from BERT's layers.
 
 The original's JSON lines, with the last four layers of each token:
     python extract_features.py --input_file=/tmp/input.txt \
@@ -12,12 +12,12 @@ A vector for each line, as one NumPy array:
     python extract_features.py --input_file=lines.txt \
         --output_file=vectors.npy --features=last --unit=mean ...
 
-A line is a text, or two with ` ||| ` between them. With --export_dir the same
-features come as a SavedModel that takes raw text
+A line is a text, or two texts separated by ` ||| `. --export_dir writes a
+SavedModel that takes raw text and returns the same features
 (bert_tf/tasks/features/features_model.py).
 
-From a folder of sentence-transformers, its own vectors are made: it has the
-defaults of --unit, --features, --normalize and --max_seq_length.
+A folder of sentence-transformers sets the defaults of --unit, --features,
+--normalize and --max_seq_length.
 """
 
 import dataclasses
@@ -39,40 +39,46 @@ _VECTORS = flag_sections.Section("Vectors")
 _DEVICES = flag_sections.Section("Devices")
 _ORIGINAL = flag_sections.Section("Flags of the original")
 
-_INPUT_FILE = _DATA.input_path("input_file", "A text on each line.")
+_INPUT_FILE = _DATA.input_path("input_file", "File with one text per line.")
 _OUTPUT_FILE = _OUTPUT.output_path(
     "output_file",
-    "What to write.",
+    "File to write.",
     holds=flag_sections.FILE,
     beside=(".offsets.npy",),
 )
 _LAYERS = _VECTORS.words(
     "layers",
     "-1,-2,-3,-4",
-    "Of --features=layers: numbers from 0, negative from the last.",
+    "Layers for --features=layers, counted from 0; negative numbers count "
+    "from the last.",
     only_with="features=layers",
 )
 shared_flags.bert_config_file(
     _MODEL,
-    "The bert_config.json of the model. By default what comes with "
+    "The model's bert_config.json. By default the config that comes with "
     "init_checkpoint.",
 )
 _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
-    _DATA, 128, "Pieces of a line; longer ones are cut.", least=4
+    _DATA, 128, "Max number of tokens per line; longer lines are cut.", least=4
 )
 _INIT_CHECKPOINT = shared_flags.init_checkpoint(
     _MODEL, "Checkpoint of the model, of any format.", required=True
 )
 shared_flags.vocab_file(
     _MODEL,
-    "The model's vocabulary. By default what comes with init_checkpoint.",
+    "The model's vocabulary. By default the vocabulary that comes with "
+    "init_checkpoint.",
 )
 shared_flags.do_lower_case(_MODEL)
 _BATCH_SIZE = shared_flags.batch_size(_FILES)
 _USE_TPU = shared_flags.use_tpu(_DEVICES)
-_MASTER = _ORIGINAL.string("master", None, "Of TF1. Refused; see --tpu_name.")
+_MASTER = _ORIGINAL.string(
+    "master", None, "A TF1 flag that is not supported. Use --tpu_name."
+)
 _USE_ONE_HOT_EMBEDDINGS = _ORIGINAL.boolean(
-    "use_one_hot_embeddings", False, "Of TF1. Refused; see --use_tpu."
+    "use_one_hot_embeddings",
+    False,
+    "A TF1 flag that is not supported. Use --use_tpu.",
 )
 
 # ---- Flags: which features, and where they go -------------------------------
@@ -81,14 +87,14 @@ _FEATURES = _VECTORS.choice(
     "features",
     "layers",
     options.FEATURES,
-    "What makes a vector: --layers, one each; or a choice of the paper's "
-    "table 7.",
+    "How layers are combined: layers returns a vector for each of --layers; "
+    "the others are those of table 7 of the BERT paper.",
 )
 _LAYER_WEIGHTS = _VECTORS.words(
     "layer_weights",
     None,
-    "Of --features=weighted_sum_last_four, from the last layer down. By "
-    "default 0.25 each.",
+    "Weights for --features=weighted_sum_last_four, from the last layer down. "
+    "By default 0.25 each.",
     only_with="features=weighted_sum_last_four",
 )
 _UNIT = _VECTORS.choice(
@@ -102,14 +108,15 @@ _UNIT = _VECTORS.choice(
 _NORMALIZE = _VECTORS.boolean(
     "normalize",
     False,
-    "Whether each vector gets the length 1, so that dot products are cosines.",
+    "Scales each vector to length 1, so that dot products are cosine "
+    "similarities.",
 )
 _OUTPUT_FORMAT = _OUTPUT.choice(
     "output_format",
     None,
     options.FEATURE_FORMATS,
-    "By default by the name's ending: .npy, .parquet, .tfrecord, or JSON "
-    "lines.",
+    "By default chosen by the extension: .npy, .parquet, .tfrecord, otherwise "
+    "JSON lines.",
     only_with="output_file",
 )
 _EXPORT_DIR = _OUTPUT.output_path(
@@ -119,7 +126,7 @@ _EXPORT_DIR = _OUTPUT.output_path(
     own=written_files.SAVED_MODEL,
 )
 _OVERWRITE = _OUTPUT.boolean(
-    "overwrite", False, "Whether to replace what is there of these."
+    "overwrite", False, "Whether to replace existing outputs."
 )
 _WINDOW = shared_flags.sort_window(_FILES)
 

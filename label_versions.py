@@ -1,14 +1,14 @@
-r"""Says which versions of a model a server serves, and as what.
+r"""Sets which versions of a model a server serves, and their labels.
 
-What there is, and what is served:
+To list the versions and labels:
     python label_versions.py --config_dir=/models
-Version 2 for everybody, then back to what was stable before:
+To serve version 2 as stable, and to go back to the previous stable version:
     python label_versions.py --config_dir=/models --model=mrpc --stable=2
     python label_versions.py --config_dir=/models --model=mrpc --rollback
 
-This changes models.config, whole or not at all, which TensorFlow Serving and
-run_server.py --config_dir read again while they run. export_saved_model.py
---serving_dir --config_dir writes versions, and adds them to it. See
+This replaces models.config atomically. TensorFlow Serving and run_server.py
+--config_dir reload it while they run. export_saved_model.py --serving_dir
+--config_dir writes new versions and adds them to it. See
 docs/tensorflow_serving.md.
 """
 
@@ -29,21 +29,22 @@ _CONFIG_DIR = _FILES.output_path(
     required=True,
 )
 _MODEL = _FILES.string(
-    "model", "", "The model's name; of a single model it may be left out."
+    "model", "", "Name of the model. Can be omitted if there is only one."
 )
 _STABLE = _LABELS.integer(
     "stable",
     None,
-    "The version that becomes stable; what was so becomes previous.",
+    "Version to make stable. The current stable version becomes previous.",
     least=1,
 )
 _CANARY = _LABELS.integer(
-    "canary", None, "The version that becomes canary; 0 for none.", least=0
+    "canary", None, "Version to make canary; 0 for none.", least=0
 )
 _ROLLBACK = _LABELS.boolean(
     "rollback",
     False,
-    "Makes the previous version stable, and serves no longer what was so.",
+    "Makes the previous version stable, and stops serving the current stable "
+    "version.",
 )
 command_line.start(__name__)
 

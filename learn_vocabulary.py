@@ -4,12 +4,12 @@ r"""Learns a vocabulary from text, or extends one for a domain.
         --input_file=/data/wiki/*.txt --vocab_file=vocab.txt \
         --vocab_size=30522 --do_lower_case=true
 
-The text is split into words as every script of this project splits it, so that
-the vocabulary fits. The same text and flags give the same vocabulary.
+Text is split into words as in all scripts of this project. The same text and
+flags give the same vocabulary.
 
-A released vocabulary for text of a domain: its [unused] rows get the tokens
-that shorten the text most and all other rows stay, so you can continue training
-a released checkpoint.
+To adapt a released vocabulary to a domain: its [unused] tokens are replaced by
+the tokens that shorten the text most. All other tokens stay, so you can
+continue training a released checkpoint.
     python learn_vocabulary.py \
         --input_file=/data/chemistry/*.jsonl.gz --input_format=jsonl \
         --extend_vocab=uncased_L-12_H-768_A-12/vocab.txt --vocab_file=vocab.txt
@@ -108,12 +108,13 @@ _KIND = _MODEL.choice(
     "sentence_pieces as ALBERT, or symbols, separated by white space.",
 )
 _EXTEND_VOCAB = _MODEL.input_path(
-    "extend_vocab", "A vocabulary whose [unused] rows to fill."
+    "extend_vocab",
+    "A vocabulary whose [unused] tokens are replaced by new ones.",
 )
 _NUM_APPENDED = _MODEL.integer(
     "num_appended",
     0,
-    "Rows to add at the end of --extend_vocab, besides the [unused] ones. "
+    "Number of tokens to append to --extend_vocab, besides the [unused] ones. "
     "convert_checkpoint.py --new_vocab_file adds them to a checkpoint.",
     least=0,
     most=_MOST_ROWS,
@@ -122,8 +123,8 @@ _NUM_APPENDED = _MODEL.integer(
 _VOCAB_SIZE = _MODEL.integer(
     "vocab_size",
     30522,
-    "Max number of tokens to learn. With --extend_vocab, the new rows are "
-    "chosen from these tokens.",
+    "Max number of tokens to learn. With --extend_vocab, the new tokens are "
+    "chosen from these.",
     least=1,
     most=_MOST_ROWS,
 )
@@ -140,8 +141,7 @@ _STRIP_ACCENTS = _MODEL.boolean(
 _MIN_FREQUENCY = _MODEL.integer(
     "min_frequency",
     2,
-    "Min number of times that two tokens must follow each other to be joined, "
-    "or that a symbol must occur.",
+    "Min frequency of a pair of tokens to merge, or of a symbol.",
     least=1,
 )
 _MAX_CHARACTERS = _MODEL.integer(
@@ -154,7 +154,8 @@ _MAX_CHARACTERS = _MODEL.integer(
 _NUM_UNUSED = _MODEL.integer(
     "num_unused",
     99,
-    "[unused] rows to reserve for custom words. Not with --extend_vocab.",
+    "Number of [unused] tokens to reserve for custom words. Not with "
+    "--extend_vocab.",
     least=0,
     most=_MOST_ROWS,
     only_with="!extend_vocab",

@@ -1,4 +1,4 @@
-r"""Fine-tunes on all tasks of GLUE, and makes the table and the submission.
+r"""Fine-tunes on all GLUE tasks, and writes a table and the submission.
 
     python run_glue.py --data_dir=$GLUE_DIR --seeds=1,2,3 \
         --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt \
@@ -6,19 +6,18 @@ r"""Fine-tunes on all tasks of GLUE, and makes the table and the submission.
         --vocab_file=$BERT_BASE_DIR/vocab.txt \
         --do_predict=true --output_dir=/tmp/glue
 
-Each run is a process of run_classifier.py, whose flags for model, batches,
-optimizer and devices are taken here too. All runs are trained and evaluated, so
---do_train and --do_eval do not exist here; --seeds replaces --seed, and
-export_saved_model.py --do_export. A finished run is a line of
-output_dir/results.jsonl and is not repeated: the same command after a kill
-resumes the run that was killed, and more seeds, tasks or settings add runs to
-those that are done.
+Each run is a process of run_classifier.py, and this script accepts its flags of
+the model, batches, optimizer and devices. All runs train and evaluate, so there
+are no --do_train and --do_eval. --seeds replaces --seed, and
+export_saved_model.py replaces --do_export. A finished run is a line in
+output_dir/results.jsonl and is not repeated: after a kill, the same command
+resumes the run that was killed. More seeds, tasks or settings add runs.
 
-The paper's grid; the setting with the best mean dev score counts:
+The paper's grid, from which the setting with the best mean dev score is chosen:
     python run_glue.py --flagfile=configs/glue_grid.flags ...
 
-For each task, the weights of the run that is best on the dev set are kept and
-predict the test set; the weights of other runs are removed.
+For each task, the weights of the run with the best dev score are kept and
+predict the test set. The weights of other runs are removed.
 """
 
 import dataclasses
@@ -57,8 +56,8 @@ _DATA_DIR = _DATA.input_path(
 _TASK_DIRS = _DATA.words(
     "task_dirs",
     [],
-    "Folders below data_dir that are not called as their task, such as "
-    "QNLI:QNLIv2. AX may also be in diagnostic.",
+    "Folders in data_dir that are not named after their task, such as "
+    "QNLI:QNLIv2. AX can also be in diagnostic.",
     kind="TASK:FOLDER,...",
 )
 _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
@@ -89,7 +88,7 @@ _BATCH_SIZES = _CHOICES.words(
 _INTERMEDIATE_TASK = _CHOICES.string(
     "intermediate_task",
     None,
-    "Task such as MNLI from whose best weights RTE, MRPC and STS-B start.",
+    "Task, such as MNLI, whose best weights RTE, MRPC and STS-B start from.",
     kind="TASK",
 )
 

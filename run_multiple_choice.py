@@ -8,12 +8,12 @@ SWAG, as in the paper (section 4.4):
 A file is SWAG's CSV, or JSON lines: RACE's objects (article, question,
 options, answer; or questions, options and answers of an article), or your own
 {"prompt": ..., "choices": [...], "label": 0}. The model reads
-`[CLS] prompt [SEP] choice [SEP]` of each choice; a long prompt is cut, its
-choice is not.
+`[CLS] prompt [SEP] choice [SEP]` for each choice. Long prompts are cut, but
+choices are not.
 
-Written to output_dir are eval_results.txt and, of --do_predict,
-test_results.tsv (a row of probabilities for each problem, 0 where it has fewer
-choices than others) and test_predictions.jsonl.
+Files in output_dir: eval_results.txt and, with --do_predict,
+test_predictions.jsonl and test_results.tsv (a row of probabilities for each
+problem, padded with 0 if others have more choices).
 
 To resume a run after a crash or a kill, run the same command again. It ends
 with the same weights as an uninterrupted run.
@@ -46,23 +46,23 @@ flags.adopt_module_key_flags(distillation_flags)
 
 _DATA = flag_sections.Section("Data")
 
-_TRAIN_FILE = shared_flags.train_file(_DATA, "To train on.")
-_DEV_FILE = shared_flags.dev_file(_DATA, "To evaluate on.")
+_TRAIN_FILE = shared_flags.train_file(_DATA, "Training file.")
+_DEV_FILE = shared_flags.dev_file(_DATA, "Dev file, for evaluation.")
 _TEST_FILE = shared_flags.test_file(
-    _DATA, "To predict; its labels are not read."
+    _DATA, "Test file, for prediction; its labels are not read."
 )
 _PREDICTIONS_WITH_TEXTS = flag_sections.Section(
     "Prediction", only_with="do_predict"
 ).boolean(
     "predictions_with_texts",
     False,
-    "Whether test_predictions.jsonl has prompts and choices too and, where "
-    "the test file has labels, these as gold.",
+    "Adds the prompts and choices to test_predictions.jsonl and, if the test "
+    "file has labels, the labels as gold.",
 )
 _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     _DATA,
     128,
-    "Pieces of a prompt with a choice; longer prompts are cut.",
+    "Tokens of a prompt with a choice; longer prompts are cut.",
     least=4,
 )
 

@@ -1,7 +1,7 @@
 r"""Fine-tunes BERT to label words: entities, parts of speech, chunks.
 
-Files are CoNLL's: a word and its label on each line, an empty line after each
-sentence. The entities of WNUT-17:
+Files are in CoNLL format: a word and its label on each line, an empty line
+after each sentence. Named entity recognition on WNUT-17:
     python run_ner.py --do_train=true --do_eval=true --do_predict=true \
         --train_file=wnut17train.conll --dev_file=emerging.dev.conll \
         --test_file=emerging.test.annotated \
@@ -15,10 +15,10 @@ Each word's label is predicted at its first token (paper, section 5.3). Texts
 longer than --max_seq_length are read in windows that overlap by half, and each
 word's label comes from the window with the most context on both of its sides.
 
-Written to output_dir are eval_results.txt and eval_report.txt (with a line
-for each type); of --do_predict test_predictions.conll (the test file with one
-column more), test_entities.jsonl (with the entities' characters),
-test_results.txt and test_report.txt.
+Files in output_dir: eval_results.txt and eval_report.txt (with a line for each
+type). With --do_predict also test_predictions.conll (the test file with a
+column of predictions), test_entities.jsonl (with the character offsets of
+entities), test_results.txt and test_report.txt.
 
 To resume a run after a crash or a kill, run the same command again. It ends
 with the same weights as an uninterrupted run.
@@ -55,9 +55,9 @@ _FILES = flag_sections.Section(
     "Data", only_with=("do_train", "do_eval", "do_predict")
 )
 
-_TRAIN_FILE = shared_flags.train_file(_DATA, "To train on.")
-_DEV_FILE = shared_flags.dev_file(_DATA, "To evaluate on.")
-_TEST_FILE = shared_flags.test_file(_DATA, "To predict.")
+_TRAIN_FILE = shared_flags.train_file(_DATA, "Training file.")
+_DEV_FILE = shared_flags.dev_file(_DATA, "Dev file, for evaluation.")
+_TEST_FILE = shared_flags.test_file(_DATA, "Test file, for prediction.")
 _TEST_HAS_LABELS = _DATA.boolean(
     "test_has_labels",
     True,
@@ -75,31 +75,32 @@ _SEPARATOR = _FILES.choice(
     "separator",
     None,
     conll.SEPARATORS,
-    "What stands between columns. By default tabs, if the first word's line "
-    "has one, or else spaces.",
+    "Separator of columns. By default, tab if the first line with a word "
+    "contains one, otherwise space.",
 )
 _SCHEME = _DATA.choice(
     "scheme",
     None,
     (*schemes.SCHEMES, schemes.NO_SCHEME),
-    "How labels spell entities; none where each word is labelled for itself. "
-    "By default as output_dir was trained with, or what the labels look like; "
-    "IOB1 must be named.",
+    "How labels mark entities; none if each word has an independent label. By "
+    "default, the scheme of the run in output_dir, or else detected from the "
+    "labels; IOB1 is never detected.",
 )
 _LABELS = _DATA.words(
     "labels",
     None,
-    "All labels, comma separated. By default those of --train_file, sorted, "
-    "or those that output_dir or init_checkpoint was trained with.",
+    "All labels, comma separated. By default the sorted labels of "
+    "--train_file, or the labels of the model in output_dir or "
+    "init_checkpoint.",
 )
 _CONTEXT = _FILES.choice(
     "context",
     "sentence",
     conll.CONTEXTS,
-    "What the model reads at a time. Documents start at -DOCSTART- lines.",
+    "Text that the model reads at a time. Documents start at -DOCSTART- lines.",
 )
 _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
-    _DATA, 128, "Pieces of a window.", least=4
+    _DATA, 128, "Tokens per window.", least=4
 )
 
 command_line.start(__name__)

@@ -1,19 +1,19 @@
-r"""Answers lines of text with a trained model, whatever its head.
+r"""Predicts from lines of text with a trained model with any head.
 
-Lines of a file, with the model that a run left in its folder:
+Lines of a file, with the model in the folder of a run:
     python run_prediction.py --model_dir=/tmp/mrpc_output \
         --input_file=pairs.txt --output_file=answers.jsonl
 
-A pre-trained model of any format fills the words that are masked:
+A pre-trained model of any format predicts masked words:
     echo "Paris is the [MASK] of France." | \
         python run_prediction.py --init_checkpoint=$BERT_BASE_DIR
-A SavedModel of export_saved_model.py, and a prompt to type at:
+A SavedModel of export_saved_model.py, with input typed at the terminal:
     python run_prediction.py --saved_model=/models/mrpc/1
 
-A line is a text, or two with a tab between: of a pair, a question and its
-context, a prompt and its choices. With --input_format=jsonl it is an object
-with the keys text; text_a and text_b; question and context; or prompt and
-choices. Answers are JSON lines in the order of the input.
+A line is a text, or texts separated by tabs: a pair, a question and its
+context, or a prompt and its choices. With --input_format=jsonl, a line is an
+object with the keys text; text_a and text_b; question and context; or prompt
+and choices. Answers are JSON lines in the order of the input.
 """
 
 import os
@@ -57,18 +57,19 @@ _INPUT_FORMAT = _DATA.choice(
     "input_format",
     None,
     serving_lines.INPUT_FORMATS,
-    "By default by the file's name: .jsonl and .json, or plain.",
+    "By default chosen by the extension: jsonl for .jsonl and .json, "
+    "otherwise plain.",
 )
 _OUTPUT_FILE = _OUTPUT.output_path(
     "output_file",
-    "Where answers go; by default standard output.",
+    "File for the answers. By default, standard output.",
     holds=flag_sections.FILE,
 )
 _OUTPUT_FORMAT = _OUTPUT.choice(
     "output_format",
     "jsonl",
     serving_lines.OUTPUT_FORMATS,
-    "jsonl: all that is known. tsv: a row of values. plain: the answer alone.",
+    "jsonl: all outputs. tsv: a row of values. plain: only the answer.",
 )
 _OVERWRITE = _OUTPUT.boolean(
     "overwrite",

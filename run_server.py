@@ -1,18 +1,18 @@
-r"""Serves models over HTTP, by the REST paths of TensorFlow Serving.
+r"""Serves models over HTTP, with the REST API of TensorFlow Serving.
 
-A folder of numbered versions (the newest answers), or one SavedModel:
+A SavedModel, or a folder of numbered versions; the newest is served:
     python run_server.py --model=/models/mrpc
     curl localhost:8501/v1/models/mrpc:predict -d \
         '{"instances": [{"text_a": "He said so.", "text_b": "He did."}]}'
-Several models, for other machines as well:
+Several models, reachable from other machines:
     python run_server.py --model=mrpc=/models/mrpc,ner=/models/ner \
         --host=0.0.0.0 --port=8501
-The models, versions and labels of a models.config, as label_versions.py
-changes it:
+The models, versions and labels of a models.config, which label_versions.py
+edits:
     python run_server.py --config_dir=/models
 
-Requests that come together are answered together, in batches of texts that are
-about equally long. http://localhost:8501/ has a page to try the models.
+Requests that arrive at the same time are computed in batches of texts of
+similar length. http://localhost:8501/ is a page to try the models.
 """
 
 import functools
@@ -33,69 +33,73 @@ _DEVICES = flag_sections.Section("Devices")
 _MODEL = _MODELS.words(
     "model",
     None,
-    "Folders of models, each with folders 1, 2, ... of versions, or a "
-    "SavedModel; as name=folder where clients call it otherwise. All in one "
-    "flag, with commas between.",
+    "Models to serve, comma separated: SavedModels, or folders with a folder "
+    "1, 2, ... per version. name=folder sets the name that clients use.",
     only_with="!config_dir",
 )
 _CONFIG_DIR = _MODELS.input_path(
     "config_dir",
-    "Instead of model: the folder of a models.config, which lists models, "
-    "their versions and labels. It is read again while the server runs.",
+    "Folder of a models.config, which lists models, their versions and "
+    "labels. Replaces --model. Changes take effect while the server runs.",
 )
 _ALLOW_UNSAFE_OPS = _MODELS.boolean(
     "allow_unsafe_ops",
     False,
-    "Whether models may have operations that touch files or the host, such as "
-    "WriteFile. Only for models whose source you trust.",
+    "Whether to load models with operations that access files or the host, "
+    "such as WriteFile. Use it only for models that you trust.",
     rare=True,
 )
 _POLL_SECONDS = _MODELS.number(
     "poll_seconds",
     2,
-    "Between two looks for new versions; 0 for none.",
+    "Seconds between checks for new versions; 0 turns them off.",
     least=0,
     rare=True,
 )
 _HOST = _NETWORK.string(
-    "host", "127.0.0.1", "Address to listen at; 0.0.0.0 for all."
+    "host", "127.0.0.1", "Address to listen on; 0.0.0.0 for all interfaces."
 )
 _PORT = _NETWORK.integer(
-    "port", 8501, "Port to listen at; 0 for a free one.", least=0, most=65535
+    "port", 8501, "Port to listen on; 0 picks a free one.", least=0, most=65535
 )
 _MAX_REQUEST_MB = _NETWORK.number(
-    "max_request_mb", 8, "Megabytes of a request at most.", above=0, most=1024
+    "max_request_mb",
+    8,
+    "Max size of a request in megabytes.",
+    above=0,
+    most=1024,
 )
 _MAX_QUEUE = _NETWORK.integer(
     "max_queue",
     256,
-    "Requests that wait for a model; more are refused, with status 503.",
+    "Max number of requests in the queue of a model. Further requests get "
+    "status 503.",
     least=1,
 )
 _MAX_QUEUED_ROWS = _NETWORK.integer(
     "max_queued_rows",
     65536,
-    "Rows of all requests that wait for a model. A larger request is refused "
-    "with status 413; requests that find no room, with status 503.",
+    "Max number of rows in the queue of a model. A larger request gets status "
+    "413; requests that do not fit at the moment get status 503.",
     least=1,
 )
 _CORS_ORIGINS = _NETWORK.words(
     "cors_origins",
     (),
-    "Origins whose web pages may use this server, such as "
-    "https://example.com; * for all. By default only the server's own page.",
+    "Origins of web pages that may call this server (CORS), such as "
+    "https://example.com; * for all. By default, only the server's own page.",
 )
 _ALLOWED_HOSTS = _NETWORK.words(
     "allowed_hosts",
     (),
-    "Names that requests may call a server at a loopback address besides "
-    "localhost, such as the name of a proxy in front of it.",
+    "Host names, besides localhost, that a server on a loopback address "
+    "accepts in requests, such as the name of a reverse proxy.",
     rare=True,
 )
 _STOP_SECONDS = _NETWORK.number(
     "stop_seconds",
     60,
-    "Longest time to answer what is under way after SIGTERM.",
+    "After SIGTERM, max seconds to finish the requests in progress.",
     least=0,
     rare=True,
 )
@@ -103,31 +107,35 @@ _ACCESS_LOG = _NETWORK.boolean(
     "access_log", False, "Whether to log each request."
 )
 _MAX_BATCH_SIZE = _BATCHES.integer(
-    "max_batch_size", 32, "Rows that a model reads at once.", least=1
+    "max_batch_size", 32, "Max number of rows per batch.", least=1
 )
 _BATCH_TIMEOUT_MS = _BATCHES.number(
     "batch_timeout_ms",
     0,
-    "Milliseconds that an idle model waits for more requests. Those that come "
-    "while it computes are joined anyway.",
+    "Milliseconds that an idle model waits for more requests to batch. "
+    "Requests that arrive during a batch are always batched.",
     least=0,
     most=60000,
 )
 _NUM_BATCH_THREADS = _BATCHES.integer(
-    "num_batch_threads", 1, "Batches of a model that compute at once.", least=1
+    "num_batch_threads",
+    1,
+    "Number of batches that a model computes at the same time.",
+    least=1,
 )
 _INTRA_OP_THREADS = _DEVICES.integer(
     "intra_op_threads",
     0,
-    "Processors for a batch; by default all.",
+    "CPU cores per batch; 0 uses all.",
     least=0,
 )
 _KEEP_KERNELS = _DEVICES.boolean(
     "keep_kernels",
     True,
-    "Whether oneDNN keeps kernels in its own layout: short texts take half the "
-    "time, and up to three copies more of the kernels for each signature that "
-    "is asked. It is done if all models multiply by constants, as exports do.",
+    "Whether oneDNN caches the weights in its own layout. This halves the "
+    "time for short texts, but stores up to three more copies of the weights "
+    "for each signature in use. Takes effect if all models have constant "
+    "weights, as exports do.",
 )
 
 # TensorFlow would log a warning for each rejected request.

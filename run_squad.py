@@ -9,12 +9,12 @@ SQuAD 1.1:
         --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt \
         --train_batch_size=12 --learning_rate=3e-5 --num_train_epochs=2.0 \
         --max_seq_length=384 --doc_stride=128 --output_dir=/tmp/squad_base/
-SQuAD 2.0, where some questions have no answer: with
+SQuAD 2.0, in which some questions have no answer, also needs
 --version_2_with_negative=true and --null_score_diff_threshold=auto.
 
-Written to output_dir are predictions.json, nbest_predictions.json and, for
-version 2.0, null_odds.json, as by the original; and eval_results.txt, with
-exact match and F1 by the official rules, where --predict_file has answers.
+Files in output_dir: predictions.json, nbest_predictions.json and, for SQuAD
+2.0, null_odds.json, as in the original; and, if --predict_file has answers,
+eval_results.txt with exact match and F1 by the official rules.
 
 To resume a run after a crash or a kill, run the same command again. It ends
 with the same weights as an uninterrupted run.
@@ -53,7 +53,7 @@ _ANSWERS = flag_sections.Section(
 )
 
 _TRAIN_FILE = shared_flags.train_file(
-    _DATA, "To train on, such as SQuAD's train-v1.1.json."
+    _DATA, "Training file, such as SQuAD's train-v1.1.json."
 )
 _PREDICT_FILE = _DATA.input_path(
     "predict_file",
@@ -65,19 +65,19 @@ _PREDICT_FILE = _DATA.input_path(
 _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     _DATA,
     384,
-    "Pieces of a window: of the question and of a part of the context.",
+    "Tokens per window: the question and a part of the context.",
     least=1,
 )
 _DOC_STRIDE = _DATA.integer(
     "doc_stride",
     128,
-    "Pieces from one window of a context to the next.",
+    "Tokens from the start of one window to the start of the next.",
     least=1,
 )
 _MAX_QUERY_LENGTH = _DATA.integer(
     "max_query_length",
     64,
-    "Pieces of a question; longer ones are cut.",
+    "Max number of tokens in a question; longer questions are cut.",
     least=1,
 )
 _VERSION_2_WITH_NEGATIVE = _DATA.boolean(
@@ -89,16 +89,17 @@ _NULL_SCORE_DIFF_THRESHOLD = _ANSWERS.number_or(
     "null_score_diff_threshold",
     "0.0",
     "auto",
-    "The answer is none where none scores so much more than the best answer. "
-    "auto: what gives the best F1 on --predict_file; for a file without "
-    "answers, what the last file with answers gave in output_dir.",
+    "Predicts that there is no answer if its score exceeds the best answer's "
+    "by more than this. auto finds the threshold with the best F1 on "
+    "--predict_file; for a file without answers, it takes the threshold of "
+    "the last file with answers in output_dir.",
     only_with="version_2_with_negative",
 )
 _N_BEST_SIZE = _ANSWERS.integer(
     "n_best_size",
     20,
-    "Answers to list in nbest_predictions.json; so many starts and ends of "
-    "each window are tried.",
+    "Number of answers in nbest_predictions.json, and of starts and ends to "
+    "try in each window.",
     least=1,
 )
 _MAX_ANSWER_LENGTH = _ANSWERS.integer(
@@ -108,28 +109,28 @@ _ANSWER_HEAD = _MODEL.choice(
     "answer_head",
     "independent",
     options.ANSWER_HEADS,
-    "How answers are found: by starts and ends independent of each other, as "
-    "in BERT; or joint, by an end given the start and a score that there is no "
-    "answer, as in ALBERT, ELECTRA and XLNet.",
+    "independent predicts the start and the end of an answer separately, as "
+    "in BERT. joint predicts the end from the start, and a score that there "
+    "is no answer, as in ALBERT, ELECTRA and XLNet.",
 )
 _START_N_TOP = _MODEL.integer(
     "start_n_top",
     5,
-    "Starts of a window to look for ends of.",
+    "Number of starts to consider per window.",
     least=1,
     only_with="answer_head=joint",
 )
 _END_N_TOP = _MODEL.integer(
     "end_n_top",
     5,
-    "Ends to look for, of each start.",
+    "Number of ends to consider per start.",
     least=1,
     only_with="answer_head=joint",
 )
 _VERBOSE_LOGGING = _DATA.boolean(
     "verbose_logging",
     False,
-    "Whether warnings about the data name every question they are about.",
+    "Whether warnings about the data name every affected question.",
 )
 _STRICT = shared_flags.strict(_DATA, "question", only_with="do_train")
 

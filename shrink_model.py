@@ -50,10 +50,13 @@ _INIT_CHECKPOINT = shared_flags.init_checkpoint(
 )
 shared_flags.bert_config_file(
     _MODEL,
-    "Its bert_config.json. By default what comes with init_checkpoint.",
+    "The model's bert_config.json. By default the config that comes with "
+    "init_checkpoint.",
 )
 shared_flags.vocab_file(
-    _MODEL, "Its vocabulary. By default what comes with init_checkpoint."
+    _MODEL,
+    "The model's vocabulary. By default the vocabulary that comes with "
+    "init_checkpoint.",
 )
 shared_flags.do_lower_case(_MODEL)
 _NUM_HIDDEN_LAYERS = _SIZE.integer(
@@ -73,7 +76,8 @@ _INTERMEDIATE_SIZE = _SIZE.integer(
 _KEEP_INTERMEDIATE = _SIZE.number(
     "keep_intermediate",
     None,
-    "Or the share of them, such as 0.5.",
+    "The share of the feed-forward units to keep, such as 0.5. Replaces "
+    "--intermediate_size.",
     above=0,
     most=1,
 )
@@ -91,8 +95,8 @@ _MEASURE_ON = _DATA.choice(
     "measure_on",
     "train",
     ("train", "dev"),
-    "The data to measure on. A dev set that was measured on scores the "
-    "smaller model too well.",
+    "The data to measure on. With dev, later dev scores of the smaller model "
+    "are too optimistic.",
 )
 _MAX_EXAMPLES = _DATA.integer(
     "max_examples",
@@ -101,12 +105,13 @@ _MAX_EXAMPLES = _DATA.integer(
     least=1,
 )
 _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
-    _DATA, 128, "Pieces per example, as in training.", least=4
+    _DATA, 128, "Tokens per example, as in training.", least=4
 )
 _SEED = _DATA.integer(
     "seed",
     12345,
-    "Draws the examples, and the rows of --dev_fraction as in training.",
+    "Random seed of the examples, and of the rows of --dev_fraction as in "
+    "training.",
     least=0,
     most=2**31 - 1,
 )
@@ -115,7 +120,7 @@ _DISTRIBUTION_STRATEGY = _DEVICES.choice(
     "distribution_strategy",
     "default",
     ("default", "mirrored"),
-    "What to compute on: one device, or all local GPUs.",
+    "Devices: one device, or all local GPUs.",
 )
 _DTYPE = _DEVICES.choice(
     "dtype",

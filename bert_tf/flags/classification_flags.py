@@ -21,7 +21,7 @@ DATA_DIR = _DATA.input_path(
 )
 XNLI_LANGUAGE = shared_flags.xnli_language(_DATA)
 TRAIN_FILE = _DATA.input_path(
-    "train_file", "Instead of --task_name: your own training file."
+    "train_file", "Your own training file. Replaces --task_name."
 )
 DEV_FILE = shared_flags.dev_file(_DATA, "Your own file for evaluation.")
 TEST_FILE = shared_flags.test_file(
@@ -66,8 +66,8 @@ LABEL_SEPARATOR = _DATA.string(
 ID_COLUMN = _DATA.string(
     "id_column",
     None,
-    "Column of the IDs in predictions.jsonl. By default split and line, such "
-    "as test-12.",
+    "Column of the IDs in predictions.jsonl. By default, IDs are the split "
+    "and the line, such as test-12.",
     kind="COLUMN",
     only_with=_OWN_FILES,
 )
@@ -91,9 +91,9 @@ LONG_DOCUMENTS = _DATA.choice(
     "long_documents",
     "head",
     options.LONG_DOCUMENTS,
-    "What to read of texts longer than --max_seq_length: the head, the tail, a "
-    "quarter from the head and three from the tail, or all of it in windows, "
-    "whose logits are averaged.",
+    "What to read of texts longer than --max_seq_length: the head, the tail, "
+    "a quarter from the head and three quarters from the tail, or the whole "
+    "text in windows, whose logits are averaged.",
 )
 WINDOW_STRIDE = _DATA.integer(
     "window_stride",

@@ -41,8 +41,8 @@ TEMPERATURE = _LEARNING.number(
 HARD_LABEL_WEIGHT = _LEARNING.number(
     "hard_label_weight",
     None,
-    "Weight of the loss on the labels, by default 0.5. The teacher has the "
-    "rest to 1.",
+    "Weight of the loss on the labels, by default 0.5. The loss on the "
+    "teacher's logits has 1 minus this weight.",
     least=0,
     most=1,
     only_with=BY_LOGITS,

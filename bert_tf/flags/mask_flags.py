@@ -17,14 +17,15 @@ _MOST_WORDS = 100
 _MASKS = flag_sections.Section("Masks", only_with="!show")
 
 MAX_PREDICTIONS_PER_SEQ = _MASKS.integer(
-    "max_predictions_per_seq", 20, "Masked tokens per sequence at most."
+    "max_predictions_per_seq", 20, "Max number of masked tokens per sequence."
 )
 MASKING = _MASKS.choice(
     "masking",
     None,
     options.MASKING_POLICIES,
-    "What is masked as one: token (default), whole_word, span: several words "
-    "in a row (SpanBERT), or ngram: one to three words in a row (ALBERT).",
+    "Unit of masking: token (default), whole_word, span (several consecutive "
+    "words, as in SpanBERT) or ngram (one to three consecutive words, as in "
+    "ALBERT).",
 )
 DO_WHOLE_WORD_MASK = _MASKS.boolean(
     "do_whole_word_mask", False, "The same as --masking=whole_word."
@@ -32,7 +33,7 @@ DO_WHOLE_WORD_MASK = _MASKS.boolean(
 NGRAM = _MASKS.integer(
     "ngram",
     None,
-    "The most words of an n-gram, by default 3. Means --masking=ngram.",
+    "Max number of words in an n-gram, by default 3. Implies --masking=ngram.",
     least=1,
     most=_MOST_WORDS,
 )
@@ -59,23 +60,23 @@ _OF_WORDS = (
 )
 WORD_LIST = _MASKS.input_path(
     "word_list",
-    "Words of several characters, one per line, for Chinese text: those that "
-    "--masking=whole_word, span and ngram mask as one.",
+    "For Chinese text: file of words of several characters, one per line, "
+    "which --masking=whole_word, span and ngram mask as a whole.",
     only_with=_OF_WORDS,
 )
 SEGMENTER = _MASKS.string(
     "segmenter",
     None,
-    "Instead of a word list: module:function that splits a text into words, "
-    "such as jieba:lcut.",
+    "Function that splits a text into words, such as jieba:lcut. Replaces "
+    "--word_list.",
     kind="MODULE:FUNCTION",
     only_with=_OF_WORDS,
 )
 DYNAMIC_MASKING = _MASKS.boolean(
     "dynamic_masking",
     False,
-    "Leaves masking to run_pretraining.py, which masks anew each time that it "
-    "reads a record: one record does for all --dupe_factor.",
+    "Leaves masking to run_pretraining.py, which draws new masks each time it "
+    "reads a record. --dupe_factor is then not needed.",
 )
 MASKED_LM_PROB = _MASKS.number(
     "masked_lm_prob", 0.15, "Share of the tokens to mask."
@@ -84,7 +85,10 @@ MASK_SHARE = _MASKS.number(
     "mask_share", 0.8, "Share of the masked tokens that become [MASK]."
 )
 RANDOM_SHARE = _MASKS.number(
-    "random_share", 0.1, "Share that become a random piece; the rest stay."
+    "random_share",
+    0.1,
+    "Share of the masked tokens that become a random token; the rest stay "
+    "unchanged.",
 )
 
 

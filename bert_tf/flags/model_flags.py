@@ -17,14 +17,14 @@ _OF_MODEL = flag_sections.Section("Model", only_with=_NO_EXPORT, harmless=False)
 _HEADS = {
     head: flag_sections.Section(title, only_with=_NO_EXPORT, harmless=False)
     for head, title in (
-        ("encoder", "Of vectors (--head=encoder)"),
+        ("encoder", "Vectors (--head=encoder)"),
         (
             "masked_lm",
             "Masked words and next tokens (--head=masked_lm, next_piece)",
         ),
-        ("classification", "Of classifiers (--head=classification)"),
-        ("tagging", "Of taggers (--head=tagging)"),
-        ("span", "Of answers (--head=span)"),
+        ("classification", "Classifiers (--head=classification)"),
+        ("tagging", "Taggers (--head=tagging)"),
+        ("span", "Question answering (--head=span)"),
     )
 }
 
@@ -32,19 +32,19 @@ _HEADS = {
 
 MODEL_DIR = _MODEL.input_path(
     "model_dir",
-    "The output_dir of a run. What the flags below say is found there.",
+    "The output_dir of a run, which has the settings of the flags below.",
     holds=flag_sections.MODEL,
 )
 USE_CHECKPOINT = _MODEL.choice(
     "use_checkpoint",
     "best",
     options.USE_CHECKPOINT,
-    "Which checkpoint of --model_dir: that with the best dev score, if there "
-    "is one, or the last.",
+    "Which checkpoint of --model_dir: the one with the best dev score, if "
+    "available, or the last.",
     only_with="model_dir",
 )
 INIT_CHECKPOINT = shared_flags.init_checkpoint(
-    _MODEL, "A trained checkpoint of any format; or --model_dir."
+    _MODEL, "A trained checkpoint of any format. Replaces --model_dir."
 )
 HEAD = _OF_MODEL.choice(
     "head",
@@ -56,21 +56,24 @@ HEAD = _OF_MODEL.choice(
 )
 BERT_CONFIG_FILE = shared_flags.bert_config_file(
     _OF_MODEL,
-    "The model's bert_config.json; by default what comes with the checkpoint.",
+    "The model's bert_config.json. By default the config that comes with the "
+    "checkpoint.",
 )
 VOCAB_FILE = shared_flags.vocab_file(
-    _OF_MODEL, "Its vocabulary; by default what comes with the checkpoint."
+    _OF_MODEL,
+    "The model's vocabulary. By default the vocabulary that comes with the "
+    "checkpoint.",
 )
 DO_LOWER_CASE = _OF_MODEL.boolean(
     "do_lower_case",
     None,
-    "As in training; by default true.",
+    "Whether to lower-case, as in training. By default true.",
 )
 MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     _OF_MODEL,
     None,
-    "Pieces that the model reads at a time; by default as in training, or "
-    "128, and 384 to find answers.",
+    "Max number of tokens that the model reads at a time. By default as in "
+    "training, otherwise 128, or 384 for question answering.",
     least=4,
 )
 
@@ -79,33 +82,34 @@ MAX_SEQ_LENGTH = shared_flags.max_seq_length(
 TASK_NAME = _HEADS["classification"].string(
     "task_name",
     None,
-    f"Gives the labels. One of {', '.join(glue.NAMES)}.",
+    f"Task whose labels to use. One of {', '.join(glue.NAMES)}.",
     only_with="head=classification",
 )
 LABELS = _HEADS["classification"].words(
     "labels",
     None,
-    "Or the labels themselves, in the order of training; of a tagger too.",
+    "The labels, in the order of training, also for taggers. Replaces "
+    "--task_name.",
     only_with=("head=classification", "head=tagging"),
 )
 REGRESSION = _HEADS["classification"].boolean(
     "regression",
     False,
-    "Whether a classifier predicts a score, not a label.",
+    "Whether the classifier predicts a score instead of a label.",
     only_with="head=classification",
 )
 PAIRS = _HEADS["classification"].boolean(
     "pairs",
     None,
-    "Whether a classifier takes a second text, text_b. By default as the task "
-    "does; true where that is not known.",
+    "Whether the classifier takes a second text, text_b. By default as in the "
+    "task; true if it is unknown.",
     only_with="head=classification",
 )
 SCHEME = _HEADS["tagging"].choice(
     "scheme",
     None,
     (*schemes.SCHEMES, schemes.NO_SCHEME),
-    "How a tagger's labels spell entities. By default what they look like.",
+    "How labels mark entities. By default detected from the labels.",
     only_with="head=tagging",
 )
 _ANSWER_HEADS = tuple(f"head={x}" for x in options.ANSWER_HEADS.values())
@@ -147,13 +151,13 @@ NULL_SCORE_DIFF_THRESHOLD = _HEADS["span"].number_or(
     "null_score_diff_threshold",
     None,
     "auto",
-    "As in run_squad.py: a number, or auto for what was tuned in --model_dir.",
+    "As in run_squad.py: a number, or auto for the tuned value in --model_dir.",
     only_with=_ANSWER_HEADS,
 )
 TOP_K = _HEADS["masked_lm"].integer(
     "top_k",
     5,
-    "Pieces to list for a masked word, or behind a text.",
+    "Number of predictions for a masked word, or for the next token.",
     least=1,
     only_with=("head=masked_lm", "head=next_piece"),
 )
@@ -161,7 +165,7 @@ FEATURES = _HEADS["encoder"].choice(
     "features",
     "last",
     [name for name in options.FEATURES if name != "layers"],
-    "Which layers of an encoder make a vector.",
+    "How layers are combined into a vector.",
     only_with="head=encoder",
 )
 UNIT = _HEADS["encoder"].choice(
@@ -174,7 +178,7 @@ UNIT = _HEADS["encoder"].choice(
 NORMALIZE = _HEADS["encoder"].boolean(
     "normalize",
     False,
-    "Whether it gets the length 1. This, --unit and --max_seq_length are by "
-    "default as a folder of sentence-transformers says.",
+    "Scales each vector to length 1. A folder of sentence-transformers sets "
+    "the defaults of this flag, --unit and --max_seq_length.",
     only_with="head=encoder",
 )

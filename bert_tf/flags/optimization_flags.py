@@ -16,10 +16,10 @@ OPTIMIZER = _OPTIMIZER.choice(
     "optimizer",
     "adamw",
     options.OPTIMIZERS,
-    "adamw is the original's, without bias correction. adamw_bias_corrected is "
-    "the usual AdamW, whose first steps are smaller: better with few examples. "
-    "lamb is for batches of thousands, and lamb_uncorrected what ALBERT's "
-    "program calls lamb.",
+    "adamw is the original's, without bias correction. adamw_bias_corrected "
+    "is the usual AdamW, whose first steps are smaller: better with few "
+    "examples. lamb is for batches of thousands. lamb_uncorrected is ALBERT's "
+    "LAMB, without bias correction.",
 )
 LR_SCHEDULE = _OPTIMIZER.choice(
     "lr_schedule",

@@ -26,10 +26,10 @@ BERT_CONFIG_FILE = shared_flags.bert_config_file(
 )
 INIT_CHECKPOINT = shared_flags.init_checkpoint(
     _MODEL,
-    "Checkpoint to start from: of the original or ours, such as "
-    ".../bert_model.ckpt, the folder of a Hugging Face model or its name on "
-    "the Hub, the folder or the name of a KerasHub preset. Not used where "
-    "output_dir holds this run's own.",
+    "Checkpoint to start from: a TF1 checkpoint such as .../bert_model.ckpt, "
+    "the folder of a run, the folder or Hub name of a Hugging Face model, or "
+    "the folder or name of a KerasHub preset. Ignored if output_dir has "
+    "checkpoints of this run.",
 )
 OUTPUT_DIR = _OUTPUT.output_path(
     "output_dir",

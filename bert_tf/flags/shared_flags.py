@@ -161,8 +161,8 @@ def strict(
     return section.boolean(
         "strict",
         False,
-        f"Whether the first {noun} that can't be trained on stops the run. "
-        "Otherwise such are left out, counted and named in one line.",
+        f"Whether to stop at the first invalid {noun}. By default, invalid "
+        f"{noun}s are skipped, counted and listed in one line.",
         **how,
     )
 
@@ -195,7 +195,7 @@ def text_b_column(
 
 def batch_size(section: flag_sections.Section) -> flag_sections.Holder:
     """Defines the number of lines that the model reads at once."""
-    return section.integer("batch_size", 32, "Lines at a time.", least=1)
+    return section.integer("batch_size", 32, "Lines per batch.", least=1)
 
 
 def sort_window(section: flag_sections.Section) -> flag_sections.Holder:
@@ -227,8 +227,7 @@ def double_unordered(
     return section.boolean(
         "double_unordered",
         None,
-        "Whether to train on the pairs of MRPC and STS-B, whose order means "
-        "nothing, in both orders, as ELECTRA.",
+        "Trains on each pair of MRPC and STS-B in both orders, as in ELECTRA.",
         **how,
     )
 

@@ -12,8 +12,8 @@ _DATA = flag_sections.Section("Data")
 
 INPUT_FILE = _DATA.input_paths(
     "input_file",
-    "Text files or globs, comma separated, perhaps compressed (.gz, .bz2, "
-    ".xz, .zst); or data sets of TFDS, as name/config@split.",
+    "Text files or globs, comma separated; they can be compressed (.gz, .bz2, "
+    ".xz, .zst). Or TensorFlow Datasets, as name/config@split.",
     required=True,
 )
 INPUT_FORMAT = _DATA.choice(
@@ -21,23 +21,23 @@ INPUT_FORMAT = _DATA.choice(
     "lines",
     corpus.FORMATS,
     "lines: one sentence per line, a blank line between documents. documents: "
-    "one document per line. files: one per file. wikiextractor: what "
-    "WikiExtractor writes. jsonl: JSON objects with a field of text. tfds: "
-    "TensorFlow Datasets. Sentences of all but lines are split for you.",
+    "one document per line. files: one document per file. wikiextractor: "
+    "WikiExtractor's output. jsonl: JSON objects with a text field. tfds: "
+    "TensorFlow Datasets. All formats except lines are split into sentences.",
     only_with="!show",
     harmless=True,
 )
 TEXT_FIELD = _DATA.string(
     "text_field",
     "text",
-    "The field of jsonl and tfds that holds the text.",
+    "Field of the text in jsonl and tfds.",
     kind="NAME",
     only_with=("input_format=jsonl", "input_format=tfds"),
 )
 LANGUAGE = _DATA.string(
     "language",
     "en",
-    "Of the text, for the ends of sentences (ISO 639).",
+    "Language of the text (ISO 639), for splitting it into sentences.",
     kind="CODE",
     only_with=[
         f"input_format={name}" for name in corpus.FORMATS if name != "lines"
@@ -47,8 +47,8 @@ ON_BAD_TEXT = _DATA.choice(
     "on_bad_text",
     "error",
     text_files.ON_BAD_TEXT,
-    "What to do with bytes that are no UTF-8 text: stop and name file and "
-    "line, or replace them.",
+    "For bytes that are not valid UTF-8: error stops and names the file and "
+    "line, replace inserts U+FFFD.",
     only_with="!show",
     harmless=True,
 )
