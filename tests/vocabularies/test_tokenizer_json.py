@@ -237,7 +237,7 @@ def test_without_rules_and_with_more_pieces(tmp_path):
     ]
     found["model"]["vocab"][-1][1] -= _HUNDRED
     vocabulary = _open(_write(tmp_path, found))
-    assert sentence_models.rules(vocabulary.model) == []
+    assert sentence_models.rules(vocabulary.model) == ()
     entries = vocabulary.proto.pieces
     kind = entries[0]
     kinds = [entry.type for entry in entries[-3:]]
@@ -306,4 +306,4 @@ def test_sentence_pieces_that_are_refused(tmp_path, place, value, named):
 
 def test_a_model_without_rules_has_none():
     model = samples.train(normalization_rule_name="identity")
-    assert sentence_models.rules(model) == []
+    assert sentence_models.rules(model) == ()
