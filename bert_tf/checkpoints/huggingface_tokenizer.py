@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf import vocabularies
-from bert_tf.checkpoints import opened, tf1_files
+from bert_tf.checkpoints import opened, tf1_files, tokenizer_probe
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import tokenizer_config, tokenizer_json
 
@@ -24,7 +24,19 @@ _SAME_CLASS = re.compile(
 
 
 def read_vocab(folder: str) -> vocabularies.Files | None:
-    """Returns the vocabulary of a folder; None if it has none of ours."""
+    """Returns the vocabulary of a folder; None if it has none of ours.
+
+    Raises:
+        tf1_files.UnreadableError: Its tokenizer gives other tokens than ours,
+            or its WordPiece vocabulary can't be read.
+    """
+    found = _find(folder)
+    if found is not None:
+        tokenizer_probe.check(folder, found)
+    return found
+
+
+def _find(folder: str) -> vocabularies.Files | None:
     found = vocabularies.find(folder)
     if found is not None or not _read_tokenizer(folder).get("model"):
         return found

@@ -25,17 +25,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from bert_tf import extras, files, tokenization, vocab_files
-from bert_tf.checkpoints import opened
+from bert_tf.checkpoints import opened, unigram_tokenizers
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import (
     Vocabulary,
     byte_pairs,
     fairseq_sentence_pieces,
-    sentence_models,
     sentence_pieces,
     symbols,
     tokenizer_config,
-    unigram_json,
     word_pieces,
 )
 
@@ -49,7 +47,7 @@ class TokenizerFiles:
     """The files of a tokenizer for transformers, besides its vocabulary.
 
     Attributes:
-        tokenizer: The text of tokenizer.json.
+        tokenizer: The `tokenizers.Tokenizer` that tokenizer.json describes.
         special: Name of a use, such as `pad_token` -> its token.
         config: Other settings in tokenizer_config.json.
         tokenizer_class: The class that reads them and returns our ids.
@@ -57,7 +55,7 @@ class TokenizerFiles:
             would misread their ids.
     """
 
-    tokenizer: str
+    tokenizer: Any
     special: Mapping[str, str]
     config: Mapping[str, Any]
     tokenizer_class: str
@@ -85,8 +83,7 @@ def write(
     Raises:
         InputError: The vocabulary lacks the tokens at the ends of sequences.
     """
-    writer = WRITERS.get(vocabulary.kind)
-    made = writer(vocabulary, max_length) if writer else None
+    made = make(vocabulary, max_length)
     # Of a kind without a writer, no other file has what is added and set.
     own = vocabulary.own_files if made else vocabulary.files
     if made is not None and made.is_alone:
@@ -95,7 +92,7 @@ def write(
         files.write_bytes(os.path.join(folder, name), data)
     if made is None:
         return False
-    text = _with_added(made.tokenizer, vocabulary)
+    text = made.tokenizer.to_str(pretty=True)
     files.write_text(os.path.join(folder, TOKENIZER), text)
     files.write_json(os.path.join(folder, _SPECIAL), made.special)
     config = {
@@ -109,19 +106,32 @@ def write(
     return True
 
 
-def _with_added(tokenizer: str, vocabulary: Vocabulary) -> str:
-    """Returns the text of a tokenizer.json with the added tokens."""
-    if not vocabulary.added:
-        return tokenizer
+def make(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles | None:
+    """Returns the files of a vocabulary, None if no writer is for its kind.
+
+    For the arguments and errors see `write`.
+    """
+    writer = WRITERS.get(vocabulary.kind)
+    if writer is None:
+        return None
+    made = writer(vocabulary, max_length)
+    add_tokens(made.tokenizer, vocabulary)
+    return made
+
+
+def add_tokens(tokenizer: Any, vocabulary: Vocabulary) -> None:
+    """Adds the added tokens of a vocabulary to a tokenizer of the library."""
     made = _library()
-    found = made.Tokenizer.from_str(tokenizer)
     for token in vocabulary.added:
         flags = dataclasses.asdict(token)
         del flags["id"]
         entry = made.AddedToken(flags.pop("content"), **flags)
-        add = found.add_special_tokens if token.special else found.add_tokens
+        add = (
+            tokenizer.add_special_tokens
+            if token.special
+            else tokenizer.add_tokens
+        )
         add([entry])
-    return found.to_str(pretty=True)
 
 
 def _library() -> Any:
@@ -172,7 +182,7 @@ def _word_pieces(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
         (sep, ids[sep]), (cls, ids[cls])
     )
     return TokenizerFiles(
-        tokenizer=tokenizer.to_str(pretty=True),
+        tokenizer=tokenizer,
         special={f"{t[1:-1].lower()}_token": t for t in special},
         config={
             "do_lower_case": do_lower_case,
@@ -208,7 +218,7 @@ def _byte_pairs(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
         tuple(special.sep), tuple(special.cls), **vocabulary.own_settings
     )
     return TokenizerFiles(
-        tokenizer=tokenizer.to_str(pretty=True),
+        tokenizer=tokenizer,
         special={
             "bos_token": special.cls.text,
             "eos_token": special.sep.text,
@@ -250,39 +260,12 @@ def _uses(vocabulary: Vocabulary) -> dict[str, str]:
 def _sentence_pieces(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
     # `WRITERS` goes by the kind.
     vocabulary = cast(sentence_pieces.SentencePieces, vocabulary)
-    made = _library()
-    entries = vocabulary.proto.pieces[: len(vocabulary.own_pieces)]
-    meta = {entries[0].UNKNOWN, entries[0].CONTROL}
-    added = [i for i, entry in enumerate(entries) if entry.type in meta]
+    tokenizer = unigram_tokenizers.make(vocabulary)
+    tokenizer.post_processor = _rows(vocabulary)
     # Without a casing the ids are fairseq's.
     casing = vocabulary.settings
-    space = {
-        "type": "Metaspace",
-        "replacement": sentence_models.SPACE,
-        "prepend_scheme": "always",
-        "split": True,
-    }
-    words = [{"type": "WhitespaceSplit"}, space]
-    found = {
-        "version": "1.0",
-        "added_tokens": [_added(i, entries[i].piece) for i in added],
-        "normalizer": {"type": "Sequence", "normalizers": _steps(vocabulary)},
-        "pre_tokenizer": {"type": "Sequence", "pretokenizers": words},
-        "post_processor": _rows(vocabulary),
-        "decoder": space,
-        "model": {
-            "type": "Unigram",
-            "unk_id": vocabulary.special.unk.id,
-            "vocab": [
-                [entry.piece, _score(entry, vocabulary.cuts_numbers)]
-                for entry in entries
-            ],
-            "byte_fallback": False,
-        },
-    }
-    tokenizer = made.Tokenizer.from_str(json.dumps(found))
     return TokenizerFiles(
-        tokenizer=tokenizer.to_str(pretty=True),
+        tokenizer=tokenizer,
         special=_uses(vocabulary),
         config={
             **(casing | {"keep_accents": False} if casing else {}),
@@ -295,74 +278,32 @@ def _sentence_pieces(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
     )
 
 
-def _score(entry: Any, cuts_numbers: bool) -> float:
-    """Returns a token's score, lowered if text must never contain the token."""
-    is_text = entry.type in (entry.NORMAL, entry.USER_DEFINED)
-    is_cut = cuts_numbers and unigram_json.is_number(entry.piece)
-    is_taken = is_text and not is_cut
-    return entry.score - (0 if is_taken else unigram_json.PENALTY)
-
-
-def _added(index: int, piece: str) -> dict[str, Any]:
-    return {
-        "id": index,
-        "content": piece,
-        "single_word": False,
-        "lstrip": False,
-        "rstrip": False,
-        "normalized": False,
-        "special": True,
-    }
-
-
-def _steps(vocabulary: sentence_pieces.SentencePieces) -> list[dict[str, Any]]:
-    rules = dict(sentence_models.rules(vocabulary.model))
-    # Of the joined characters that our normalization leaves for the model all
-    # are of NFC, most of them Hangul.
-    composes = rules.get("\u1100\u1161") == "\uac00"
-    charsmap = vocabulary.proto.normalizer_spec.precompiled_charsmap
-    if not vocabulary.settings:
-        return unigram_json.model_steps(charsmap, composes)
-    return unigram_json.steps(vocabulary.do_lower_case, charsmap, composes)
-
-
 def _inputs(vocabulary: Vocabulary) -> list[str]:
     first, second = vocabulary.template.segments
     segments = ["token_type_ids"] if first != second else []
     return ["input_ids", *segments, "attention_mask"]
 
 
-def _rows(vocabulary: Vocabulary) -> dict[str, Any]:
-    """Returns the template of a row as the library has it."""
+def _rows(vocabulary: Vocabulary) -> Any:
+    """Returns the template of a sequence as the library has it."""
     template, pieces = vocabulary.template, vocabulary.pieces
+    first, second = (f":{number}" for number in template.segments)
 
-    def special(ids: Sequence[int], text: int) -> list[dict[str, Any]]:
-        number = template.segments[text]
-        return [
-            {"SpecialToken": {"id": pieces[x], "type_id": number}} for x in ids
-        ]
+    def special(ids: Sequence[int], segment: str) -> list[str]:
+        return [pieces[x] + segment for x in ids]
 
-    def text(name: str, text: int) -> dict[str, Any]:
-        number = template.segments[text]
-        return {"Sequence": {"id": name, "type_id": number}}
-
-    first = [*special(template.before, 0), text("A", 0)]
-    between = special(template.between, 0)
+    begin = [*special(template.before, first), f"$A{first}"]
     used = {*template.before, *template.between, *template.after}
-    return {
-        "type": "TemplateProcessing",
-        "single": [*first, *special(template.after, 0)],
-        "pair": [
-            *first,
-            *between,
-            text("B", 1),
-            *special(template.after, 1),
+    return _library().processors.TemplateProcessing(
+        single=[*begin, *special(template.after, first)],
+        pair=[
+            *begin,
+            *special(template.between, first),
+            f"$B{second}",
+            *special(template.after, second),
         ],
-        "special_tokens": {
-            pieces[x]: {"id": pieces[x], "ids": [x], "tokens": [pieces[x]]}
-            for x in sorted(used)
-        },
-    }
+        special_tokens=[(pieces[x], x) for x in sorted(used)],
+    )
 
 
 # ---- Symbols -----------------------------------------------------------------
@@ -382,7 +323,7 @@ def _symbols(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
         (special.sep.text, special.sep.id), (special.cls.text, special.cls.id)
     )
     return TokenizerFiles(
-        tokenizer=tokenizer.to_str(pretty=True),
+        tokenizer=tokenizer,
         special=_uses(vocabulary),
         config={
             "model_input_names": _inputs(vocabulary),

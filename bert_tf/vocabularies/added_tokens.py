@@ -16,7 +16,7 @@ from bert_tf.vocabularies import tokenizer_json
 
 # Those that every row has, by the names that all vocabularies here use. In a
 # text they are text, as in the original.
-_OF_ROWS = frozenset(
+OF_ROWS = frozenset(
     [
         "[PAD]",
         "[UNK]",
@@ -104,7 +104,7 @@ def of_tokenizer(found: Mapping[str, Any], name: str) -> Tokens:
         (
             AddedToken.parse(entry, entry.get("id"), name)
             for entry in tokenizer_json.added(found)
-            if entry["content"] not in _OF_ROWS
+            if entry["content"] not in OF_ROWS
         ),
         name,
     )
@@ -116,7 +116,7 @@ def of_decoder(found: Any, name: str) -> Tokens:
     entries = found.items() if isinstance(found, dict) else [("", found)]
     for number, entry in entries:
         content = entry.get("content") if isinstance(entry, dict) else None
-        if not isinstance(content, str) or content not in _OF_ROWS:
+        if not isinstance(content, str) or content not in OF_ROWS:
             place = int(number) if number.isdecimal() else number
             tokens.append(AddedToken.parse(entry, place, name))
     return _sorted(tokens, name)
@@ -131,7 +131,7 @@ def of_ids(found: Any, special: Any, name: str) -> Tokens:
     tokens = []
     entries = found.items() if isinstance(found, dict) else [("", found)]
     for content, number in entries:
-        if content not in _OF_ROWS:
+        if content not in OF_ROWS:
             is_special = content in names
             flags = {"special": is_special, "normalized": not is_special}
             entry = {"content": content, **flags}

@@ -8,6 +8,7 @@ again, so that a number has the same tokens with a comma after it.
 
 import dataclasses
 import functools
+import math
 import re
 import string
 import unicodedata
@@ -231,6 +232,21 @@ class SentencePieces(vocabulary.Vocabulary):
             )
             for piece in self.pieces
         ]
+
+    def is_tie(self, first: Sequence[int], second: Sequence[int]) -> bool:
+        """Whether two ways to split a text differ in rounding only."""
+        both, unknown = (first, second), self.special.unk.id
+        # Unknown characters may be at other positions.
+        known = ([x for x in ids if x != unknown] for ids in both)
+        texts = {"".join(self.pieces[x] for x in ids) for ids in known}
+        scores = (sum(self._scores[x] for x in ids) for ids in both)
+        is_same = len(texts) == 1
+        is_same &= len({list(ids).count(unknown) for ids in both}) == 1
+        return is_same and math.isclose(*scores, rel_tol=1e-5)
+
+    @functools.cached_property
+    def _scores(self) -> tuple[float, ...]:
+        return tuple(entry.score for entry in self.proto.pieces)
 
     def own_tokenizer(self) -> sentence_tokenizers.Tokenizer:
         """Creates the tokenizer that calls sentencepiece."""

@@ -7,6 +7,7 @@ has only what is not the default, and is absent where all is.
     {"strip_accents": false, "added_tokens_decoder": {"30522": {...}}}
 """
 
+import copy
 import functools
 import json
 from collections.abc import Mapping
@@ -159,6 +160,26 @@ def lower_cases(
     if config.get("tokenizer_class") in _GENERIC:
         first, second = second, first
     return second if first is None else first
+
+
+def overwrite(
+    whole: Mapping[str, Any], config: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Returns a tokenizer.json with the settings that replace its settings.
+
+    For the arguments see `lower_cases`.
+    """
+    if config.get("tokenizer_class") in _GENERIC:
+        return whole
+    parts = ("normalizer", "pre_tokenizer")
+    found = {**whole, **{x: copy.deepcopy(whole.get(x)) for x in parts}}
+    steps = tokenizer_json.normalizers(found)
+    steps += tokenizer_json.pre_tokenizers(found)
+    for name, (kind, key) in _IN_TOKENIZER.items():
+        for step in steps:
+            if step.get("type") == kind and type(config.get(name)) is bool:
+                step[key] = config[name]
+    return found
 
 
 @functools.cache

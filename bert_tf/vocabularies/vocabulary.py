@@ -228,6 +228,15 @@ class Vocabulary(abc.ABC):
     def spellings(self) -> list[Spelling]:
         """How each token is written in a text, [V]."""
 
+    def is_tie(self, first: Sequence[int], second: Sequence[int]) -> bool:
+        """Whether two ways to split a text are equally likely.
+
+        Libraries round differently, and so may choose either. The default is
+        False, for kinds with one way.
+        """
+        del first, second
+        return False
+
     def check(self, name: str) -> None:
         """Raises InputError if models can't use these tokens or settings.
 

@@ -116,6 +116,16 @@ def test_a_class_of_tokenizers_that_splits_otherwise(folder, caplog):
     assert "tokenizer_class=BertJapaneseTokenizer, which" in caplog.text
 
 
+def test_a_tokenizer_with_other_tokens(folder):
+    """Its fields have the values of a BERT by default."""
+    path = folder / "tokenizer.json"
+    values = json.loads(path.read_text())
+    del values["pre_tokenizer"]
+    path.write_text(json.dumps(values))
+    with pytest.raises(ValueError, match=r"give other ids.*Received: ids=\["):
+        formats.open_checkpoint(str(folder))
+
+
 @pytest.mark.parametrize(
     ("pieces", "lower"), [(samples.VOCAB, True), (["The", "the"], False)]
 )

@@ -232,8 +232,9 @@ def test_names_of_special_pieces(made):
 @pytest.mark.parametrize("do_lower_case", [True, False])
 def test_the_rule_of_commas(do_lower_case):
     vocabulary = sentence_models.vocabulary(do_lower_case)
-    made = tokenizer_files.WRITERS[vocabulary.kind](vocabulary, 64)
-    tokenizer = byte_pairs.library().Tokenizer.from_str(made.tokenizer)
+    made = tokenizer_files.make(vocabulary, 64)
+    assert made is not None
+    tokenizer = made.tokenizer
     texts = [x for x in sentence_models.lines() if re.search(r"\d,", x)]
     ours = vocabulary.tokenizer()
     different = 0
