@@ -83,9 +83,9 @@ def _of_characters() -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _words(pieces: Sequence[str], decode: Decode) -> list[str]:
+def _words(tokens: Sequence[str], decode: Decode) -> list[str]:
     """Returns words of tokens, and the same in other cases."""
-    ids = [x for x, y in enumerate(pieces) if y not in added_tokens.OF_ROWS]
+    ids = [x for x, y in enumerate(tokens) if y not in added_tokens.OF_ROWS]
     texts = []
     for number in range(0, len(ids), len(ids) // _WORDS + 1):
         # Two from other parts of the vocabulary.
@@ -97,16 +97,16 @@ def _words(pieces: Sequence[str], decode: Decode) -> list[str]:
 
 
 def singles(
-    pieces: Sequence[str], decode: Decode, added: Sequence[str]
+    tokens: Sequence[str], decode: Decode, added: Sequence[str]
 ) -> list[str]:
     """Returns some thousand texts.
 
     Args:
-        pieces: The tokens of a vocabulary, by id. Some texts consist of them.
+        tokens: The tokens of a vocabulary, by id. Some texts consist of them.
         decode: Returns the text of token ids.
         added: Tokens that are found in a text before it is split.
     """
-    texts = [*_LINES, *_of_characters(), *_words(pieces, decode)]
+    texts = [*_LINES, *_of_characters(), *_words(tokens, decode)]
     for token in added[:_ADDED]:
         texts += [token, token * 2, token + added[0], f"({token})"]
         texts += [f"a{token}b", f"a {token} b", f"a  {token}\tb"]

@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from bert_tf import extras, files, tokenization, vocab_files
-from bert_tf.checkpoints import opened, unigram_tokenizers
+from bert_tf.checkpoints import opened
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import (
     Vocabulary,
@@ -34,6 +34,7 @@ from bert_tf.vocabularies import (
     sentence_pieces,
     symbols,
     tokenizer_config,
+    unigram_tokenizers,
     word_pieces,
 )
 

@@ -21,14 +21,13 @@ from bert_tf.checkpoints import (
     probe_texts,
     tf1_files,
     tokenizer_files,
-    unigram_tokenizers,
 )
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import (
     added_tokens,
-    sentence_pieces,
     tokenizer_config,
     tokenizer_json,
+    unigram_tokenizers,
 )
 
 import numpy as np
@@ -237,7 +236,7 @@ def _forms(
     found: Sequence[Difference],
 ) -> Iterator[Any]:
     """Yields the tokenizers whose tokens are accepted where they differ."""
-    if not isinstance(ours, sentence_pieces.SentencePieces):
+    if not unigram_tokenizers.has_forms(ours):
         made = tokenizer_files.make(ours, _MAX_LENGTH)
         yield from [made.tokenizer] if made else []
         return

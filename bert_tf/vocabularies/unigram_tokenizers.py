@@ -1,13 +1,13 @@
 """SentencePiece vocabularies as tokenizers of the library `tokenizers`.
 
-`make` follows the rules of the tokenizer here; `forms` has those of
-transformers, too, whose tokens differ for a few texts.
+`make` follows the rules of our tokenizer. `forms` also has the rules of
+transformers, whose tokens differ for a few texts.
 """
 
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from bert_tf.vocabularies import sentence_models, unigram_json
 from bert_tf.vocabularies.sentence_pieces import SentencePieces
@@ -65,8 +65,8 @@ def _normalizer(vocabulary: SentencePieces) -> Any:
     import tokenizers
 
     rules = dict(sentence_models.rules(vocabulary.model))
-    # Of the joined characters that our normalization leaves for the model all
-    # are of NFC, most of them Hangul.
+    # All joined characters that our normalization leaves for the model, most of
+    # them Hangul, are composed as in NFC.
     composes = rules.get("\u1100\u1161") == "\uac00"
     charsmap = vocabulary.proto.normalizer_spec.precompiled_charsmap
     steps = (
@@ -83,6 +83,11 @@ def _normalizer(vocabulary: SentencePieces) -> Any:
 
 
 # ---- Forms of other files ----------------------------------------------------
+
+
+def has_forms(vocabulary: Any) -> TypeGuard[SentencePieces]:
+    """Whether `forms` knows this kind of vocabulary."""
+    return isinstance(vocabulary, SentencePieces)
 
 
 def has_scores(
@@ -107,8 +112,8 @@ def has_scores(
 def forms(vocabulary: SentencePieces, model: Any) -> Iterator[Any]:
     """Yields the tokenizers that folders have for a vocabulary.
 
-    First those of versions of transformers, which differ in the spaces at the
-    end of a text, then ours. `model` is the model of the library.
+    The first ones are from versions of transformers, which treat spaces at the
+    end of a text differently, the last one is ours. `model` is the model of the library.
     """
     from tokenizers import Regex, Tokenizer, normalizers
 
