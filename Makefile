@@ -19,6 +19,8 @@
 #   make lint         ruff, imports between folders, names, documents, mypy
 #   make house        how much code there is, and how much of it a reader
 #                     opens on the way to the first training step
+#   make picture      the picture of docs/architecture.md, from the imports
+#                     (needs dot of Graphviz)
 #   make docs         docs/ as a site, into site/; in .venv-docs, of its own
 #   make docs-serve   the site at http://127.0.0.1:8000, built again when a
 #                     page changes
@@ -48,7 +50,7 @@ INSTALLED := $(VENV)/.installed-$(EXTRAS)
 
 .PHONY: help quickstart demo-files pretrain-demo test test-all bad-inputs kills \
 	mutants gpu-check tpu-check beam-check lint lint-types lint-style lint-imports \
-	lint-house house docs docs-serve docker-serve docker-train venv tpu-venv \
+	lint-house house picture docs docs-serve docker-serve docker-train venv tpu-venv \
 	xla-venv clean
 
 help:
@@ -130,6 +132,10 @@ lint-house:
 house: venv
 	@echo "== Measuring the code, and what a reader opens of it"
 	@$(BIN)/python -m tools.house
+
+picture: venv
+	@echo "== Drawing the components"
+	@$(BIN)/python -m tools.picture
 
 # An environment of its own: the pages are made without importing anything.
 # The packages are those of the extra `docs`.

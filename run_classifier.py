@@ -452,6 +452,8 @@ def main(_):
         model_files.config.check_reads_pairs(
             model_files.vocabulary.template.segments
         )
+    else:
+        model_files.config.check_reads_single_texts()
     auxiliary_lm.check(_AUXILIARY_LM_WEIGHT.value, model_files.config)
     documents.check(length - 2)
     if work.train:

@@ -83,7 +83,7 @@ _WINDOW = shared_flags.sort_window(_DATA)
 command_line.start(__name__, later=("head",))
 
 from bert_tf import files, phases, terminals
-from bert_tf.serving import batches, served_heads, serving_model
+from bert_tf.serving import batches, serving_model
 from bert_tf.setup import model_setup
 from bert_tf.storage import input_files
 
@@ -234,7 +234,7 @@ def main(_):
     model = load_model(_SAVED_MODEL.value)
     predictor = batches.Predictor(model, _BATCH_SIZE.value)
     parser = serving_lines.Parser(
-        served_heads.HEADS[model.head].asks,
+        model.asks,
         "text_b" in model.inputs,
         input_format,
         model.top_k,

@@ -81,6 +81,8 @@ class BertConfig:
     # Whether the encoder has a vector for each token, not only for the
     # sequence.
     gives_sequence: ClassVar[bool] = True
+    # Whether the encoder compares two texts, so it can't read a single one.
+    needs_pairs: ClassVar[bool] = False
     # Whether rows may contain several sequences that do not see each other.
     reads_packed: ClassVar[bool] = True
     # The head for pre-training, a key of names.HEADS; None for families that
@@ -262,6 +264,15 @@ class BertConfig:
                 "start from one that was made for pairs, or give single texts. "
                 f"Received: type_vocab_size={self.type_vocab_size}, and tokens "
                 f"of type {max(segments)}"
+            )
+
+    def check_reads_single_texts(self) -> None:
+        """Raises InputError if the encoder compares two texts."""
+        if self.needs_pairs:
+            raise InputError(
+                "This encoder compares the two texts of a pair, and there is "
+                "one text: give pairs, or choose another encoder. "
+                f"Received: model_type={self.model_type}"
             )
 
     def check_gives_sequence(self, reader: str) -> None:

@@ -4,6 +4,7 @@ import ast
 import json
 
 from tools.lint import (
+    architecture,
     code,
     commands,
     documents,
@@ -35,9 +36,21 @@ _FILES = {
         "def main(_):\n    pass\n\n\n"
         'if __name__ == "__main__":\n    command_line.run(main)\n'
     ),
-    "mkdocs.yml": "nav:\n  - Home: index.md\n  - Heads: heads.md\n",
-    "README.md": "[](docs/index.md) [](docs/heads.md#a-head)\n",
-    "docs/index.md": "[](heads.md)\n",
+    "mkdocs.yml": (
+        "nav:\n  - Home: index.md\n  - Heads: heads.md\n"
+        "  - Architecture: architecture.md\n"
+    ),
+    "README.md": (
+        "[](docs/index.md) [](docs/heads.md#a-head) [](docs/architecture.md)\n"
+    ),
+    "docs/index.md": "[](heads.md) [](architecture.md)\n",
+    "docs/architecture.md": (
+        "words | `__init__`, `vocabularies` | tokens\n"
+        "model | `heads`, `encoders` | layers\n"
+        "scripts | `*.py` | a `main` each\n\n"
+        "`bert_tf/encoders/albert.py` | `Config.model_type`\n"
+    ),
+    "docs/pictures/components.svg": "<svg></svg>\n",
     "docs/heads.md": "# A head\n\nbert_tf/heads.py\n\n::: bert_tf.heads\n",
 }
 
@@ -64,6 +77,7 @@ def _problems(tmp_path):
 
 
 _RULES = (
+    *architecture.RULES,
     *code.RULES,
     *documents.RULES,
     *english.RULES,
@@ -88,9 +102,22 @@ def _printed(text, count=1, kind="stream"):
     return json.dumps({"cells": cells})
 
 
+_ROWS = _FILES["docs/architecture.md"]
 _SETUP, _HEADS = _FILES["setup.cfg"], _FILES["docs/heads.md"]
 # Rule -> file, its text, the line and a part of the message.
 _BROKEN = {
+    architecture.components_have_all_modules: (
+        "docs/architecture.md",
+        *(_ROWS.replace("`heads`, ", ""), 1, "components lacks heads"),
+    ),
+    architecture.picture_is_current: (
+        "docs/pictures/components.svg",
+        *("<title>model&#45;&gt;words</title>", 1, "no reason for model -> w"),
+    ),
+    architecture.named_code_exists: (
+        "docs/architecture.md",
+        *(_ROWS + "`bert_tf/heads.py` | `Hat`\n", 6, "there is no Hat"),
+    ),
     code.nobody_imports_a_script: (
         *("bert_tf/heads.py", "\nimport run_x\n", 2, "the script run_x"),
     ),
@@ -119,7 +146,8 @@ _BROKEN = {
         *("README.md", "\n" * 181, 181, "has 181 lines"),
     ),
     documents.every_page_is_in_the_menus: (
-        *("mkdocs.yml", "  - A: index.md\n", 1, "docs/heads.md is not in"),
+        "mkdocs.yml",
+        *("  - A: index.md\n  - B: architecture.md\n", 1, "heads.md is not in"),
     ),
     documents.documented_modules_exist: (
         *("docs/heads.md", "::: bert_tf.heads.Hat\n", 1, "bert_tf.heads.Hat"),
@@ -177,6 +205,32 @@ def test_each_rule_finds_its_problem(rule, problems):
     where = "setup.cfg" if rule in packaging.RULES[:3] else path
     assert found.startswith(f"{where}:{line}: ")
     assert message in found
+
+
+def test_imports_of_the_picture(problems):
+    """Those that follow from others are left out."""
+    found = {"a": {"b", "c", "d"}, "b": {"c"}, "c": {"d"}, "d": set()}
+    assert architecture.arrows(found) == {("a", "b"), ("b", "c"), ("c", "d")}
+    script = "def main(_):\n    from bert_tf import heads\n"
+    (missing,) = problems(architecture.picture_is_current, "run_x.py", script)
+    assert "lacks scripts -> model" in missing
+
+
+def test_components_import_those_above_them(problems):
+    rule = architecture.components_have_all_modules
+    assert not problems(rule, "bert_tf/heads.py", "import bert_tf.vocabularies")
+    (found,) = problems(
+        rule, "bert_tf/vocabularies/symbols.py", "from bert_tf import heads\n"
+    )
+    assert "words imports model, which is below it" in found
+
+
+def test_named_files_exist(problems):
+    row = "`bert_tf/hats.py` | `Hat`\n"
+    (found,) = problems(
+        architecture.named_code_exists, "docs/architecture.md", row
+    )
+    assert "there is no bert_tf/hats.py" in found
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,8 @@ class TestParameterCounts:
             # Words, kernels and biases; and the dense layer of the BiLSTM.
             ("textcnn", 30522 * 300 + 12 * 300 * 100 + 300),
             ("bilstm", 30522 * 300 + 2 * (600 * 1200 + 1200) + 600 * 600 + 600),
+            # Two BiLSTMs, and two dense layers.
+            ("esim", 30522 * 300 + 4 * 601 * 1200 + 2 * 2401 * 300),
         ],
     )
     def test_encoder(self, name, count):

@@ -18,13 +18,7 @@ from bert_tf.api import arguments, model_paths
 from bert_tf.checkpoints import opened, original
 from bert_tf.errors import InputError
 from bert_tf.exporting import runtimes, saved_model
-from bert_tf.serving import (
-    batches,
-    opening,
-    served_heads,
-    serving_lines,
-    serving_model,
-)
+from bert_tf.serving import batches, opening, serving_lines, serving_model
 
 Answer: TypeAlias = dict[str, Any]
 # One text; or several in a tuple; or by name, maybe with an "id".
@@ -220,18 +214,13 @@ class _Reader(serving_lines.Parser):
     """Makes of a Python value what the same line would ask."""
 
     def __init__(self, model: serving_model.Model):
-        form, pairs = (
-            served_heads.HEADS[model.head].asks,
-            "text_b" in model.inputs,
-        )
+        form, pairs = model.asks, "text_b" in model.inputs
         self._names = [name for name in form.columns if name in model.inputs]
         super().__init__(form, pairs, "jsonl", model.top_k)
         self._plain = serving_lines.Parser(form, pairs, "plain", model.top_k)
         self._is_choice = "choices" in self._names
         # Of the heads whose second text may be left out.
-        self._least = 1 if self._names[-1] == "text_b" else len(self._names)
-        if model.head == "next_sentence":
-            self._least = 2
+        self._least = 1 if form.second_may_lack else len(self._names)
 
     @property
     def expected(self) -> str:

@@ -36,8 +36,8 @@ class Words(keras.layers.Layer):
 class Student(modeling.Bert):
     """An encoder of sequences of words, with the interface of BERT.
 
-    It ignores segment IDs: the separator tokens mark the two texts of a pair.
-    Padding may be before or after the tokens of a row.
+    Segment IDs are ignored unless a class reads them: separator tokens mark the
+    two texts of a pair. Padding may be before or after the tokens of a row.
     """
 
     config: StudentConfig

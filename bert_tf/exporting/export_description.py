@@ -18,6 +18,7 @@ _TYPES: Mapping[str, type] = {
     VOCAB_SHA256: str,
     # Of some heads.
     "takes_pairs": bool,
+    "needs_pairs": bool,
     "multi_label": bool,
     "long_documents": str,
     "window_stride": int,

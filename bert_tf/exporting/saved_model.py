@@ -111,6 +111,9 @@ class PairModule(tf.Module):
         def serve_pairs(text, text_b):
             return answer_pairs(*serving_inputs.as_many(text, text_b))
 
+        def serve_both(text_a, text_b):
+            return serve_pairs(text_a, text_b)
+
         def serve_default_single(text_a):
             (text,) = serving_inputs.shaped(text_a)
             pieces = tokenizer.tokenize(text)
@@ -135,7 +138,10 @@ class PairModule(tf.Module):
             return describe(served(inputs))
 
         self.serve_default_single = function(serve_default_single, [texts])
-        self.serve_default_pairs = function(serve_default_pairs, [texts] * 2)
+        self.serve_default_pairs = function(
+            serve_both if config.needs_pairs else serve_default_pairs,
+            [texts] * 2,
+        )
         self.serve_text = function(serve_text, [texts])
         self.serve_pairs = function(serve_pairs, [texts, texts])
         self.serve_ids = function(serve_ids, [ids, ids, ids])
@@ -177,7 +183,8 @@ def classifier(
         takes_pairs: Whether inputs may have a second text, if the model has a
             token type for it. As `text_b`, "" means no second text, and [""],
             the default, no second text for any `text_a`. Any other difference
-            in the numbers of texts is an error.
+            in the numbers of texts is an error. If the config `needs_pairs`,
+            `text_b` has no default, and `serve_text` is missing.
         is_multi_label: Whether a text may have several labels.
         documents: How texts that are too long are cut, as in training; by
             default, they are truncated. Not for pairs.
@@ -187,6 +194,8 @@ def classifier(
     """
     check_fits(config, vocabulary, max_seq_length)
     takes_pairs &= config.tells_apart(vocabulary.template.segments)
+    if not takes_pairs:
+        config.check_reads_single_texts()
     _check_labels(labels, model.num_labels)
     documents = documents or long_documents.LongDocuments()
     documents.check(max_seq_length - vocabulary.template.special(1))
@@ -198,18 +207,20 @@ def classifier(
     module = PairModule(
         model, config, tokenizer, max_seq_length, describe, documents
     )
+    needs_pairs = {"needs_pairs": True} if config.needs_pairs else {}
     description = {
         "head": "classification",
         **vocabulary.settings,
         "max_seq_length": max_seq_length,
         "takes_pairs": takes_pairs,
+        **needs_pairs,
         "multi_label": is_multi_label,
         "long_documents": documents.method,
         "window_stride": documents.stride,
     }
     return Export(
         module,
-        _signatures(module, takes_pairs, vocabulary, labels),
+        _signatures(module, takes_pairs, config, vocabulary, labels),
         contents(config, vocabulary, labels, description),
         {"serve_examples": serving_examples.method(labels)},
     )
@@ -218,20 +229,22 @@ def classifier(
 def _signatures(
     module: PairModule,
     takes_pairs: bool,
+    config: modeling.BertConfig,
     vocabulary: vocabularies.Vocabulary,
     labels: Sequence[str] | None,
 ) -> Signatures:
-    serve, pairs = module.serve_default_single, {}
+    serve, others = module.serve_default_single, {}
+    if not config.needs_pairs:
+        others["serve_text"] = module.serve_text
     if takes_pairs:
         serve = module.serve_default_pairs
-        pairs = {"serve_pairs": module.serve_pairs}
+        others["serve_pairs"] = module.serve_pairs
     examples = serving_examples.make(
         serve, module.serve_ids, takes_pairs, vocabulary, labels
     )
     return {
         "serving_default": serve,
-        "serve_text": module.serve_text,
-        **pairs,
+        **others,
         "serve_ids": module.serve_ids,
         "serve_examples": examples,
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 from bert_tf.errors import InputError
 from bert_tf.exporting import saved_model, server_configs, versions, warmup
-from bert_tf.serving import served_heads, serving_lines, serving_model
+from bert_tf.serving import serving_lines, serving_model
 from bert_tf.storage import input_files
 from bert_tf.tasks import table_formats, tables
 from bert_tf.tasks.masked_words import masked_texts
@@ -102,7 +102,7 @@ def publish(
         InputError: The path or the lines are invalid.
     """
     model = serving_model.of_export(made)
-    form = served_heads.HEADS[model.head].asks
+    form = model.asks
     length = json.loads(made.files["export.json"])["max_seq_length"]
     if warmup_file:
         texts = read_texts(_read(warmup_file, form, model))

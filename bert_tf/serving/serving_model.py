@@ -22,7 +22,7 @@ from bert_tf.exporting import (
     saved_model,
     unsafe_ops,
 )
-from bert_tf.serving import elsewhere, makers, served_heads
+from bert_tf.serving import elsewhere, makers, served_heads, serving_lines
 from bert_tf.storage import file_systems
 
 import tensorflow as tf
@@ -160,6 +160,7 @@ class Model:
         labels: Labels of a classifier; empty for other heads.
         unit: What a vector of an encoder represents.
         top_k: Number of tokens per mask of a masked language model.
+        needs_pairs: Whether a classifier does not take single texts.
     """
 
     head: str
@@ -168,6 +169,15 @@ class Model:
     labels: tuple[str, ...]
     unit: str
     top_k: int
+    needs_pairs: bool = False
+
+    @property
+    def asks(self) -> serving_lines.Form:
+        """The form of its input lines."""
+        form = served_heads.HEADS[self.head].asks
+        if not self.needs_pairs:
+            return form
+        return dataclasses.replace(form, second_may_lack=False)
 
 
 def of_export(made: saved_model.Export) -> Model:
@@ -329,4 +339,5 @@ def _model(
         tuple(labels or ()),
         description.get("unit", ""),
         description.get("top_k", 0),
+        description.get("needs_pairs", False),
     )

@@ -8,6 +8,7 @@ from bert_tf.checkpoints import formats, names, tf1_files
 from bert_tf.contrib import (
     bilstm,
     bilstm_lm,
+    esim,
     left_to_right,
     left_to_right_bilstm,
     textcnn,
@@ -120,6 +121,7 @@ CONFIGS = {
     "textcnn": textcnn.TextCnnConfig(
         vocab_size=40, embedding_size=5, hidden_size=6
     ),
+    "esim": esim.EsimConfig(vocab_size=40, embedding_size=5, hidden_size=6),
 }
 
 
@@ -140,8 +142,7 @@ def _make(config, kind, policy):
         )
         for i, name in enumerate(CONFIGS)
         for kind in (heads.BertClassifier, heads.BertTagger)
-        # Tokens have no separate vectors in TextCNN.
-        if name != "textcnn" or kind is heads.BertClassifier
+        if CONFIGS[name].gives_sequence or kind is heads.BertClassifier
     ],
 )
 def test_in_float32(name, kind):

@@ -11,6 +11,7 @@ import pathlib
 import sys
 
 from tools.lint import (
+    architecture,
     code,
     commands,
     documents,
@@ -22,6 +23,7 @@ from tools.lint import (
 from tools.lint.problems import Repository
 
 _RULES = (
+    *architecture.RULES,
     *code.RULES,
     *names.RULES,
     *documents.RULES,

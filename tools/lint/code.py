@@ -13,7 +13,7 @@ _OTHER_TESTS = {"bad_inputs", "commands", "parity", "tools"}
 _MAIN = "if __name__ == '__main__':\n    command_line.run(main)"
 
 
-def _imports(file: File) -> Iterator[tuple[int, str]]:
+def imports(file: File) -> Iterator[tuple[int, str]]:
     """Yields the line and the dotted name of each import, at any depth."""
     for node in file.nodes:
         if isinstance(node, ast.Import):
@@ -28,7 +28,7 @@ def nobody_imports_a_script(repository: Repository) -> Iterator[Problem]:
     names = {file.stem for file in repository.scripts}
     files = [*repository.package, *repository.scripts, *repository.examples]
     for file in files:
-        for line, name in _imports(file):
+        for line, name in imports(file):
             if name.partition(".")[0] in names:
                 yield file.problem(
                     line,
@@ -42,7 +42,7 @@ def scripts_leave_tensorflow_text_alone(
 ) -> Iterator[Problem]:
     """Scripts must not import tensorflow_text; nor may most of the package."""
     for file in repository.scripts:
-        for line, name in _imports(file):
+        for line, name in imports(file):
             if name.partition(".")[0] == "tensorflow_text":
                 yield file.problem(
                     line,
@@ -56,7 +56,7 @@ def library_knows_no_flags(repository: Repository) -> Iterator[Problem]:
     for file in repository.package:
         if file.path.startswith(_KNOW_FLAGS):
             continue
-        lines = {line for line, name in _imports(file) if "absl.flags" in name}
+        lines = {line for line, name in imports(file) if "absl.flags" in name}
         lines |= {
             node.lineno
             for node in file.nodes

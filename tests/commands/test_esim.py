@@ -1,0 +1,139 @@
+"""Trains, resumes, exports and serves ESIM by the scripts."""
+
+import json
+import shutil
+
+import bert_tf
+from bert_tf.checkpoints import tf1_files
+from bert_tf.errors import InputError
+from bert_tf.server import json_requests, refusals, signature_defs
+from tests import classifier_runs, family_runs, scripts, trained_weights
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.slow
+
+_STEPS = 120
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Vocabulary, config and tables: whether a text has the other's word."""
+    folder = tmp_path_factory.mktemp("esim")
+    classifier_runs.write_model(folder)
+    config = {
+        "model_type": "esim",
+        "vocab_size": classifier_runs.CONFIG["vocab_size"],
+        "max_position_embeddings": 32,
+        "embedding_size": 16,
+        "hidden_size": 16,
+        "hidden_dropout_prob": 0.1,
+        "initializer_range": 1.0,
+    }
+    (folder / "bert_config.json").write_text(json.dumps(config))
+    rng = np.random.default_rng(0)
+    for split, rows in (("train", 320), ("dev", 40)):
+        lines = ["text\tsecond\tlabel"]
+        for i in range(rows):
+            *text, other = rng.permutation(classifier_runs.WORDS[:12])[:5]
+            second, label = ((other, "no"), (rng.choice(text), "yes"))[i % 2]
+            lines.append(f"{' '.join(text)}\t{second}\t{label}")
+        (folder / f"{split}.tsv").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def _flags(folder, *flags):
+    return (
+        *(f"--vocab_file={folder}/vocab.txt", "--do_train"),
+        f"--bert_config_file={folder}/bert_config.json",
+        f"--train_file={folder}/train.tsv",
+        *("--max_seq_length=12", "--train_batch_size=32"),
+        *("--num_train_epochs=12", f"--save_checkpoints_steps={_STEPS // 2}"),
+        *("--learning_rate=0.02", *flags),
+    )
+
+
+_PAIRS = "--text_b_column=second"
+
+
+@pytest.fixture(scope="module")
+def trained(folder):
+    output = folder / "output"
+    classifier_runs.run(
+        folder / "trained",
+        *_flags(folder, _PAIRS, "--do_eval", f"--dev_file={folder}/dev.tsv"),
+        *("--do_predict", f"--test_file={folder}/dev.tsv", "--do_export"),
+        f"--output_dir={output}",
+    )
+    return output
+
+
+@pytest.fixture(scope="module")
+def loaded(trained):
+    """Returns the run and its export, as functions of pairs."""
+    return [bert_tf.load(path) for path in (trained, trained / "export")]
+
+
+def test_learns_to_compare_and_answers_as_the_script(folder, trained, loaded):
+    found = classifier_runs.results(trained / "eval_results.txt")
+    assert found["eval_accuracy"] >= 0.95
+    wanted = classifier_runs.rows(trained / "predictions.jsonl")
+    lines = (folder / "dev.tsv").read_text().splitlines()[1:]
+    pairs = [tuple(line.split("\t")[:2]) for line in lines]
+    for model in loaded:
+        family_runs.assert_same_answers(model(pairs), wanted)
+
+
+def test_a_resumed_run_ends_with_the_same_weights(folder, trained, tmp_path):
+    again = tmp_path / "again"
+    shutil.copytree(trained, again)
+    assert sorted(tf1_files.numbered(str(again))) == [_STEPS // 2, _STEPS]
+    tf1_files.remove(f"{again}/model.ckpt-{_STEPS}")
+    done = classifier_runs.run(
+        tmp_path,
+        *_flags(folder, _PAIRS, "--do_eval", f"--dev_file={folder}/dev.tsv"),
+        f"--output_dir={again}",
+    )
+    assert f"Resuming from step {_STEPS // 2}" in done.stderr
+    trained_weights.assert_same(again, trained)
+
+
+@pytest.mark.exhaustive
+def test_learns_from_a_teacher(folder, trained, tmp_path):
+    classifier_runs.run(
+        tmp_path,
+        *_flags(folder, _PAIRS, f"--teacher={trained}/best"),
+        *("--num_train_epochs=0.2", f"--output_dir={tmp_path}/student"),
+    )
+    *_, line = classifier_runs.rows(tmp_path / "student/metrics.jsonl")
+    assert line["teacher_loss"] > 0
+
+
+def test_single_texts_are_refused(folder, trained, loaded, tmp_path):
+    done = classifier_runs.run(
+        *(tmp_path, *_flags(folder, f"--output_dir={tmp_path}/output")),
+        code=1,
+    )
+    assert "error: This encoder compares the two texts" in done.lines[-1]
+    assert "Received: model_type=esim" in done.lines[-1]
+    for model in loaded:
+        for single in ("the cat", ("the cat", "")):
+            with pytest.raises(InputError, match="text_b"):
+                model(single)
+    (tmp_path / "lines.txt").write_text("the cat\n")
+    done = scripts.run_checked(
+        *(tmp_path, "run_prediction", f"--saved_model={trained}/export"),
+        f"--input_file={tmp_path}/lines.txt",
+        code=1,
+    )
+    assert "text_b missing or empty. Expected text_a and" in done.lines[-1]
+
+
+def test_the_server_requires_both_texts(trained):
+    signatures = signature_defs.read(str(trained / "export"))
+    body = {"instances": [{"text_a": "the cat", "text_b": "cat"}]}
+    json_requests.to_predict(json.dumps(body).encode(), signatures)
+    del body["instances"][0]["text_b"]
+    with pytest.raises(refusals.Refusal, match="text_b"):
+        json_requests.to_predict(json.dumps(body).encode(), signatures)
