@@ -5,6 +5,7 @@ Called from the `main` of the fine-tuning scripts only.
 
 import dataclasses
 import functools
+import itertools
 import os
 import tempfile
 
@@ -48,6 +49,12 @@ class Work:
     evaluate: bool
     predict: bool
     export: bool
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The splits of the data that they need."""
+        needed = (self.train, self.evaluate, self.predict)
+        return tuple(itertools.compress(("train", "dev", "test"), needed))
 
 
 def work() -> Work:
