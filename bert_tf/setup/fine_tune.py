@@ -228,7 +228,7 @@ def _train(
         )
     objective, run = task.make_objective(run, plan, teacher)
     restore = functools.partial(
-        fine_tuning_setup.restore, run.files, select=task.select
+        fine_tuning_setup.restore, run.files, task.select
     )
     fine_tuning.train(run, plan, objective, restore, evaluation)
 
