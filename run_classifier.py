@@ -26,9 +26,7 @@ To resume a run after a crash or a kill, run the same command again. It ends
 with the same weights as an uninterrupted run.
 """
 
-import dataclasses
 import functools
-import os
 
 from bert_tf.flags import (
     classification_flags,
@@ -106,16 +104,14 @@ command_line.start(__name__, later=("long_documents",))
 
 from bert_tf import heads
 from bert_tf.checkpoints import tf1_files, trained_models
-from bert_tf.encoders import families
 from bert_tf.exporting import saved_model
 from bert_tf.setup import (
     auxiliary_lm,
     baselines_setup,
     classification_setup,
     distillation_setup,
-    fine_tuning_setup,
+    fine_tune,
     search_setup,
-    teachers,
     trained_setup,
 )
 from bert_tf.tasks.classification import (
@@ -126,40 +122,11 @@ from bert_tf.tasks.classification import (
     reports,
     text_records,
 )
-from bert_tf.text import long_documents, text_graph
-from bert_tf.training import distribution, fine_tuning, progress, scoring
+from bert_tf.text import text_graph
+from bert_tf.training import distribution, fine_tuning
 
 from absl import logging
 
-# What a run in progress can't change.
-_IDENTITY = (
-    "task_name",
-    "data_dir",
-    "xnli_language",
-    "train_file",
-    "dev_fraction",
-    "file_format",
-    "has_header",
-    "labels",
-    "regression",
-    "label_column",
-    "text_a_column",
-    "text_b_column",
-    "label_separator",
-    "class_weights",
-    "double_unordered",
-    "auxiliary_lm_weight",
-    "long_documents",
-    "window_stride",
-    "do_lower_case",
-    "max_seq_length",
-    "train_batch_size",
-    "group_by_length",
-    "seed",
-    *distillation_flags.IDENTITY,
-)
-# Flags of reading texts: as in training, unless set.
-_READING = ("long_documents", "max_seq_length")
 # What says which rows of the training file are held out.
 _OF_HOLD_OUT = (
     "train_file",
@@ -170,356 +137,231 @@ _OF_HOLD_OUT = (
 )
 
 
-# ---- Data -------------------------------------------------------------------
-
-_RECORD_FILES = {
-    "train": "train.tf_record",
-    "dev": "eval.tf_record",
-    "dev_mismatched": "eval_mismatched.tf_record",
-    "test": "predict.tf_record",
-    "test_mismatched": "predict_mismatched.tf_record",
-}
-
-
-def splits_to_read(task, data_dir, work):
-    """Lists the splits that the run reads; InputError if the task has none."""
-    splits = []
-    if work.train:
-        classification_task.check_split(task, "train")
-        splits.append("train")
-    if work.evaluate:
-        splits += classification_task.with_mismatched(task, data_dir, "dev")
-    if work.predict:
-        splits += classification_task.with_mismatched(task, data_dir, "test")
-    return splits
-
-
-def read_split(task, data_dir, split):
-    """Reads one split; --double_unordered doubles the pairs to train on."""
-    examples = classification_task.read_split(task, data_dir, split)
-    if split == "train" and _DOUBLE_UNORDERED.value and task.is_symmetric:
-        logging.info("Training on each pair in both orders.")
-        return classification_task.in_both_orders(examples)
-    return examples
-
-
-def write_records(folder, task, data_dir, splits, encoder, seed):
-    """Writes the records of each split: all data is checked before training.
-
-    Those to train on are shuffled by `seed`: a table may be sorted by label.
-
-    Returns:
-        Split -> its records.
-    """
-    if task.labels:
-        logging.info("Labels: %s.", ", ".join(task.labels))
-    return {
-        split: encoder.write(
-            os.path.join(folder, _RECORD_FILES[split]),
-            read_split(task, data_dir, split),
-            task.labels,
-            task.is_multi_label,
-            seed if split == "train" else None,
-        )
-        for split in splits
-    }
-
-
-# ---- Train ------------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class Run(fine_tuning.Run):
-    """What every part of the run needs."""
-
-    task: classification_task.Task
-    data_dir: str | None
-    documents: long_documents.LongDocuments
-
-
-def train(run, plan, class_weights, batch_size, teacher):
-    """Trains; with a dev set, evaluates each epoch and keeps the best."""
-    evaluation = None
-    if "dev" in run.data:
-        evaluation = scoring.Evaluation(
-            f"eval_{run.task.metrics[0]}",
-            lambda: evaluate(run, "dev", batch_size),
-        )
-    learned, run = with_teacher(run, plan, class_weights, batch_size, teacher)
-    fine_tuning.train(
-        run,
-        plan,
-        auxiliary_lm.of_run(learned, _AUXILIARY_LM_WEIGHT.value, run),
-        functools.partial(
-            fine_tuning_setup.restore,
-            run.files,
-            select=auxiliary_lm.select(
-                _AUXILIARY_LM_WEIGHT.value, own_head(run.task)
-            ),
-        ),
-        evaluation,
+def find_task():
+    """Returns the task that the flags describe."""
+    return classification_setup.find_task(
+        trained_setup.labels(), run_flags.SEED.value
     )
 
 
-def with_teacher(run, plan, class_weights, batch_size, teacher):
-    """Returns what to minimize, and the run, whose records it may add to."""
-    of_task = (
-        objective.make_objective(run.task, class_weights),
-        objective.comparison(run.task, class_weights),
-        teacher,
-        run,
+class Classification(fine_tune.Task):
+    """Classifies texts or pairs of texts, or scores them."""
+
+    head = "classification"
+    identity = (
+        *("task_name", "data_dir", "xnli_language", "dev_fraction"),
+        *("file_format", "has_header", "labels", "regression"),
+        *("label_column", "text_a_column", "text_b_column", "label_separator"),
+        *("class_weights", "double_unordered", "auxiliary_lm_weight"),
+        *("long_documents", "window_stride"),
     )
-    by_logits = teacher and teacher.kind == "logits"
-    is_asked_once = by_logits and _KEEP_TEACHER_LOGITS.value
-    if is_asked_once:
+    reading = ("long_documents", "max_seq_length")
+
+    def prepare(self):
+        """Finds the task and its splits."""
+        if classification_flags.LONG_DOCUMENTS.value == "windows":
+            stride = classification_flags.WINDOW_STRIDE.name
+            trained_setup.take_flags([stride])
+        self.task = task = find_task()
+        self.metric = f"eval_{task.metrics[0]}"
+        self.labels, self.takes_pairs = task.labels, task.takes_pairs
+        self.is_multi_label = task.is_multi_label
+        self.data_dir = classification_flags.DATA_DIR.value
+        if self.work.evaluate and classification_flags.DEV_FRACTION.value:
+            self.hold_out = _OF_HOLD_OUT
+        find = functools.partial(
+            classification_task.with_mismatched, task, self.data_dir
+        )
+        self.splits = [x for split in self.work.splits for x in find(split)]
+        self.compares = self.work.evaluate and _BASELINES.value
+        if self.compares:
+            baselines_setup.check(task, self.data_dir, self.work.train)
+        if self.work.predict and _GLUE_SERVER_FILES.value:
+            glue.check_server_files(task)
+        self.documents = classification_setup.find_long_documents(task)
+
+    def load_files(self):
+        """Reads the config, with the kind of labels, and the vocabulary."""
+        return super().load_files().of_problem(self.is_multi_label)
+
+    def check_trained(self):
+        """Raises InputError unless there is a trained model of these labels."""
+        trained_models.check_labels(run_flags.OUTPUT_DIR.value, self.labels)
+        source = super().check_trained()
+        trained_models.check_classes(source, self.labels, self.is_multi_label)
+
+    def read(self):
+        """Checks the settings, and finds the weights of the classes."""
+        weight = _AUXILIARY_LM_WEIGHT.value
+        auxiliary_lm.check(weight, self.files.config)
+        self.predicted_tokens = self.length if weight else 0
+        self.documents.check(self.length - 2)
+        if not self.work.train:
+            return
+        if self.hold_out:
+            trained_setup.warn_of_hold_out(self.hold_out)
+        folder = run_flags.OUTPUT_DIR.value
+        if tf1_files.latest(folder):  # The run resumes from it.
+            trained_models.check_labels(folder, self.labels)
+        class_weights = classification_setup.find_class_weights(
+            self.task, self.examples("train")
+        )
+        self.objective = objective.make_objective(self.task, class_weights)
+        self.comparison = objective.comparison(self.task, class_weights)
+
+    def examples(self, split, **keywords):
+        """Reads the examples of a split."""
+        return classification_task.read_split(
+            self.task, self.data_dir, split, **keywords
+        )
+
+    def record_file(self, split):
+        name = super().record_file(split)
+        return name.replace("dev", "eval").replace("test", "predict")
+
+    def writer(self):
+        tokenizer = text_graph.make_tokenizer(self.files.vocabulary)
+        encoder = text_records.Encoder(tokenizer, self.length, self.documents)
+        if self.compares:
+            self.average = baselines_setup.find_average(self.files, tokenizer)
+        if self.labels:
+            logging.info("Labels: %s.", ", ".join(self.labels))
+        return lambda split, path, seed: encoder.write(
+            path, self.to_write(split), self.labels, self.is_multi_label, seed
+        )
+
+    def to_write(self, split):
+        """Reads a split; --double_unordered doubles the pairs to train on."""
+        examples = self.examples(split)
+        is_doubled = _DOUBLE_UNORDERED.value and self.task.is_symmetric
+        if split == "train" and is_doubled:
+            logging.info("Training on each pair in both orders.")
+            return classification_task.in_both_orders(examples)
+        return examples
+
+    def make_model(self, encoder):
+        """Adds the head to the encoder; without labels it has one score."""
+        return heads.BertClassifier(encoder, len(self.labels or ("score",)))
+
+    def make_objective(self, run, plan, teacher):
+        if self.keeps_logits(run, plan, teacher):
+            learned, run = distillation_setup.with_kept_logits(
+                *(self.objective, self.comparison, teacher, run),
+                fine_tuning_flags.EVAL_BATCH_SIZE.value,
+            )
+        else:
+            learned, run = super().make_objective(run, plan, teacher)
+        weight = _AUXILIARY_LM_WEIGHT.value
+        return auxiliary_lm.of_run(learned, weight, run), run
+
+    def keeps_logits(self, run, plan, teacher):
+        """Whether to compute the teacher's logits before the first step."""
+        by_logits = teacher and teacher.kind == "logits"
+        if not (by_logits and _KEEP_TEACHER_LOGITS.value):
+            return False
         flag = fine_tuning_flags.EVAL_BATCH_SIZE
-        distribution.check_batch_size(run.strategy, flag.name, batch_size)
-    if not is_asked_once or plan.check_only:
-        return distillation_setup.of_run(*of_task), run
-    # Before the teacher, who takes long.
-    fine_tuning.check(run, plan)
-    steps = plan.steps(run.data["train"].count)
-    if steps in tf1_files.numbered(run.folder):
-        return distillation_setup.of_run(*of_task), run
-    return distillation_setup.with_kept_logits(*of_task, batch_size)
+        distribution.check_batch_size(run.strategy, flag.name, flag.value)
+        if plan.check_only:
+            return False
+        # Before the teacher, who takes long.
+        fine_tuning.check(run, plan)
+        steps = plan.steps(run.data["train"].count)
+        return steps not in tf1_files.numbered(run.folder)
 
+    def select(self, source):
+        """Selects the weights of a checkpoint that the task can start from."""
+        source = trained_models.without_other_head(source, self.labels)
+        if _AUXILIARY_LM_WEIGHT.value:
+            return auxiliary_lm.without_head(source)
+        return source
 
-def own_head(task):
-    """Returns what takes of a checkpoint what this task can start from."""
-    return functools.partial(
-        trained_models.without_other_head, labels=task.labels
-    )
+    def evaluate(self, run, batch_size):
+        logits, labels = fine_tuning.logits_and_labels(run, "dev", batch_size)
+        return predictions.results(self.task, logits, labels)
 
+    def write_evaluation(self, run, batch_size, step):
+        """Writes eval_results.txt, and reports of where the model errs."""
+        self.results = {}
+        for split in (name for name in run.data if name.startswith("dev")):
+            logits, labels = fine_tuning.logits_and_labels(
+                run, split, batch_size
+            )
+            if not run.is_chief:
+                continue
+            results = predictions.results(self.task, logits, labels)
+            self.results[split] = results
+            path = _path(run, "eval_results{}.txt", split)
+            fine_tune.write_results(path, results, step)
+            if self.labels:
+                predicted = predictions.predicted(self.task, logits)
+                path = _path(run, "eval_report{}.txt", split)
+                reports.write(path, self.task, labels, predicted)
+                path = _path(run, "confusion_matrix{}.png", split)
+                reports.write_picture(path, self.task, labels, predicted)
 
-# ---- Evaluate and predict ---------------------------------------------------
+    def write_predictions(self, run, batch_size, step):
+        """Writes the predictions: as the original, by name, for the server."""
+        for split in (name for name in run.data if name.startswith("test")):
+            logits, _ = fine_tuning.logits_and_labels(run, split, batch_size)
+            if not run.is_chief:
+                continue
+            path = _path(run, "test_results{}.tsv", split)
+            predictions.write_probabilities(path, logits, self.is_multi_label)
+            logging.info("Wrote %d predictions to %s.", len(logits), path)
+            path = _path(run, "predictions{}.jsonl", split)
+            keys = (example.guid for example in self.examples(split))
+            texts = None
+            if _PREDICTIONS_WITH_TEXTS.value:
+                texts = self.examples(split, with_gold=True)
+            predictions.write_named(path, self.task, keys, logits, texts)
+            logging.info("Wrote predictions with ids and labels to %s.", path)
+            if _GLUE_SERVER_FILES.value:
+                path = run.path(self.task.server_files[split])
+                predictions.write_server_file(path, self.task, logits)
+                logging.info("Wrote the GLUE server's %s.", path)
 
-
-def evaluate(run, split, batch_size):
-    """Returns the results on one split."""
-    logits, labels = fine_tuning.logits_and_labels(run, split, batch_size)
-    return predictions.results(run.task, logits, labels)
-
-
-def write_evaluation(run, batch_size, step):
-    """Writes eval_results.txt, as the original, and where the model errs.
-
-    Returns the results by split, in the process that writes.
-    """
-    written = {}
-    for split in (name for name in run.data if name.startswith("dev")):
-        logits, labels = fine_tuning.logits_and_labels(run, split, batch_size)
-        if not run.is_chief:
-            continue
-        results = predictions.results(run.task, logits, labels)
-        results |= {"loss": results["eval_loss"], "global_step": step}
-        written[split] = results
-        path = _path(run, "eval_results{}.txt", split)
-        progress.write_results(path, results)
-        if run.labels:
-            predicted = predictions.predicted(run.task, logits)
-            path = _path(run, "eval_report{}.txt", split)
-            reports.write(path, run.task, labels, predicted)
-            path = _path(run, "confusion_matrix{}.png", split)
-            reports.write_picture(path, run.task, labels, predicted)
-    return written
-
-
-def write_baselines(run, results, average):
-    """Writes baselines.txt, which compares the results with baselines'."""
-    # Slow to import, and only used here.
-    from bert_tf.tasks.classification import baselines
-
-    read = functools.partial(
-        classification_task.read_split, run.task, run.data_dir
-    )
-    found = baselines.measure(
-        run.task,
-        read("train"),
-        {split: read(split) for split in results},
-        run_flags.SEED.value,
-        average,
-    )
-    for split, rows in found.items():
-        path = _path(run, "baselines{}.txt", split)
-        baselines.write(path, run.task, results[split], rows)
-
-
-def write_predictions(run, batch_size, with_texts, glue_server_files):
-    """Writes the predictions: as the original, by name, for the server."""
-    for split in (name for name in run.data if name.startswith("test")):
-        logits, _ = fine_tuning.logits_and_labels(run, split, batch_size)
-        if not run.is_chief:
-            continue
-        path = _path(run, "test_results{}.tsv", split)
-        predictions.write_probabilities(path, logits, run.task.is_multi_label)
-        logging.info("Wrote %d predictions to %s.", len(logits), path)
-        path = _path(run, "predictions{}.jsonl", split)
-        read = functools.partial(
-            classification_task.read_split, run.task, run.data_dir, split
+    def export(self, run):
+        return saved_model.classifier(
+            run.model,
+            run.files.config,
+            run.files.vocabulary,
+            self.labels,
+            self.length,
+            self.takes_pairs,
+            self.is_multi_label,
+            self.documents,
         )
-        keys = (example.guid for example in read())
-        texts = read(with_gold=True) if with_texts else None
-        predictions.write_named(path, run.task, keys, logits, texts)
-        logging.info("Wrote predictions with ids and labels to %s.", path)
-        if glue_server_files:
-            path = os.path.join(run.folder, run.task.server_files[split])
-            predictions.write_server_file(path, run.task, logits)
-            logging.info("Wrote the GLUE server's %s.", path)
+
+    def finish(self, run):
+        """With --baselines, writes baselines.txt."""
+        if not (self.compares and run.is_chief):
+            return
+        # Slow to import, and only used here.
+        from bert_tf.tasks.classification import baselines
+
+        found = baselines.measure(
+            self.task,
+            self.examples("train"),
+            {split: self.examples(split) for split in self.results},
+            run_flags.SEED.value,
+            self.average,
+        )
+        for split, rows in found.items():
+            path = _path(run, "baselines{}.txt", split)
+            baselines.write(path, self.task, self.results[split], rows)
 
 
 def _path(run, name, split):
     suffix = "_mismatched" if split.endswith("_mismatched") else ""
-    return os.path.join(run.folder, name.format(suffix))
-
-
-def write_export(run, max_seq_length):
-    """Writes the SavedModel."""
-    fine_tuning.write_export(
-        run,
-        saved_model.classifier(
-            run.model,
-            run.files.config,
-            run.files.vocabulary,
-            run.labels,
-            max_seq_length,
-            run.task.takes_pairs,
-            run.task.is_multi_label,
-            run.documents,
-        ),
-    )
-
-
-# ---- Main -------------------------------------------------------------------
-
-
-def take_flags():
-    """Sets the flags of reading texts as in training, unless specified."""
-    trained_setup.take_flags(_READING)
-    if classification_flags.LONG_DOCUMENTS.value == "windows":
-        stride = classification_flags.WINDOW_STRIDE.name
-        trained_setup.take_flags([stride])
-
-
-def check_trained(folder, task, evaluate):
-    """Raises InputError unless there is a trained model of these labels."""
-    trained_models.check_labels(folder, task.labels)
-    holds_out = evaluate and classification_flags.DEV_FRACTION.value
-    source = trained_setup.check(
-        "classification", _IDENTITY, _OF_HOLD_OUT if holds_out else ()
-    )
-    trained_models.check_classes(source, task.labels, task.is_multi_label)
-
-
-def find_class_weights(folder, task, data_dir):
-    """Returns how much each class counts, or None; InputError if not ours."""
-    if tf1_files.latest(folder):  # The run resumes from it.
-        trained_models.check_labels(folder, task.labels)
-    examples = classification_task.read_split(task, data_dir, "train")
-    return classification_setup.find_class_weights(task, examples)
-
-
-def make_model(config, labels):
-    """Returns a classifier; without labels it has a score alone."""
-    return heads.BertClassifier(
-        families.make(config), len(labels or ("score",))
-    )
+    return run.path(name.format(suffix))
 
 
 def main(_):
-    """The whole run as an outline."""
-    folder = run_flags.OUTPUT_DIR.value
-    work = fine_tuning_setup.work()
-    searches = search_setup.is_requested()
-    take_flags()
-    seed = run_flags.SEED.value
-    known_labels = trained_setup.labels()
-    task = classification_setup.find_task(known_labels, seed)
-    if searches:
-        search_setup.run(__file__, f"eval_{task.metrics[0]}")
-        return
-    data_dir = classification_flags.DATA_DIR.value
-    splits = splits_to_read(task, data_dir, work)
-    compares = work.evaluate and _BASELINES.value
-    if compares:
-        baselines_setup.check(task, data_dir, work.train)
-    if work.predict and _GLUE_SERVER_FILES.value:
-        glue.check_server_files(task)
-    documents = classification_setup.find_long_documents(task)
-    model_files = fine_tuning_setup.load_files().of_problem(task.is_multi_label)
-    length = _MAX_SEQ_LENGTH.value
-    model_files.config.check_sequence_length(length)
-    if task.takes_pairs:
-        model_files.config.check_reads_pairs(
-            model_files.vocabulary.template.segments
-        )
+    """Runs the task, or a search for its best settings."""
+    if search_setup.is_requested():
+        search_setup.run(__file__, f"eval_{find_task().metrics[0]}")
     else:
-        model_files.config.check_reads_single_texts()
-    auxiliary_lm.check(_AUXILIARY_LM_WEIGHT.value, model_files.config)
-    documents.check(length - 2)
-    if work.train:
-        if work.evaluate and classification_flags.DEV_FRACTION.value:
-            trained_setup.warn_of_hold_out(_OF_HOLD_OUT)
-        class_weights = find_class_weights(folder, task, data_dir)
-        teacher = teachers.find(
-            "classification",
-            model_files,
-            length,
-            task.labels,
-            task.is_multi_label,
-        )
-    else:
-        class_weights = None
-        check_trained(folder, task, work.evaluate)
-
-    strategy = fine_tuning_setup.set_up_distribution()
-    plan = fine_tuning_setup.plan(strategy)
-    with strategy.scope():
-        model = make_model(model_files.config, task.labels)
-    records_folder = fine_tuning_setup.make_folder(strategy, _IDENTITY)
-    tokenizer = text_graph.make_tokenizer(model_files.vocabulary)
-    encoder = text_records.Encoder(tokenizer, length, documents)
-    average = None
-    if compares:
-        average = baselines_setup.find_average(model_files, tokenizer)
-    data = write_records(records_folder, task, data_dir, splits, encoder, seed)
-    run = Run(
-        folder,
-        strategy,
-        model,
-        model_files,
-        task.labels,
-        data,
-        task,
-        data_dir,
-        documents,
-    )
-    if work.train:
-        batch_size = fine_tuning_flags.EVAL_BATCH_SIZE.value
-        train(run, plan, class_weights, batch_size, teacher)
-    if plan.check_only:
-        predictions = length if _AUXILIARY_LM_WEIGHT.value else 0
-        fine_tuning_setup.report_check(
-            run, "classification", length, predictions=predictions
-        )
-        return
-    if not (work.evaluate or work.predict or work.export):
-        return
-    step = trained_setup.restore(run, "classification")
-    if work.evaluate:
-        results = write_evaluation(
-            run, fine_tuning_flags.EVAL_BATCH_SIZE.value, step
-        )
-    if work.predict:
-        write_predictions(
-            run,
-            fine_tuning_flags.PREDICT_BATCH_SIZE.value,
-            _PREDICTIONS_WITH_TEXTS.value,
-            _GLUE_SERVER_FILES.value,
-        )
-    if work.export and run.is_chief:
-        write_export(run, length)
-    if compares and run.is_chief:
-        write_baselines(run, results, average)
+        fine_tune.run_task(Classification())
 
 
 if __name__ == "__main__":

@@ -24,11 +24,6 @@ To resume a run after a crash or a kill, run the same command again. It ends
 with the same weights as an uninterrupted run.
 """
 
-import dataclasses
-import functools
-import os
-from collections.abc import Mapping
-
 from bert_tf.errors import InputError
 from bert_tf.flags import (
     command_line,
@@ -107,14 +102,7 @@ command_line.start(__name__)
 
 from bert_tf import heads, losses
 from bert_tf.checkpoints import tf1_files, trained_models
-from bert_tf.encoders import families
-from bert_tf.setup import (
-    distillation_setup,
-    fine_tuning_setup,
-    run_setup,
-    teachers,
-    trained_setup,
-)
+from bert_tf.setup import fine_tune, run_setup, trained_setup
 from bert_tf.storage import input_files
 from bert_tf.tasks.tagging import (
     predicting,
@@ -124,37 +112,11 @@ from bert_tf.tasks.tagging import (
     tagging_splits,
     tagging_words,
 )
-from bert_tf.training import (
-    distillation,
-    fine_tuning,
-    loop,
-    progress,
-    scoring,
-)
+from bert_tf.training import distillation, fine_tuning, loop
 
 import numpy as np
 import tensorflow as tf
 from absl import logging
-
-# What a run in progress can't change.
-_IDENTITY = (
-    "train_file",
-    "token_column",
-    "label_column",
-    "separator",
-    "scheme",
-    "labels",
-    "context",
-    "do_lower_case",
-    "max_seq_length",
-    "train_batch_size",
-    "group_by_length",
-    "seed",
-    *distillation_flags.IDENTITY,
-)
-# Flags of reading texts: as in training, unless set.
-_READING = ("context", "max_seq_length")
-
 
 # ---- Objective: sums, to be divided by weights summed over all replicas -----
 
@@ -179,36 +141,7 @@ def sums(model, batch, dropout_seed):
     }
 
 
-OBJECTIVE = loop.Objective(weights, sums)
-COMPARISON = distillation.Comparison.from_loss("label", word_weights)
-
-
-# ---- Data -------------------------------------------------------------------
-
-
-def read_splits(work):
-    """Reads the files that the run needs: split -> what is in it."""
-    splits = {}
-    for name, wanted, flag in (
-        ("train", work.train, _TRAIN_FILE),
-        ("dev", work.evaluate, _DEV_FILE),
-        ("test", work.predict, _TEST_FILE),
-    ):
-        if not wanted:
-            continue
-        if not flag.value:
-            raise InputError(f"Give --{flag.name}, the {name} set.")
-        if name == "test":
-            # Once more when a column of predictions is added.
-            input_files.check_can_be_read_again(flag.value)
-        has_labels = name != "test" or _TEST_HAS_LABELS.value
-        columns = conll.Columns(
-            _TOKEN_COLUMN.value,
-            _LABEL_COLUMN.value if has_labels else None,
-            _SEPARATOR.value,
-        )
-        splits[name] = tagging_splits.read(name, flag.value, columns)
-    return splits
+# ---- Labels -----------------------------------------------------------------
 
 
 def find_scheme():
@@ -224,8 +157,9 @@ def find_scheme():
     return given or trained
 
 
-def check_labels(folder, source, labels, do_train):
+def check_labels(source, labels, do_train):
     """Raises InputError if the model to start from has other labels."""
+    folder = run_flags.OUTPUT_DIR.value
     # A training that ended before its first checkpoint left no model.
     if not do_train or tf1_files.latest(folder):
         trained_models.check_labels(folder, labels)
@@ -243,177 +177,134 @@ def check_labels(folder, source, labels, do_train):
         )
 
 
-def write_records(folder, splits, labels, encoder, seed):
-    """Writes the records of each split: all data is checked before training.
-
-    Those to train on are shuffled by `seed`.
-
-    Returns:
-        Split -> its records.
-    """
-    return {
-        name: encoder.write(
-            os.path.join(folder, f"{name}.tf_record"),
-            tagging_words.group(split.sentences, _CONTEXT.value),
-            labels,
-            seed if name == "train" else None,
-        )
-        for name, split in splits.items()
-    }
+# ---- The task ---------------------------------------------------------------
 
 
-# ---- Train ------------------------------------------------------------------
+class Tagging(fine_tune.Task):
+    """Labels words."""
 
-
-@dataclasses.dataclass(frozen=True)
-class Run(fine_tuning.Run):
-    """What every part of the run needs."""
-
-    splits: Mapping[str, tagging_splits.Split]
-    scheme: str
-
-
-def train(run, plan, batch_size, teacher):
-    """Trains; with a dev set, evaluates each epoch and keeps the best."""
-    evaluation = None
-    if "dev" in run.data:
-        evaluation = scoring.Evaluation(
-            tagging_results.metric(run.scheme),
-            lambda: evaluate(run, "dev", batch_size)[0],
-        )
-    objective = distillation_setup.of_run(OBJECTIVE, COMPARISON, teacher, run)
-    restore = functools.partial(fine_tuning_setup.restore, run.files)
-    fine_tuning.train(run, plan, objective, restore, evaluation)
-
-
-# ---- Evaluate and predict ---------------------------------------------------
-
-
-def predict(run, split, batch_size):
-    """Labels the words of one split.
-
-    Returns:
-        The label of each word, in the order of the file, and the mean loss.
-    """
-    length = run.data[split].max_seq_length
-    outputs = predicting.best_labels(run.model, len(run.labels), length)
-    parts = list(fine_tuning.predict(run, split, outputs, batch_size))
-    labels = np.concatenate([part["labels"] for part in parts])
-    labels = labels[labels >= 0]
-    total = sum(part["losses"].sum(dtype=np.float64) for part in parts)
-    return [run.labels[i] for i in labels], float(total / len(labels))
-
-
-def evaluate(run, split, batch_size):
-    """Returns the results on one split, and the label of each word."""
-    predicted, loss = predict(run, split, batch_size)
-    sentences = run.splits[split].sentences
-    if run.splits[split].columns.label is None:
-        return {}, predicted
-    results = tagging_results.results(sentences, predicted, run.scheme)
-    return results | {"eval_loss": loss}, predicted
-
-
-def write_results(run, split, name, results, predicted, step):
-    """Writes the results of one split, and the report of its types."""
-    results |= {"loss": results["eval_loss"], "global_step": step}
-    path = os.path.join(run.folder, f"{name}_results.txt")
-    progress.write_results(path, results)
-    path = os.path.join(run.folder, f"{name}_report.txt")
-    sentences = run.splits[split].sentences
-    tagging_results.write_report(path, sentences, predicted, run.scheme)
-
-
-def write_evaluation(run, batch_size, step):
-    """Writes eval_results.txt and eval_report.txt."""
-    results, predicted = evaluate(run, "dev", batch_size)
-    if run.is_chief:
-        write_results(run, "dev", "eval", results, predicted, step)
-
-
-def write_predictions(run, batch_size, step):
-    """Writes the labels of the test set, and scores them if it can."""
-    results, predicted = evaluate(run, "test", batch_size)
-    if not run.is_chief:
-        return
-    split = run.splits["test"]
-    path = os.path.join(run.folder, "test_predictions.conll")
-    tagging_results.write_columns(
-        path, split.path, split.columns, split.sentences, predicted
+    head = "tagging"
+    identity = (
+        *("token_column", "label_column", "separator"),
+        *("scheme", "labels", "context"),
     )
-    logging.info("Wrote %d predictions to %s.", len(predicted), path)
-    path = os.path.join(run.folder, "test_entities.jsonl")
-    tagging_results.write_entities(path, split.sentences, predicted, run.scheme)
-    if results:
-        write_results(run, "test", "test", results, predicted, step)
+    reading = ("context", "max_seq_length")
+    takes_pairs = False
+    labels: tuple[str, ...]
+    objective = loop.Objective(weights, sums)
+    comparison = distillation.Comparison.from_loss("label", word_weights)
 
+    def read(self):
+        """Reads the sentences of each split, and finds the labels."""
+        source = run_setup.open_init_checkpoint()
+        if _LABELS.value:
+            check_labels(source, tuple(_LABELS.value), self.work.train)
+        self.splits = {}
+        paths = (_TRAIN_FILE, _DEV_FILE, _TEST_FILE)
+        for name, path in self.files_of_splits(*paths):
+            if name == "test":
+                # Once more when a column of predictions is added.
+                input_files.check_can_be_read_again(path)
+            has_labels = name != "test" or _TEST_HAS_LABELS.value
+            columns = conll.Columns(
+                _TOKEN_COLUMN.value,
+                _LABEL_COLUMN.value if has_labels else None,
+                _SEPARATOR.value,
+            )
+            self.splits[name] = tagging_splits.read(name, path, columns)
+        known = trained_setup.labels()
+        self.labels, self.scheme = tagging_splits.find_labels(
+            _LABELS.value, find_scheme(), self.splits, known
+        )
+        check_labels(source, self.labels, self.work.train)
+        self.metric = tagging_results.metric(self.scheme)
 
-def write_export(run, max_seq_length):
-    """Writes the SavedModel."""
-    fine_tuning.write_export(
-        run,
-        tagging_model.tagger(
+    def make_model(self, encoder):
+        return heads.BertTagger(encoder, len(self.labels))
+
+    def writer(self):
+        word_pieces = tagging_words.WordPieces(self.files.vocabulary)
+        encoder = tagging_records.Encoder(word_pieces, self.length)
+
+        def write(split, path, seed):
+            sentences = self.splits[split].sentences
+            texts = tagging_words.group(sentences, _CONTEXT.value)
+            return encoder.write(path, texts, self.labels, seed)
+
+        return write
+
+    def predict(self, run, split, batch_size):
+        """Labels the words of one split.
+
+        Returns:
+            The label of each word, in the order of the file, and the mean loss.
+        """
+        length = run.data[split].max_seq_length
+        outputs = predicting.best_labels(run.model, len(self.labels), length)
+        parts = list(fine_tuning.predict(run, split, outputs, batch_size))
+        labels = np.concatenate([part["labels"] for part in parts])
+        labels = labels[labels >= 0]
+        total = sum(part["losses"].sum(dtype=np.float64) for part in parts)
+        return [self.labels[i] for i in labels], float(total / len(labels))
+
+    def score(self, run, split, batch_size):
+        """Returns the results on one split, and the label of each word."""
+        predicted, loss = self.predict(run, split, batch_size)
+        sentences = self.splits[split].sentences
+        if self.splits[split].columns.label is None:
+            return {}, predicted
+        results = tagging_results.results(sentences, predicted, self.scheme)
+        return results | {"eval_loss": loss}, predicted
+
+    def evaluate(self, run, batch_size):
+        return self.score(run, "dev", batch_size)[0]
+
+    def write_results(self, run, split, name, results, predicted, step):
+        """Writes the results of one split, and the report of its types."""
+        fine_tune.write_results(run.path(f"{name}_results.txt"), results, step)
+        sentences = self.splits[split].sentences
+        tagging_results.write_report(
+            run.path(f"{name}_report.txt"), sentences, predicted, self.scheme
+        )
+
+    def write_evaluation(self, run, batch_size, step):
+        """Writes eval_results.txt and eval_report.txt."""
+        results, predicted = self.score(run, "dev", batch_size)
+        if run.is_chief:
+            self.write_results(run, "dev", "eval", results, predicted, step)
+
+    def write_predictions(self, run, batch_size, step):
+        """Writes the labels of the test set, and scores them if it can."""
+        results, predicted = self.score(run, "test", batch_size)
+        if not run.is_chief:
+            return
+        split = self.splits["test"]
+        path = run.path("test_predictions.conll")
+        tagging_results.write_columns(
+            path, split.path, split.columns, split.sentences, predicted
+        )
+        logging.info("Wrote %d predictions to %s.", len(predicted), path)
+        path = run.path("test_entities.jsonl")
+        tagging_results.write_entities(
+            path, split.sentences, predicted, self.scheme
+        )
+        if results:
+            self.write_results(run, "test", "test", results, predicted, step)
+
+    def export(self, run):
+        return tagging_model.tagger(
             run.model,
             run.files.config,
             run.files.vocabulary,
             run.labels,
-            run.scheme,
-            max_seq_length,
-        ),
-    )
-
-
-# ---- Main -------------------------------------------------------------------
+            self.scheme,
+            self.length,
+        )
 
 
 def main(_):
-    """The whole run as an outline."""
-    folder = run_flags.OUTPUT_DIR.value
-    work = fine_tuning_setup.work()
-    trained_setup.take_flags(_READING)
-    model_files = fine_tuning_setup.load_files()
-    length = _MAX_SEQ_LENGTH.value
-    model_files.config.check_sequence_length(length)
-    if not work.train:
-        trained_setup.check("tagging", _IDENTITY)
-    source = run_setup.open_init_checkpoint()
-    if _LABELS.value:
-        check_labels(folder, source, tuple(_LABELS.value), work.train)
-    splits = read_splits(work)
-    known = trained_setup.labels()
-    labels, scheme = tagging_splits.find_labels(
-        _LABELS.value, find_scheme(), splits, known
-    )
-    check_labels(folder, source, labels, work.train)
-    if work.train:
-        teacher = teachers.find("tagging", model_files, length, labels)
-
-    strategy = fine_tuning_setup.set_up_distribution()
-    plan = fine_tuning_setup.plan(strategy)
-    with strategy.scope():
-        model = heads.BertTagger(families.make(model_files.config), len(labels))
-    records_folder = fine_tuning_setup.make_folder(strategy, _IDENTITY)
-    word_pieces = tagging_words.WordPieces(model_files.vocabulary)
-    encoder = tagging_records.Encoder(word_pieces, length)
-    seed = run_flags.SEED.value
-    data = write_records(records_folder, splits, labels, encoder, seed)
-    run = Run(
-        folder, strategy, model, model_files, labels, data, splits, scheme
-    )
-    if work.train:
-        train(run, plan, fine_tuning_flags.EVAL_BATCH_SIZE.value, teacher)
-    if plan.check_only:
-        fine_tuning_setup.report_check(run, "tagging", length)
-        return
-    if not (work.evaluate or work.predict or work.export):
-        return
-    step = trained_setup.restore(run, "tagging")
-    if work.evaluate:
-        write_evaluation(run, fine_tuning_flags.EVAL_BATCH_SIZE.value, step)
-    if work.predict:
-        write_predictions(run, fine_tuning_flags.PREDICT_BATCH_SIZE.value, step)
-    if work.export and run.is_chief:
-        write_export(run, length)
+    """Runs the task."""
+    fine_tune.run_task(Tagging())
 
 
 if __name__ == "__main__":

@@ -20,11 +20,8 @@ To resume a run after a crash or a kill, run the same command again. It ends
 with the same weights as an uninterrupted run.
 """
 
-import dataclasses
 import functools
 import itertools
-import os
-from collections.abc import Sequence
 
 from bert_tf import options
 from bert_tf.flags import (
@@ -137,14 +134,8 @@ _STRICT = shared_flags.strict(_DATA, "question", only_with="do_train")
 command_line.start(__name__, later=("version_2_with_negative",))
 
 from bert_tf import heads, joint_answers, losses
-from bert_tf.encoders import families
 from bert_tf.errors import InputError
-from bert_tf.setup import (
-    distillation_setup,
-    fine_tuning_setup,
-    teachers,
-    trained_setup,
-)
+from bert_tf.setup import fine_tune, trained_setup
 from bert_tf.tasks.squad import (
     squad_answers,
     squad_joint,
@@ -161,40 +152,11 @@ from bert_tf.training import (
     fine_tuning,
     loop,
     progress,
-    scoring,
 )
 
 import numpy as np
 import tensorflow as tf
 from absl import logging
-
-# What a run in progress can't change.
-_IDENTITY = (
-    "train_file",
-    "do_lower_case",
-    "max_seq_length",
-    "doc_stride",
-    "max_query_length",
-    "version_2_with_negative",
-    "answer_head",
-    "train_batch_size",
-    "group_by_length",
-    "seed",
-    *distillation_flags.IDENTITY,
-)
-# Flags of reading questions: as in training, unless set.
-_READING = (
-    "max_seq_length",
-    "doc_stride",
-    "max_query_length",
-    "version_2_with_negative",
-    "n_best_size",
-    "max_answer_length",
-    "answer_head",
-    "start_n_top",
-    "end_n_top",
-)
-
 
 # ---- Objective: sums, to be divided by weights summed over all replicas -----
 
@@ -242,185 +204,9 @@ def compare(logits, teacher, batch, temperature):
 
 
 OBJECTIVE = loop.Objective(weights, sums)
-COMPARISON = distillation.Comparison(("span",), compare)
 
 
-# ---- Data -------------------------------------------------------------------
-
-
-def read_files(work, version_2_with_negative):
-    """Returns questions to train on, to answer, and if those are scorable."""
-    to_train: list[squad_questions.Question] = []
-    to_answer: list[squad_questions.Question] = []
-    is_scorable = False
-    if work.train:
-        to_train = squad_questions.read_to_train(
-            _TRAIN_FILE.value,
-            version_2_with_negative,
-            _VERBOSE_LOGGING.value,
-            run_flags.SEED.value,
-            _STRICT.value,
-        )
-    if work.evaluate or work.predict:
-        to_answer, is_scorable = squad_questions.read_to_answer(
-            _PREDICT_FILE.value,
-            version_2_with_negative,
-            work.evaluate,
-            _VERBOSE_LOGGING.value,
-        )
-    return to_train, to_answer, is_scorable
-
-
-def write_records(folder, cutter, to_train, to_answer):
-    """Writes the windows of all questions: all is checked before training.
-
-    Returns:
-        "train" and "predict" -> their records, and the windows to predict.
-    """
-    data = {}
-    windows: list[squad_windows.Windows] = []
-    if to_train:
-        path = os.path.join(folder, "train.tf_record")
-        data["train"] = squad_records.write_to_train(
-            path, cutter, to_train, _STRICT.value
-        )
-    if to_answer:
-        path = os.path.join(folder, "eval.tf_record")
-        data["predict"], windows = squad_records.write_to_predict(
-            path, cutter, to_answer
-        )
-    return data, windows
-
-
-# ---- Train ------------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class Run(fine_tuning.Run):
-    """What every part of the run needs."""
-
-    windows: Sequence[squad_windows.Windows]  # of the questions to answer
-    is_scorable: bool
-    layout: squad_windows.Layout
-    search: squad_answers.Search
-    threshold: squad_threshold.Threshold
-
-    @property
-    def is_joint(self):
-        """Whether ends are found given the start."""
-        return isinstance(self.search, squad_joint.Search)
-
-
-def train(run, plan, do_eval, batch_size, teacher):
-    """Trains; with --do_eval, evaluates each epoch and keeps the best."""
-    evaluation = None
-    if do_eval:
-        evaluation = scoring.Evaluation(
-            "f1", lambda: score(run, answer(run, batch_size))[0]
-        )
-    own = squad_joint.OBJECTIVE if run.is_joint else OBJECTIVE
-    objective = distillation_setup.of_run(own, COMPARISON, teacher, run)
-    restore = functools.partial(fine_tuning_setup.restore, run.files)
-    fine_tuning.train(run, plan, objective, restore, evaluation)
-
-
-# ---- Evaluate and predict ---------------------------------------------------
-
-
-@functools.lru_cache(maxsize=1)
-def padded_outputs(model, max_seq_length, search):
-    """Returns one function for one model, which is traced but once."""
-
-    def outputs(batch):
-        if isinstance(search, squad_joint.Search):
-            return squad_joint.padded(model(batch), search)
-        starts, ends = model(batch)
-        # Workers trim to different lengths, and gather equal ones only.
-        padding = [[0, 0], [0, max_seq_length - tf.shape(starts)[1]]]
-        return {
-            "starts": tf.pad(starts, padding),
-            "ends": tf.pad(ends, padding),
-        }
-
-    return outputs
-
-
-def outputs_of_windows(run, batch_size):
-    """Yields the outputs of the model for each window, by name."""
-    length = run.data["predict"].max_seq_length
-    outputs = padded_outputs(run.model, length, run.search)
-    for part in fine_tuning.predict(run, "predict", outputs, batch_size):
-        for row in zip(*part.values(), strict=True):
-            yield dict(zip(part, row, strict=True))
-
-
-def answer(run, batch_size):
-    """Answers the questions of the predict file: id -> answer."""
-    outputs = outputs_of_windows(run, batch_size)
-    answers = {}
-    for windows in run.windows:
-        own = list(itertools.islice(outputs, len(windows.starts)))
-        found = {name: np.stack([x[name] for x in own]) for name in own[0]}
-        key = windows.question.key
-        if run.is_joint:
-            answers[key] = squad_joint.find(windows, found, run.search)
-        else:
-            answers[key] = squad_answers.find(
-                windows, found["starts"], found["ends"], run.search
-            )
-    next(outputs, None)  # Workers leave at the end of it.
-    return answers
-
-
-def score(run, answers):
-    """Returns the results by the official rules, and the threshold used."""
-    return squad_answers.score(
-        [windows.question for windows in run.windows],
-        answers,
-        run.search.version_2_with_negative,
-        run.threshold.given,
-    )
-
-
-def write_answers(run, batch_size, do_predict, step):
-    """Answers all questions, scores the answers if it can, writes both."""
-    answers = answer(run, batch_size)
-    if not run.is_chief:
-        return
-    if run.is_scorable:
-        results, threshold = score(run, answers)
-        path = os.path.join(run.folder, "eval_results.txt")
-        progress.write_results(path, results | {"global_step": step})
-        run.threshold.note(threshold)
-    else:
-        threshold = run.threshold.known()
-    if do_predict:
-        squad_answers.write(run.folder, answers, threshold)
-        logging.info("Wrote %d predictions to %s.", len(answers), run.folder)
-
-
-def write_export(run):
-    """Writes the SavedModel."""
-    threshold = run.threshold.known()
-    export = (
-        squad_joint_export.joint_span_finder
-        if run.is_joint
-        else squad_model.span_finder
-    )
-    fine_tuning.write_export(
-        run,
-        export(
-            run.model,
-            run.files.config,
-            run.files.vocabulary,
-            run.layout,
-            run.search,
-            threshold,
-        ),
-    )
-
-
-# ---- Main -------------------------------------------------------------------
+# ---- Answers ----------------------------------------------------------------
 
 
 def threshold_of_run():
@@ -447,78 +233,182 @@ def find_search(version_2):
     return squad_joint.Search(*own, _START_N_TOP.value, _END_N_TOP.value)
 
 
-def make_model(config, search):
-    """Returns an encoder with the head of --answer_head."""
-    bert = families.make(config)
-    if not isinstance(search, squad_joint.Search):
-        return heads.BertSpanFinder(bert)
-    return joint_answers.BertJointSpanFinder(
-        bert, search.start_n_top, search.end_n_top
+@functools.lru_cache(maxsize=1)
+def padded_outputs(model, max_seq_length, search):
+    """Returns one function for one model, which is traced but once."""
+
+    def outputs(batch):
+        if isinstance(search, squad_joint.Search):
+            return squad_joint.padded(model(batch), search)
+        starts, ends = model(batch)
+        # Workers trim to different lengths, and gather equal ones only.
+        padding = [[0, 0], [0, max_seq_length - tf.shape(starts)[1]]]
+        return {
+            "starts": tf.pad(starts, padding),
+            "ends": tf.pad(ends, padding),
+        }
+
+    return outputs
+
+
+# ---- The task ---------------------------------------------------------------
+
+
+class Answering(fine_tune.Task):
+    """Answers questions from a text."""
+
+    identity = (
+        *("doc_stride", "max_query_length"),
+        *("version_2_with_negative", "answer_head"),
     )
+    reading = (
+        *("max_seq_length", "doc_stride", "max_query_length"),
+        *("version_2_with_negative", "n_best_size", "max_answer_length"),
+        *("answer_head", "start_n_top", "end_n_top"),
+    )
+    metric = "f1"
+    comparison = distillation.Comparison(("span",), compare)
+
+    def prepare(self):
+        """Finds the settings of windows and of the search for answers."""
+        self.head = options.ANSWER_HEADS[_ANSWER_HEAD.value]
+        self.version_2 = _VERSION_2_WITH_NEGATIVE.value
+        self.layout = squad_windows.Layout(
+            self.length, _DOC_STRIDE.value, _MAX_QUERY_LENGTH.value
+        )
+
+    def read(self):
+        """Reads the questions to train on and the questions to answer."""
+        self.layout.check_room(self.files.vocabulary.template)
+        self.search = find_search(self.version_2)
+        self.is_joint = isinstance(self.search, squad_joint.Search)
+        self.objective = squad_joint.OBJECTIVE if self.is_joint else OBJECTIVE
+        self.threshold = squad_threshold.find(
+            threshold_of_run(), self.version_2, run_flags.OUTPUT_DIR.value
+        )
+        self.splits, self.is_scorable = {}, False
+        if self.work.train:
+            self.splits["train"] = squad_questions.read_to_train(
+                _TRAIN_FILE.value,
+                self.version_2,
+                _VERBOSE_LOGGING.value,
+                run_flags.SEED.value,
+                _STRICT.value,
+            )
+        if self.work.evaluate or self.work.predict:
+            self.splits["predict"], self.is_scorable = (
+                squad_questions.read_to_answer(
+                    _PREDICT_FILE.value,
+                    self.version_2,
+                    self.work.evaluate,
+                    _VERBOSE_LOGGING.value,
+                )
+            )
+        if (self.work.predict or self.work.export) and not self.is_scorable:
+            self.threshold.known()  # An error before the work, not after it.
+
+    def make_model(self, encoder):
+        if not self.is_joint:
+            return heads.BertSpanFinder(encoder)
+        return joint_answers.BertJointSpanFinder(
+            encoder, self.search.start_n_top, self.search.end_n_top
+        )
+
+    def record_file(self, split):
+        return {"train": "train.tf_record", "predict": "eval.tf_record"}[split]
+
+    def writer(self):
+        cutter = squad_windows.Cutter(self.files.vocabulary, self.layout)
+
+        def write(split, path, _):  # `read` has shuffled the questions
+            questions = self.splits[split]
+            if split == "train":
+                return squad_records.write_to_train(
+                    path, cutter, questions, _STRICT.value
+                )
+            data, self.windows = squad_records.write_to_predict(
+                path, cutter, questions
+            )
+            return data
+
+        return write
+
+    def outputs_of_windows(self, run, batch_size):
+        """Yields the outputs of the model for each window, by name."""
+        outputs = padded_outputs(run.model, self.length, self.search)
+        for part in fine_tuning.predict(run, "predict", outputs, batch_size):
+            for row in zip(*part.values(), strict=True):
+                yield dict(zip(part, row, strict=True))
+
+    def answer(self, run, batch_size):
+        """Answers the questions of the predict file: id -> answer."""
+        outputs = self.outputs_of_windows(run, batch_size)
+        answers = {}
+        for windows in self.windows:
+            own = list(itertools.islice(outputs, len(windows.starts)))
+            found = {name: np.stack([x[name] for x in own]) for name in own[0]}
+            key = windows.question.key
+            if self.is_joint:
+                answers[key] = squad_joint.find(windows, found, self.search)
+            else:
+                answers[key] = squad_answers.find(
+                    windows, found["starts"], found["ends"], self.search
+                )
+        next(outputs, None)  # Workers leave at the end of it.
+        return answers
+
+    def score(self, answers):
+        """Returns the results by the official rules, and the threshold used."""
+        questions = [windows.question for windows in self.windows]
+        return squad_answers.score(
+            questions, answers, self.version_2, self.threshold.given
+        )
+
+    def evaluate(self, run, batch_size):
+        return self.score(self.answer(run, batch_size))[0]
+
+    def write_evaluation(self, run, batch_size, step):
+        """Writes eval_results.txt, unless `write_predictions` does."""
+        if not self.work.predict:
+            self.write_predictions(run, batch_size, step)
+
+    def write_predictions(self, run, batch_size, step):
+        """Answers all questions, scores the answers if it can, writes both."""
+        answers = self.answer(run, batch_size)
+        if not run.is_chief:
+            return
+        if self.is_scorable:
+            results, threshold = self.score(answers)
+            path = run.path("eval_results.txt")
+            progress.write_results(path, results | {"global_step": step})
+            self.threshold.note(threshold)
+        else:
+            threshold = self.threshold.known()
+        if self.work.predict:
+            squad_answers.write(run.folder, answers, threshold)
+            logging.info(
+                "Wrote %d predictions to %s.", len(answers), run.folder
+            )
+
+    def export(self, run):
+        export = (
+            squad_joint_export.joint_span_finder
+            if self.is_joint
+            else squad_model.span_finder
+        )
+        return export(
+            run.model,
+            run.files.config,
+            run.files.vocabulary,
+            self.layout,
+            self.search,
+            self.threshold.known(),
+        )
 
 
 def main(_):
-    """The whole run as an outline."""
-    work = fine_tuning_setup.work()
-    trained_setup.take_flags(_READING)
-    folder = run_flags.OUTPUT_DIR.value
-    version_2 = _VERSION_2_WITH_NEGATIVE.value
-    model_files = fine_tuning_setup.load_files()
-    layout = squad_windows.Layout(
-        _MAX_SEQ_LENGTH.value, _DOC_STRIDE.value, _MAX_QUERY_LENGTH.value
-    )
-    layout.check_room(model_files.vocabulary.template)
-    model_files.config.check_sequence_length(layout.max_seq_length)
-    model_files.config.check_reads_pairs(
-        model_files.vocabulary.template.segments
-    )
-    search = find_search(version_2)
-    head = options.ANSWER_HEADS[_ANSWER_HEAD.value]
-    threshold = squad_threshold.find(threshold_of_run(), version_2, folder)
-    to_train, to_answer, is_scorable = read_files(work, version_2)
-    if (work.predict or work.export) and not is_scorable:
-        threshold.known()  # An error before the work, not after it.
-    if work.train:
-        teacher = teachers.find(head, model_files, layout.max_seq_length)
-    else:
-        trained_setup.check(head, _IDENTITY)
-
-    strategy = fine_tuning_setup.set_up_distribution()
-    plan = fine_tuning_setup.plan(strategy)
-    with strategy.scope():
-        model = make_model(model_files.config, search)
-    records_folder = fine_tuning_setup.make_folder(strategy, _IDENTITY)
-    cutter = squad_windows.Cutter(model_files.vocabulary, layout)
-    data, windows = write_records(records_folder, cutter, to_train, to_answer)
-    run = Run(
-        folder,
-        strategy,
-        model,
-        model_files,
-        None,
-        data,
-        windows,
-        is_scorable,
-        layout,
-        search,
-        threshold,
-    )
-    if work.train:
-        batch_size = fine_tuning_flags.EVAL_BATCH_SIZE.value
-        train(run, plan, work.evaluate, batch_size, teacher)
-    if plan.check_only:
-        fine_tuning_setup.report_check(run, head, layout.max_seq_length)
-        return
-    if not (work.evaluate or work.predict or work.export):
-        return
-    step = trained_setup.restore(run, head)
-    if work.evaluate or work.predict:
-        batch_size = fine_tuning_flags.EVAL_BATCH_SIZE.value
-        if work.predict:
-            batch_size = fine_tuning_flags.PREDICT_BATCH_SIZE.value
-        write_answers(run, batch_size, work.predict, step)
-    if work.export and run.is_chief:
-        write_export(run)
+    """Runs the task."""
+    fine_tune.run_task(Answering())
 
 
 if __name__ == "__main__":

@@ -13,11 +13,11 @@ import shutil
 import sys
 
 from bert_tf import modeling, tokenization
-from bert_tf.checkpoints import tf1_files
+from bert_tf.checkpoints import tf1_files, trained_models
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
+from tests import classifier_runs, pretraining_records, reference, scripts
 from tests import interop_samples as samples
-from tests import pretraining_records, reference, scripts
 
 import numpy as np
 import pytest
@@ -95,16 +95,22 @@ def pretrained(folder):
     return folder / "pretrained"
 
 
-def _train(folder, output, steps):
-    start = ("pairs.tsv", "pretrained", output, str(steps))
-    _run(folder, "train_similarity", *start)
+def _train(folder, output):
+    """Trains ten steps, and saves after five."""
+    _run(
+        *(folder, "with_mine", "train_similarity.py", "--do_train=true"),
+        *("--do_eval=true", "--do_predict=true", "--do_export=true"),
+        *(f"--{x}_file=pairs.tsv" for x in ("train", "dev", "test")),
+        *("--init_checkpoint=pretrained", f"--output_dir={output}"),
+        *("--train_batch_size=4", "--num_train_epochs=8"),
+        *("--learning_rate=0.01", "--save_checkpoints_steps=5"),
+    )
 
 
 @pytest.fixture(scope="module")
 def trained(folder, pretrained):
-    """Returns a similarity model that was trained in two parts."""
-    for steps in (5, 10):
-        _train(folder, "similar", steps)
+    """Returns the run of a similarity model."""
+    _train(folder, "similar")
     return folder / "similar"
 
 
@@ -149,8 +155,11 @@ def test_training_starts_from_bert(folder, from_bert):
 
 @pytest.mark.exhaustive
 def test_fine_tuning_goes_on_where_it_stopped(folder, trained):
-    _train(folder, "straight", 10)
-    _same(trained, folder / "straight", "model.ckpt-10")
+    shutil.copytree(trained, folder / "again")
+    for path in (folder / "again").glob("model.ckpt-10*"):
+        path.unlink()
+    _train(folder, "again")
+    _same(folder / "again", trained, "model.ckpt-10")
     scale = "cls/similarity/scale"
     names = [scale, f"{scale}/adam_m"]
     values = tf1_files.read(f"{trained}/model.ckpt-10", names)
@@ -200,10 +209,19 @@ def _answers(folder, *flags):
 
 @pytest.mark.exhaustive
 def test_answers_raw_text_from_the_run_and_from_its_export(folder, trained):
-    expected = _expected(f"{trained}/model.ckpt-10")
+    expected = _expected(trained_models.own_checkpoint(str(trained), True))
     assert np.ptp(expected) > 1e-3
-    found = _answers(folder, "--model_dir=similar")
+    found = np.loadtxt(trained / "test_results.tsv")
     np.testing.assert_allclose(found, expected, atol=1e-5)
+    results = classifier_runs.results(trained / "eval_results.txt")
+    scores = np.array([score for *_, score in _PAIRS])
+    error = np.mean((expected - scores) ** 2)
+    assert results["loss"] == pytest.approx(error, abs=1e-5)
+    correlation = np.corrcoef(expected, scores)[0, 1]
+    assert results["eval_correlation"] == pytest.approx(correlation, abs=1e-3)
+    for flags in ("--model_dir=similar", "--saved_model=similar/export"):
+        found = _answers(folder, flags)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
     _script(
         *(folder, "export_saved_model", "--model_dir=similar"),
         *("--head=similarity", "--export_dir=saved"),

@@ -63,23 +63,18 @@ def of_run(
     return next_pieces.auxiliary(own, weight, head, encoder)
 
 
-def select(weight: float | None, own: run_setup.Select) -> run_setup.Select:
-    """Wraps `own` to drop the language-modelling head from the checkpoint.
+def without_head(source: opened.Checkpoint) -> opened.Checkpoint:
+    """Drops the language-modelling head from a checkpoint.
 
     `of_run` restores that head; without this, the task would report its weights
     as unused.
     """
-
-    def without_head(source: opened.Checkpoint) -> opened.Checkpoint:
-        taken = own(source)
-        shapes = {
-            name: shape
-            for name, shape in taken.shapes.items()
-            if name not in _HEAD.variables
-        }
-        return dataclasses.replace(taken, shapes=shapes)
-
-    return without_head if weight else own
+    shapes = {
+        name: shape
+        for name, shape in source.shapes.items()
+        if name not in _HEAD.variables
+    }
+    return dataclasses.replace(source, shapes=shapes)
 
 
 def as_pre_trained(source: opened.Checkpoint) -> opened.Checkpoint:

@@ -5,6 +5,7 @@ Called from the `main` of the fine-tuning scripts only.
 
 import dataclasses
 import functools
+import itertools
 import os
 import tempfile
 
@@ -28,7 +29,6 @@ from bert_tf.training import (
     distribution,
     fine_tuning,
     memory_use,
-    run_report,
     training_state,
 )
 
@@ -48,6 +48,12 @@ class Work:
     evaluate: bool
     predict: bool
     export: bool
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The splits of the data that they need."""
+        needed = (self.train, self.evaluate, self.predict)
+        return tuple(itertools.compress(("train", "dev", "test"), needed))
 
 
 def work() -> Work:
@@ -191,18 +197,14 @@ def _removed_at_end(folder: str) -> str:
 
 def restore(
     files: trained_models.ModelFiles,
+    select: run_setup.Select,
     state: training_state.TrainState,
-    select: run_setup.Select | None = None,
 ) -> None:
     """Restores the state of a training run, as `setup.run_setup.restore`.
 
     If it starts from random weights, --word_vectors can initialize embeddings.
     """
-    begin = functools.partial(_set_words, files)
-    if select is None:
-        run_setup.restore(state, begin=begin)
-    else:
-        run_setup.restore(state, select, begin)
+    run_setup.restore(state, select, functools.partial(_set_words, files))
 
 
 def _set_words(files: trained_models.ModelFiles, model: keras.Model) -> None:
@@ -224,35 +226,3 @@ def _set_words(files: trained_models.ModelFiles, model: keras.Model) -> None:
         vectors.found.sum(),
         len(table),
     )
-
-
-# ---- Before the first step --------------------------------------------------
-
-
-def report_check(
-    run: fine_tuning.Run,
-    head: str,
-    max_seq_length: int,
-    rows: int = 1,
-    predictions: int = 0,
-) -> None:
-    """Logs the result of --check_only, at its end.
-
-    Args:
-        run: The run that would be trained; else its weights are read.
-        head: As for `trained.find`.
-        max_seq_length: Sequence length.
-        rows: Sequences per example.
-        predictions: Words predicted per sequence besides the task.
-    """
-    if fine_tuning_flags.DO_TRAIN.value:
-        run_setup.report_model(
-            run_report.replicas_of(run.strategy),
-            run.model,
-            fine_tuning_flags.TRAIN_BATCH_SIZE.value * rows,
-            fine_tuning_flags.ACCUMULATE.value,
-            {"S": max_seq_length, "P": predictions},
-        )
-    else:
-        trained_setup.restore(run, head)
-    run_setup.report_no_problem()

@@ -103,6 +103,10 @@ class Run:
         """Whether this process writes the run's files."""
         return distribution.is_chief(self.strategy)
 
+    def path(self, name: str) -> str:
+        """Returns the path of a file in the run's folder."""
+        return os.path.join(self.folder, name)
+
     @property
     def has_free_shapes(self) -> bool:
         """Whether batch lengths may vary; a TPU compiles each length."""
@@ -294,6 +298,6 @@ def _logits_and_labels(
 
 def write_export(run: Run, made: saved_model.Export) -> None:
     """Writes the SavedModel to `export/`, replacing an earlier one."""
-    path = os.path.join(run.folder, EXPORT)
+    path = run.path(EXPORT)
     saved_model.save(path, made, overwrite=True)
     logging.info("Wrote the SavedModel %s.", path)

@@ -113,7 +113,8 @@ def forms(vocabulary: SentencePieces, model: Any) -> Iterator[Any]:
     """Yields the tokenizers that folders have for a vocabulary.
 
     The first ones are from versions of transformers, which treat spaces at the
-    end of a text differently, the last one is ours. `model` is the model of the library.
+    end of a text differently, the last one is ours. `model` is the model of the
+    library.
     """
     from tokenizers import Regex, Tokenizer, normalizers
 

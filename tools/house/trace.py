@@ -7,6 +7,7 @@ with the package. Functions that run while a module is imported do not count: a
 reader skips them. The counts are written to OUT as JSON.
 """
 
+import inspect
 import json
 import pathlib
 import runpy
@@ -37,7 +38,9 @@ class _Trace:
         code = frame.f_code
         if event != "call" or self.has_stopped or not self._is_ours(code):
             return
-        is_new = code not in self._lines and not code.co_name.startswith("<")
+        is_function = code.co_flags & inspect.CO_OPTIMIZED  # not a class body
+        is_named = is_function and not code.co_name.startswith("<")
+        is_new = is_named and code not in self._lines
         if is_new and not self._is_imported(frame):
             self._lines[code] = _length(code)
         file, name = self._stop

@@ -1,0 +1,264 @@
+"""The outline of all fine-tuning scripts, and the base class of their tasks.
+
+The `main` of a script passes an instance of a subclass of `Task` to `run_task`.
+The script defines --max_seq_length, and adopts the flags of `run_flags`,
+`fine_tuning_flags` and `optimization_flags`.
+"""
+
+import functools
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from bert_tf.checkpoints import opened, trained_models
+from bert_tf.encoders import families
+from bert_tf.errors import InputError
+from bert_tf.exporting import saved_model
+from bert_tf.flags import distillation_flags, fine_tuning_flags, run_flags
+from bert_tf.records import record_file
+from bert_tf.setup import (
+    distillation_setup,
+    fine_tuning_setup,
+    run_setup,
+    teachers,
+    trained_setup,
+)
+from bert_tf.training import (
+    distillation,
+    fine_tuning,
+    loop,
+    progress,
+    run_report,
+    scoring,
+)
+
+import keras
+from absl import flags
+
+# ---- The task ---------------------------------------------------------------
+
+Writer: TypeAlias = Callable[[str, str, int | None], record_file.RecordFile]
+_Run: TypeAlias = fine_tuning.Run
+_Teacher: TypeAlias = teachers.Teacher | None
+
+
+class Task:
+    """What a script adds to the outline; methods are in the order of calls."""
+
+    head: str  # to train: a key of names.HEADS
+    # The task's own flags that a run in progress can't change.
+    identity: tuple[str, ...] = ()
+    # Flags of reading texts: if omitted, as in the training of the weights.
+    reading: tuple[str, ...] = ("max_seq_length",)
+    # Flags that determine which rows are held out from training.
+    hold_out: tuple[str, ...] = ()
+    takes_pairs = True  # of texts
+    labels: tuple[str, ...] | None = None  # names of the classes, if any
+    is_multi_label = False
+    rows = 1  # sequences per example
+    predicted_tokens = 0  # per sequence, besides the task
+    metric = "eval_accuracy"  # the result that selects the best weights
+    objective: loop.Objective
+    comparison: distillation.Comparison  # with a teacher's logits
+    # Set by `run_task`: the requested actions, and config and vocabulary.
+    work: fine_tuning_setup.Work
+    files: trained_models.ModelFiles
+    # Set by `read`: the names of the splits, or a mapping from them.
+    splits: Any
+
+    @property
+    def length(self) -> int:
+        """The sequence length."""
+        return flags.FLAGS.max_seq_length
+
+    @property
+    def fixed_flags(self) -> tuple[str, ...]:
+        """All flags that a run in progress can't change."""
+        return (
+            "train_file",
+            *self.identity,
+            *("do_lower_case", "max_seq_length", "train_batch_size"),
+            *("group_by_length", "seed", *distillation_flags.IDENTITY),
+        )
+
+    def prepare(self) -> None:
+        """Checks what does not depend on the model's files."""
+
+    def load_files(self) -> trained_models.ModelFiles:
+        """Reads the config and the vocabulary."""
+        return fine_tuning_setup.load_files()
+
+    def check_trained(self) -> opened.Checkpoint:
+        """Returns the trained weights; InputError if they do not fit."""
+        return trained_setup.check(self.head, self.fixed_flags, self.hold_out)
+
+    def read(self) -> None:
+        """Reads and checks the data, before the devices are set up."""
+
+    def files_of_splits(
+        self, *paths: flags.FlagHolder
+    ) -> Iterator[tuple[str, str]]:
+        """Yields the needed splits and their files.
+
+        `paths` are the flags of the files to train on, evaluate and predict.
+        """
+        for split, path in zip(("train", "dev", "test"), paths, strict=True):
+            if split not in self.work.splits:
+                continue
+            if not path.value:
+                raise InputError(f"Give --{path.name}, the {split} set.")
+            yield split, path.value
+
+    def make_model(self, encoder: keras.Model) -> keras.Model:
+        """Adds the head to the encoder."""
+        raise NotImplementedError
+
+    def record_file(self, split: str) -> str:
+        """Returns the name of the file with the records of a split."""
+        return f"{split}.tf_record"
+
+    def writer(self) -> Writer:
+        """Returns a function that writes the records of a split to a path.
+
+        It shuffles them if it is called with a seed, not None.
+        """
+        raise NotImplementedError
+
+    def make_objective(
+        self, run: _Run, plan: fine_tuning.Plan, teacher: _Teacher
+    ) -> tuple[loop.Objective, _Run]:
+        """Returns the objective, with the teacher in it, and the run."""
+        if teacher is None:
+            return self.objective, run
+        own = (self.objective, self.comparison)
+        return distillation_setup.of_run(*own, teacher, run), run
+
+    def select(self, source: opened.Checkpoint) -> opened.Checkpoint:
+        """Selects the weights of the initial checkpoint to start from."""
+        return source
+
+    def evaluate(self, run: _Run, batch_size: int) -> Mapping[str, Any]:
+        """Returns the results on the dev set."""
+        raise NotImplementedError
+
+    def write_evaluation(self, run: _Run, batch_size: int, step: int) -> None:
+        """Writes eval_results.txt."""
+        results = self.evaluate(run, batch_size)
+        if run.is_chief:
+            write_results(run.path("eval_results.txt"), results, step)
+
+    def write_predictions(self, run: _Run, batch_size: int, step: int) -> None:
+        """Writes the predictions of the test set."""
+        raise NotImplementedError
+
+    def export(self, run: _Run) -> saved_model.Export:
+        """Returns the SavedModel to write."""
+        raise NotImplementedError
+
+    def finish(self, run: _Run) -> None:
+        """Does what comes after all of this."""
+
+
+def write_results(path: str, results: Mapping[str, Any], step: int) -> None:
+    """Writes results, with the loss and the step as the original names them."""
+    more = {"loss": results["eval_loss"], "global_step": step}
+    progress.write_results(path, {**results, **more})
+
+
+# ---- The outline ------------------------------------------------------------
+
+
+def run_task(task: Task) -> None:
+    """Trains, evaluates, predicts and exports, as the flags request."""
+    task.work = work = fine_tuning_setup.work()
+    trained_setup.take_flags(task.reading)
+    task.prepare()
+    task.files = task.load_files()
+    config = task.files.config
+    config.check_sequence_length(task.length)
+    if task.takes_pairs:
+        config.check_reads_pairs(task.files.vocabulary.template.segments)
+    else:
+        config.check_reads_single_texts()
+    if not work.train:
+        task.check_trained()
+    task.read()
+    teacher = None
+    if work.train:
+        teacher = teachers.find(
+            task.head, task.files, task.length, task.labels, task.is_multi_label
+        )
+
+    strategy = fine_tuning_setup.set_up_distribution()
+    plan = fine_tuning_setup.plan(strategy)
+    with strategy.scope():
+        model = task.make_model(families.make(config))
+    folder = fine_tuning_setup.make_folder(strategy, task.fixed_flags)
+    data = _write_records(task, folder)
+    output_dir = run_flags.OUTPUT_DIR.value
+    run = _Run(output_dir, strategy, model, task.files, task.labels, data)
+    if work.train:
+        _train(task, run, plan, teacher)
+    if plan.check_only:
+        _report_check(task, run)
+    elif work.evaluate or work.predict or work.export:
+        _apply(task, run)
+
+
+def _write_records(
+    task: Task, folder: str
+) -> dict[str, record_file.RecordFile]:
+    """Writes the records of all splits: all data is checked before training."""
+    data, write = {}, task.writer()
+    for split in task.splits:
+        path = os.path.join(folder, task.record_file(split))
+        # Shuffled, as the data may be sorted by label.
+        seed = run_flags.SEED.value if split == "train" else None
+        data[split] = write(split, path, seed)
+    return data
+
+
+def _train(
+    task: Task, run: _Run, plan: fine_tuning.Plan, teacher: _Teacher
+) -> None:
+    """Trains; with a dev set, evaluates each epoch and keeps the best."""
+    evaluation = None
+    if task.work.evaluate:
+        batch_size = fine_tuning_flags.EVAL_BATCH_SIZE.value
+        evaluation = scoring.Evaluation(
+            task.metric, functools.partial(task.evaluate, run, batch_size)
+        )
+    objective, run = task.make_objective(run, plan, teacher)
+    restore = functools.partial(
+        fine_tuning_setup.restore, run.files, task.select
+    )
+    fine_tuning.train(run, plan, objective, restore, evaluation)
+
+
+def _report_check(task: Task, run: _Run) -> None:
+    """Logs the result of --check_only, at its end."""
+    if task.work.train:
+        run_setup.report_model(
+            run_report.replicas_of(run.strategy),
+            run.model,
+            fine_tuning_flags.TRAIN_BATCH_SIZE.value * task.rows,
+            fine_tuning_flags.ACCUMULATE.value,
+            {"S": task.length, "P": task.predicted_tokens},
+        )
+    else:
+        trained_setup.restore(run, task.head)
+    run_setup.report_no_problem()
+
+
+def _apply(task: Task, run: _Run) -> None:
+    """Evaluates, predicts and exports with the trained weights."""
+    step = trained_setup.restore(run, task.head)
+    if task.work.evaluate:
+        batch_size = fine_tuning_flags.EVAL_BATCH_SIZE.value
+        task.write_evaluation(run, batch_size, step)
+    if task.work.predict:
+        batch_size = fine_tuning_flags.PREDICT_BATCH_SIZE.value
+        task.write_predictions(run, batch_size, step)
+    if task.work.export and run.is_chief:
+        fine_tuning.write_export(run, task.export(run))
+    task.finish(run)
