@@ -47,6 +47,7 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
             values, config = told, huggingface_names.to_config(told)
         theirs = huggingface_names.find_tables(config, "encoder")
         today = huggingface_names.canonical(theirs, stored)
+        read_stored = _with_stacks(theirs, config, today, stored, read_stored)
         head = huggingface_names.find_head(theirs, values, today)
         config = huggingface_names.with_pooler(config, head)
         labels = _labels(values, head)
@@ -114,6 +115,35 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         labels=labels,
         left_over=tuple(left_over),
     )
+
+
+def _with_stacks(
+    theirs: foreign.HuggingFace,
+    config: modeling.BertConfig,
+    today: dict[str, str],
+    stored: huggingface_weights.Shapes,
+    read_stored: huggingface_weights.Reader,
+) -> huggingface_weights.Reader:
+    """Replaces tensors that layers have one each by stacks of them.
+
+    `today` and `stored` are changed. A stack has the name with `{}`.
+    """
+    stacks = {}
+    numbers = families.find(config).numbers(config)
+    for row in theirs.rows:
+        own = [row.theirs.format(*i) for i in numbers]
+        if row.is_stack and all(x in today for x in own):
+            stacks[row.theirs] = [today.pop(x) for x in own]
+            first = stored[stacks[row.theirs][0]]
+            today[row.theirs] = row.theirs
+            stored[row.theirs] = (len(own), *first)
+
+    def read(name: str) -> np.ndarray:
+        if name not in stacks:
+            return read_stored(name)
+        return np.stack([read_stored(x) for x in stacks[name]])
+
+    return read
 
 
 def _parts(
@@ -262,13 +292,13 @@ def write(
     for ours in theirs.stacked.values():
         stacked = np.concatenate([values[x] for x in ours])
         values |= dict.fromkeys(ours, stacked)
+    numbers = families.find(config).numbers(config)
     tensors = {
         huggingface_names.stored_name(
-            theirs, row.theirs, head
-        ): np.ascontiguousarray(
-            values[row.ours].T if row.transposed else values[row.ours]
-        )
+            theirs, own.theirs, head
+        ): np.ascontiguousarray(value.T if row.transposed else value)
         for row in rows
+        for own, value in row.unstacked(values[row.ours], numbers)
     }
     data = safetensors_numpy.save(tensors, metadata={"format": "pt"})
     path = os.path.join(folder, huggingface_weights.FILE)

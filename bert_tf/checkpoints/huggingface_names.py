@@ -98,7 +98,7 @@ def canonical(
         if _BUFFERS.search(name):
             continue
         new = _WRAPPERS.sub("", name)
-        new = re.sub(rf"^(?=({parts})\.)", theirs.prefix, new)
+        new = re.sub(rf"^(?=({parts})(\.|$))", theirs.prefix, new)
         new = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", new)
         new = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", new)
         today[new] = name

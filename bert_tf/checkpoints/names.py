@@ -143,6 +143,8 @@ for _head in (
         reads_pooled=True,
     ),
     Head("next_piece", _predictions_as("next_piece")),
+    # Only kept: words in permuted order are not predicted here.
+    Head("permuted_words", {"model/lm_loss/bias": "V"}, parts=("encoder",)),
     Head(
         "both_directions",
         _predictions_as("both_directions"),

@@ -21,13 +21,29 @@ Numbers = tuple[int, ...]
 class Row(NamedTuple):
     """Our name and another library's name of a variable.
 
-    `{}` stands for the numbers of a layer. Our name is the original's. If
-    `transposed`, the two axes of the matrix are swapped.
+    `{}` stands for the numbers of a layer. If only their name has it, they have
+    a tensor for each layer, and ours is the stack of these. Our name is the
+    original's. If `transposed`, the two axes of the matrix are swapped.
     """
 
     ours: str
     theirs: str
     transposed: bool = False
+
+    @property
+    def is_stack(self) -> bool:
+        """Whether they have a tensor for each entry of ours."""
+        return "{}" in self.theirs and "{}" not in self.ours
+
+    def unstacked(
+        self, value: Any, numbers: Sequence[Numbers]
+    ) -> list[tuple["Row", Any]]:
+        """Returns the row of each of their tensors, and its value."""
+        if not self.is_stack:
+            return [(self, value)]
+        names = (self.theirs.format(*i) for i in numbers)
+        rows = (self._replace(theirs=name) for name in names)
+        return list(zip(rows, value, strict=True))
 
 
 def expand(table: Iterable[Row], numbers: Sequence[Numbers]) -> list[Row]:
@@ -38,8 +54,10 @@ def expand(table: Iterable[Row], numbers: Sequence[Numbers]) -> list[Row]:
     """
     rows = {}
     for row in table:
-        layers = numbers if "{}" in row.ours else [()]
-        for i in layers:
+        if "{}" not in row.ours:
+            rows[row.ours] = row
+            continue
+        for i in numbers:
             ours, theirs = row.ours.format(*i), row.theirs.format(*i)
             own = Row(ours, theirs, row.transposed)
             rows[own.ours] = own
@@ -207,7 +225,8 @@ class ConfigKeys:
         key = self.renamed.get("hidden_act", "hidden_act")
         act = config.hidden_act
         values[key] = next(n for n, own in ACTIVATIONS.items() if own == act)
-        values["max_position_embeddings"] += self.unused_positions
+        if self.unused_positions:
+            values["max_position_embeddings"] += self.unused_positions
         return values | dict(self.written)
 
 
