@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterable
 
-from bert_tf import files, modeling, options
+from bert_tf import files, modeling, options, vocabularies
 from bert_tf.checkpoints import (
     casing,
     hub,
@@ -330,7 +330,8 @@ def lost_in_tf1(source: opened.Checkpoint) -> list[str]:
 
 def _lost_for_transformers(source: opened.Checkpoint) -> list[str]:
     vocab = source.vocab
-    if vocab is None or vocab.kind in tokenizer_files.WRITERS:
+    writers = tokenizer_files.WRITERS
+    if vocab is None or vocabularies.base(vocab.kind) in writers:
         return []
     return [
         "transformers has no tokenizer of this vocabulary, so there is none "

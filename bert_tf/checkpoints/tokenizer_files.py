@@ -29,6 +29,7 @@ from bert_tf.checkpoints import opened
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import (
     Vocabulary,
+    base,
     byte_pairs,
     fairseq_sentence_pieces,
     sentence_models,
@@ -85,7 +86,7 @@ def write(
     Raises:
         InputError: The vocabulary lacks the tokens at the ends of sequences.
     """
-    writer = WRITERS.get(vocabulary.kind)
+    writer = WRITERS.get(base(vocabulary.kind))
     made = writer(vocabulary, max_length) if writer else None
     # Of a kind without a writer, no other file has what is added and set.
     own = vocabulary.own_files if made else vocabulary.files
@@ -288,6 +289,8 @@ def _sentence_pieces(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
             **(casing | {"keep_accents": False} if casing else {}),
             "model_input_names": _inputs(vocabulary),
             "model_max_length": max_length,
+            # Models that read the last token need it at the end.
+            **({} if vocabulary.template.before else {"padding_side": "left"}),
         },
         # AlbertTokenizer would take its own steps instead of the file's.
         tokenizer_class="PreTrainedTokenizerFast",
@@ -323,7 +326,9 @@ def _steps(vocabulary: sentence_pieces.SentencePieces) -> list[dict[str, Any]]:
     charsmap = vocabulary.proto.normalizer_spec.precompiled_charsmap
     if not vocabulary.settings:
         return unigram_json.model_steps(charsmap, composes)
-    return unigram_json.steps(vocabulary.do_lower_case, charsmap, composes)
+    quotes = unigram_json.QUOTE_STEPS if vocabulary.joins_quotes else []
+    lower = vocabulary.do_lower_case
+    return quotes + unigram_json.steps(lower, charsmap, composes)
 
 
 def _inputs(vocabulary: Vocabulary) -> list[str]:
@@ -336,28 +341,23 @@ def _rows(vocabulary: Vocabulary) -> dict[str, Any]:
     """Returns the template of a row as the library has it."""
     template, pieces = vocabulary.template, vocabulary.pieces
 
-    def special(ids: Sequence[int], text: int) -> list[dict[str, Any]]:
-        number = template.segments[text]
+    def special(found: Sequence[tuple[int, int]]) -> list[dict[str, Any]]:
         return [
-            {"SpecialToken": {"id": pieces[x], "type_id": number}} for x in ids
+            {"SpecialToken": {"id": pieces[x], "type_id": number}}
+            for x, number in found
         ]
 
-    def text(name: str, text: int) -> dict[str, Any]:
-        number = template.segments[text]
+    def text(name: str, number: int) -> dict[str, Any]:
         return {"Sequence": {"id": name, "type_id": number}}
 
-    first = [*special(template.before, 0), text("A", 0)]
-    between = special(template.between, 0)
+    one, two = template.segments
+    first = [*special([(x, one) for x in template.before]), text("A", one)]
+    pair = [*first, *special([(x, one) for x in template.between])]
     used = {*template.before, *template.between, *template.after}
     return {
         "type": "TemplateProcessing",
-        "single": [*first, *special(template.after, 0)],
-        "pair": [
-            *first,
-            *between,
-            text("B", 1),
-            *special(template.after, 1),
-        ],
+        "single": [*first, *special(template.ending(one))],
+        "pair": [*pair, text("B", two), *special(template.ending(two))],
         "special_tokens": {
             pieces[x]: {"id": pieces[x], "ids": [x], "tokens": [pieces[x]]}
             for x in sorted(used)

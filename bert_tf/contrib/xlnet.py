@@ -19,12 +19,11 @@ import math
 from typing import Any, NamedTuple
 
 from bert_tf import modeling
-from bert_tf.contrib import left_to_right
-from bert_tf.contrib.xlnet_config import KEYS, XlnetConfig
+from bert_tf.contrib import left_to_right, xlnet_names, xlnet_vocabulary
+from bert_tf.contrib.xlnet_config import XlnetConfig
 from bert_tf.encoders import (
     families,
     family,
-    foreign,
     layers,
     model_inputs,
     ops,
@@ -34,8 +33,7 @@ from bert_tf.encoders import (
 import keras
 import tensorflow as tf
 
-# The segment of <cls>, whose id is the same in all vocabularies of XLNet.
-CLS_ID, _CLS_SEGMENT = 3, 2
+_CLS_ID = xlnet_vocabulary.FIRST.index(xlnet_vocabulary.CLS)
 
 # ---- Attention --------------------------------------------------------------
 
@@ -338,8 +336,9 @@ class Xlnet(modeling.Bert):
 
     def _differ(self, inputs):
         """Returns 1 for pairs of different segments, else 0, [B, 1, S, S]."""
-        is_cls = inputs["input_ids"] == CLS_ID
-        segments = tf.where(is_cls, _CLS_SEGMENT, inputs["segment_ids"])
+        is_cls = inputs["input_ids"] == _CLS_ID
+        of_cls = xlnet_vocabulary.CLS_SEGMENT
+        segments = tf.where(is_cls, of_cls, inputs["segment_ids"])
         # For GPUs TensorFlow compares int32 on the host.
         segments = tf.expand_dims(tf.cast(segments, tf.float32), 1)  # [B, 1, S]
         differs = tf.expand_dims(segments, 3) != tf.expand_dims(segments, 2)
@@ -348,107 +347,16 @@ class Xlnet(modeling.Bert):
 
 # ---- Family entry -----------------------------------------------------------
 
-_SHARED = "model/transformer"
-_LAYER = f"{_SHARED}/layer_{{}}"
-_OUR_POOLER = "model/sequnece_summary/summary"
-_POOLER = {f"{_OUR_POOLER}/kernel": "DD", f"{_OUR_POOLER}/bias": "D"}
-_HEADS = ("q", "k", "v", "o", "r")
-_VARIABLES = {
-    f"{_SHARED}/word_embedding/lookup_table": "VD",
-    f"{_SHARED}/mask_emb/mask_emb": "11D",
-    f"{_SHARED}/r_w_bias": "LNH",
-    f"{_SHARED}/r_r_bias": "LNH",
-    f"{_SHARED}/r_s_bias": "LNH",
-    f"{_SHARED}/seg_embed": "L2NH",
-    **{f"{_LAYER}/rel_attn/{x}/kernel": "DNH" for x in _HEADS},
-    f"{_LAYER}/rel_attn/LayerNorm/beta": "D",
-    f"{_LAYER}/rel_attn/LayerNorm/gamma": "D",
-    f"{_LAYER}/ff/layer_1/kernel": "DF",
-    f"{_LAYER}/ff/layer_1/bias": "F",
-    f"{_LAYER}/ff/layer_2/kernel": "FD",
-    f"{_LAYER}/ff/layer_2/bias": "D",
-    f"{_LAYER}/ff/LayerNorm/beta": "D",
-    f"{_LAYER}/ff/LayerNorm/gamma": "D",
-}
-_HF = "transformer.layer.{}"
-_HF_WORDS = "transformer.word_embedding.weight"
-_HF_POOLER = foreign.dense(_OUR_POOLER, "sequence_summary.summary")
-
-
-def _sizes(config: XlnetConfig) -> dict[str, int]:
-    heads = config.num_attention_heads
-    return {
-        "L": config.num_hidden_layers,
-        "N": heads,
-        "H": config.hidden_size // heads,
-    }
-
-
-def _head(
-    kind: str, *rows: foreign.Row, has_pooler: bool = False
-) -> foreign.HuggingFaceHead:
-    own = _HF_POOLER if has_pooler else ()
-    return foreign.HuggingFaceHead(f"XLNet{kind}", has_pooler, (*own, *rows))
-
-
-_HUGGINGFACE = foreign.HuggingFace(
-    prefix="transformer.",
-    rows=(
-        foreign.Row(f"{_SHARED}/word_embedding/lookup_table", _HF_WORDS),
-        foreign.Row(f"{_SHARED}/mask_emb/mask_emb", "transformer.mask_emb"),
-        *(
-            foreign.Row(f"{_SHARED}/{x}", f"{_HF}.rel_attn.{x}")
-            for x in ("r_w_bias", "r_r_bias", "r_s_bias", "seg_embed")
-        ),
-        *(
-            foreign.Row(f"{_LAYER}/rel_attn/{x}/kernel", f"{_HF}.rel_attn.{x}")
-            for x in _HEADS
-        ),
-        *foreign.norm(
-            f"{_LAYER}/rel_attn/LayerNorm", f"{_HF}.rel_attn.layer_norm"
-        ),
-        *foreign.dense(f"{_LAYER}/ff/layer_1", f"{_HF}.ff.layer_1"),
-        *foreign.dense(f"{_LAYER}/ff/layer_2", f"{_HF}.ff.layer_2"),
-        *foreign.norm(f"{_LAYER}/ff/LayerNorm", f"{_HF}.ff.layer_norm"),
-    ),
-    heads={
-        "encoder": _head("Model"),
-        "permuted_words": _head(
-            "LMHeadModel", foreign.Row("model/lm_loss/bias", "lm_loss.bias")
-        ),
-        "classification": _head(
-            "ForSequenceClassification",
-            *foreign.output("", "logits_proj"),
-            has_pooler=True,
-        ),
-        "tagging": _head(
-            "ForTokenClassification",
-            *foreign.output("cls/tagging/", "classifier"),
-        ),
-        "span": _head(
-            "ForQuestionAnsweringSimple",
-            *foreign.output("cls/squad/", "qa_outputs"),
-        ),
-        "multiple_choice": _head(
-            "ForMultipleChoice",
-            *foreign.output("cls/multiple_choice/", "logits_proj"),
-            has_pooler=True,
-        ),
-    },
-    tied={"lm_loss.weight": _HF_WORDS},
-    keys=KEYS,
-)
-
 XLNET = family.Family(
     name="xlnet",
     config=XlnetConfig,
     model=Xlnet,
-    variables=_VARIABLES | _POOLER,
-    words=f"{_SHARED}/word_embedding/lookup_table",
-    pooler=frozenset(_POOLER),
-    sizes=_sizes,
-    vocabularies=(),
+    variables=xlnet_names.VARIABLES | xlnet_names.POOLER,
+    words=xlnet_names.WORDS,
+    pooler=frozenset(xlnet_names.POOLER),
+    sizes=xlnet_names.sizes,
+    vocabularies=(xlnet_vocabulary.XlnetSentencePieces.kind,),
     config_file="xlnet_config.json",
-    huggingface=_HUGGINGFACE,
+    huggingface=xlnet_names.HUGGINGFACE,
 )
 families.register(XLNET)

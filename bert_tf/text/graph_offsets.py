@@ -158,7 +158,7 @@ def register(kind: str, make: Callable[[Any], Tokenizer]) -> None:
 
 def make_tokenizer(vocabulary: vocabularies.Vocabulary) -> Tokenizer:
     """Creates the tokenizer with offsets of a vocabulary."""
-    plain = TOKENIZERS[vocabulary.kind](vocabulary)
+    plain = TOKENIZERS[vocabularies.base(vocabulary.kind)](vocabulary)
     if not vocabulary.added:
         return plain
     return graph_added_tokens.AddedTokenizer(plain, vocabulary)

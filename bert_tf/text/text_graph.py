@@ -392,7 +392,7 @@ def register(kind: str, make: Callable[[Any], graph_rows.Tokenizer]) -> None:
 
 def make_tokenizer(vocabulary: vocabularies.Vocabulary) -> graph_rows.Tokenizer:
     """Creates the tokenizer of a vocabulary."""
-    plain = TOKENIZERS[vocabulary.kind](vocabulary)
+    plain = TOKENIZERS[vocabularies.base(vocabulary.kind)](vocabulary)
     if not vocabulary.added:
         return plain
     return graph_added_tokens.AddedTokenizer(plain, vocabulary)

@@ -26,6 +26,7 @@ from bert_tf.vocabularies import (
     added_tokens,
     byte_pairs,
     fairseq_sentence_pieces,
+    kinds,
     sentence_pieces,
     symbols,
     tokenizer_config,
@@ -60,6 +61,7 @@ __all__ = [
     "Tokenizer",
     "Vocabulary",
     "among",
+    "base",
     "difference",
     "find",
     "listed",
@@ -145,13 +147,18 @@ def register(name: str, kind: Kind) -> None:
                 f"another. Received: name={name!r}"
             )
         taken = {*row.files, *row.endings} & {*kind.files, *kind.endings}
-        if other != name and taken:
+        if other != name and taken and not kind.marker:
             raise InputError(
                 f"Kinds are told apart by the names of their files, and {other}"
                 f" has {min(taken)} already: choose others. Received: "
                 f"name={name!r}, files={kind.files}, endings={kind.endings}"
             )
     KINDS[name] = kind
+
+
+def base(kind: str) -> str:
+    """Returns the kind that has the tokenizers in the graph for a kind."""
+    return (KINDS[kind].like if kind in KINDS else "") or kind
 
 
 def open(
@@ -187,7 +194,9 @@ def _open_files(
 
     Without `follows_tokenizer` that is an InputError.
     """
-    kind = _kind(path)
+    # Files of other names are WordPiece vocabularies, too: the original reads a
+    # vocabulary of any name.
+    kind = kinds.find(KINDS, path) or word_pieces.WordPiece.kind
     row = KINDS[kind]
     contents = row.open(path, say)
     is_named = pathlib.PurePath(path).name in row.files
@@ -262,27 +271,6 @@ def _contradiction(
     )
 
 
-def _kind(path: epath.PathLike) -> str:
-    """Returns the kind of a file, by its name or its content."""
-    place = pathlib.PurePath(path)
-    if place.suffix == ".json":
-        whole = tokenizer_json.find(path)
-        model = whole and tokenizer_json.kind(whole)
-        for name, kind in KINDS.items():
-            if whole and kind.tokenizer == model and kind.owns(whole):
-                return name
-    # Names first, because a file of one kind may end like another kind's files.
-    for name, kind in KINDS.items():
-        if place.name in kind.files:
-            return name
-    for name, kind in KINDS.items():
-        if place.suffix and place.suffix in kind.endings:
-            return name
-    # Files of other names are WordPiece vocabularies, too: the original reads a
-    # vocabulary of any name.
-    return word_pieces.WordPiece.kind
-
-
 def find(folder: epath.PathLike, say: bool = True) -> Files | None:
     """Reads the vocabulary in a folder; None unless all its files are there.
 
@@ -329,8 +317,8 @@ def path_in(folder: epath.PathLike) -> str | None:
 def difference(given: Files, brought: Files) -> str:
     """Describes how a vocabulary differs from a checkpoint's, or ""."""
     if given.kind != brought.kind:
-        kinds = [x.kind.replace("_", " ") for x in (given, brought)]
-        return f"it is of {kinds[0]}, and the checkpoint's of {kinds[1]}"
+        said = [x.kind.replace("_", " ") for x in (given, brought)]
+        return f"it is of {said[0]}, and the checkpoint's of {said[1]}"
     ours, theirs = (
         tokenizer_config.split(x.contents) for x in (given, brought)
     )
@@ -349,8 +337,8 @@ def difference(given: Files, brought: Files) -> str:
 
 def among(contents: Mapping[str, bytes]) -> Files | None:
     """Picks the vocabulary from files, name -> content; None without one."""
-    for name, kind in KINDS.items():
-        if all(file in contents for file in kind.files):
+    for name, kind in kinds.ordered(KINDS):
+        if kind.has(contents):
             names = [*kind.files, tokenizer_config.FILE]
             return Files(name, {x: contents[x] for x in names if x in contents})
     return None

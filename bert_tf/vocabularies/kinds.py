@@ -3,10 +3,11 @@
 import base64
 import dataclasses
 import hashlib
+import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
-from bert_tf.vocabularies import added_tokens, vocabulary
+from bert_tf.vocabularies import added_tokens, tokenizer_json, vocabulary
 
 from etils import epath
 
@@ -86,6 +87,10 @@ class Kind:
     Attributes:
         files: The names under which its files are saved, in order.
         endings: Suffixes of such files that users pass under other names.
+        marker: A text in its first file, if other kinds have files of the same
+            names without it.
+        like: Another kind, whose tokenizers in the graph and files for
+            transformers are the ones of this kind; "" if it has its own.
         tokenizer: The type of its model in a tokenizer.json, which `open`
             accepts, too; "" for a kind without one.
         owns: Whether a tokenizer.json with such a model is of this kind. The
@@ -109,6 +114,8 @@ class Kind:
     endings: tuple[str, ...]
     open: Callable[[epath.PathLike, bool], Mapping[str, bytes]]
     read: Callable[[Mapping[str, bytes], bool, str], vocabulary.Vocabulary]
+    marker: bytes = b""
+    like: str = ""
     tokenizer: str = ""
     owns: Callable[[Mapping[str, Any]], bool] = _owns_all
     difference: Callable[[Mapping[str, bytes], Mapping[str, bytes]], str] = (
@@ -117,3 +124,40 @@ class Kind:
     append: added_tokens.Append | None = None
     settings: tuple[str, ...] = ()
     check: Callable[[Mapping[str, Any], str], None] = _check_nothing
+
+    def has(self, contents: Mapping[str, bytes]) -> bool:
+        """Whether its files are among those with these contents."""
+        is_whole = all(file in contents for file in self.files)
+        return is_whole and self.marker in contents[self.files[0]]
+
+    def is_at(self, path: epath.PathLike) -> bool:
+        """Whether a file with one of its names has the marker, if any."""
+        file = epath.Path(path)
+        if not self.marker:
+            return True
+        is_file = file.exists() and not file.is_dir()
+        return is_file and self.marker in file.read_bytes()
+
+
+def ordered(kinds: Mapping[str, Kind]) -> list[tuple[str, Kind]]:
+    """Returns names and kinds, those with a marker first."""
+    return sorted(kinds.items(), key=lambda x: not x[1].marker)
+
+
+def find(kinds: Mapping[str, Kind], path: epath.PathLike) -> str | None:
+    """Returns the kind of a file, by its name and content; None if unknown."""
+    place, rows = pathlib.PurePath(path), ordered(kinds)
+    if place.suffix == ".json":
+        whole = tokenizer_json.find(path)
+        model = whole and tokenizer_json.kind(whole)
+        for name, kind in rows:
+            if whole and kind.tokenizer == model and kind.owns(whole):
+                return name
+    # Names first, because a file of one kind may end like another kind's files.
+    for name, kind in rows:
+        if place.name in kind.files and kind.is_at(path):
+            return name
+    for name, kind in rows:
+        if place.suffix and place.suffix in kind.endings and kind.is_at(path):
+            return name
+    return None

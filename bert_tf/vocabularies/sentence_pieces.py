@@ -118,8 +118,11 @@ class SentencePieces(vocabulary.Vocabulary):
     do_lower_case: bool
 
     kind: ClassVar[str] = "sentence_pieces"
-    # Whether the comma rule applies.
+    # Whether the comma rule applies, whether the numbers that it cuts off stay
+    # inside their words, and whether `` and '' become ".
     cuts_numbers: ClassVar[bool] = True
+    cuts_inside_words: ClassVar[bool] = False
+    joins_quotes: ClassVar[bool] = False
 
     @classmethod
     def parse(
@@ -156,7 +159,8 @@ class SentencePieces(vocabulary.Vocabulary):
     def rules(self) -> sentence_tokenizers.Rules:
         """What the original does to a text before the model's own rules."""
         text = functools.partial(normalize, do_lower_case=self.do_lower_case)
-        return sentence_tokenizers.Rules(_WORD, normalize_char, text)
+        quotes = sentence_tokenizers.join_quotes if self.joins_quotes else str
+        return sentence_tokenizers.Rules(_WORD, normalize_char, text, quotes)
 
     @property
     def own_files(self) -> dict[str, bytes]:

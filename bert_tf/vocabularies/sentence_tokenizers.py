@@ -28,6 +28,16 @@ def to_unicode(text: str | bytes) -> str:
     return text.encode("utf-8", "ignore").decode("utf-8")
 
 
+# Two characters that become a quotation mark, and that mark with an accent:
+# normalization removes it, and all positions stay the same until then.
+QUOTES, QUOTE = "``|''", '"\u0301'
+
+
+def join_quotes(text: str) -> str:
+    """Replaces QUOTES by QUOTE, which has the same number of characters."""
+    return re.sub(QUOTES, QUOTE, text)
+
+
 class Rules(NamedTuple):
     """How a text is changed before the model's own rules.
 
@@ -35,11 +45,13 @@ class Rules(NamedTuple):
         word: Finds a run of characters without a space.
         char: Returns the replacement of a character, without lower-casing.
         text: Changes words that are joined by single spaces.
+        first: Changes a text before all others, but not its length.
     """
 
     word: re.Pattern[str]
     char: Callable[[str], str]
     text: Callable[[str], str]
+    first: Callable[[str], str] = str
 
 
 class CutPiece(NamedTuple):
@@ -55,8 +67,9 @@ def cut_pieces(
 ) -> dict[int, tuple[CutPiece, ...]]:
     """Returns the tokens that the comma rule splits, and their parts.
 
-    As in the original, whose comparison of text with bytes is never true, the
-    first part begins with a space even if the token does not. The rule works on
+    As in ALBERT's original, whose comparison of text with bytes is never true,
+    the first part begins with a space even if the token does not, unless the
+    vocabulary has `cuts_inside_words`. The rule works on
     ids, so it does not apply to unknown characters. This only matters if the
     vocabulary lacks the comma.
     """
@@ -70,6 +83,9 @@ def cut_pieces(
         if unigram_json.is_number(piece):
             number = piece[:-1].replace(sentence_models.SPACE, "")
             parts = _encode_with_offsets(processor, number)
+            is_inside = not piece.startswith(sentence_models.SPACE)
+            if is_inside and vocabulary.cuts_inside_words:
+                parts = _without_space(parts, processor)
             comma = processor.piece_to_id(",")
             parts.append(CutPiece(comma, len(number), len(number) + 1))
             cut[index] = tuple(parts)
@@ -84,6 +100,16 @@ def _encode_with_offsets(processor: Any, word: str) -> list[CutPiece]:
             found["ids"], found["offsets"], strict=True
         )
     ]
+
+
+def _without_space(parts: list[CutPiece], processor: Any) -> list[CutPiece]:
+    """Returns parts that do not begin with a space."""
+    first, *others = parts
+    text = processor.id_to_piece(first.id)
+    if text == sentence_models.SPACE:
+        return others
+    number = processor.piece_to_id(text.removeprefix(sentence_models.SPACE))
+    return [first._replace(id=number), *others]
 
 
 class Tokenizer:
@@ -105,7 +131,8 @@ class Tokenizer:
 
     def ids(self, text: str | bytes) -> list[int]:
         """Returns the token ids."""
-        words = self._rules.word.findall(to_unicode(text))
+        text = self._rules.first(to_unicode(text))
+        words = self._rules.word.findall(text)
         normalized = self._rules.text(" ".join(words))
         ids: list[int] = []
         # One by one: for a list, sentencepiece would start threads each time.
@@ -132,7 +159,8 @@ class Tokenizer:
         token that is only a space covers no characters.
         """
         tokens = []
-        for word in self._rules.word.finditer(to_unicode(text)):
+        text = self._rules.first(to_unicode(text))
+        for word in self._rules.word.finditer(text):
             starts: list[int] = []  # by normalized character
             for place, char in enumerate(word.group(), word.start()):
                 starts += [place] * len(self._rules.char(char))

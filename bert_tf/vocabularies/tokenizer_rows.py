@@ -50,8 +50,8 @@ def _ours(template: vocabulary.Template) -> tuple[_Row, _Row]:
     first, second = template.segments
     before: _Row = [*((x, first) for x in template.before), ("$A", first)]
     between: _Row = [(x, first) for x in template.between]
-    single: _Row = [*before, *((x, first) for x in template.after)]
-    last: _Row = [("$B", second), *((x, second) for x in template.after)]
+    single: _Row = [*before, *template.ending(first)]
+    last: _Row = [("$B", second), *template.ending(second)]
     return single, [*before, *between, *last]
 
 

@@ -65,6 +65,8 @@ class Template:
     Attributes:
         segments: Segment ids of the first text (and of padding) and the second.
         pooled: The position of the token whose vector represents the sequence.
+        last_segment: The segment id of the last token in other libraries, if
+            it is a separate one; an encoder that reads it sets it itself.
     """
 
     before: tuple[int, ...]
@@ -72,6 +74,7 @@ class Template:
     after: tuple[int, ...]
     segments: tuple[int, int]
     pooled: int
+    last_segment: int | None = None
 
     @classmethod
     def of_bert(cls, special: Special) -> Self:
@@ -88,6 +91,13 @@ class Template:
     def special(self, texts: int) -> int:
         """Returns the number of special tokens around one or two texts."""
         return len(self.before + self.after) + (texts - 1) * len(self.between)
+
+    def ending(self, segment: int) -> list[tuple[int, int]]:
+        """Returns `after` with the segment ids of other libraries."""
+        numbers = [segment] * len(self.after)
+        if self.last_segment is not None:
+            numbers[-1] = self.last_segment
+        return list(zip(self.after, numbers, strict=True))
 
     @property
     def separator(self) -> int:
