@@ -150,7 +150,8 @@ def with_kind(
     Files may lack it, or say "bert" of a family whose tensors have the same
     shapes.
     """
-    if (values.get("model_type") or "bert") != "bert":
+    # A key may identify the family, too.
+    if families.of_values(values) is not families.BERT:
         return values
     prefixes = {_WRAPPERS.sub("", name).split(".")[0] for name in stored}
     for name, family in families.FAMILIES.items():

@@ -106,10 +106,11 @@ class XlnetConfig(configuration.BertConfig):
     def check_is_bert(cls, values: Mapping[str, Any]) -> None:
         """Raises InputError if a config is not of an XLNet that we compute."""
         super().check_is_bert(values)
-        size, heads, of_head = (
-            values.get(x) for x in ("d_model", "n_head", "d_head")
-        )
-        if None not in (size, heads, of_head) and size != heads * of_head:
+        names = ("d_head", "d_model", "n_head")
+        of_head, size, heads = (values.get(x) for x in names)
+        # Other values are checked as `hidden_size` and `num_attention_heads`.
+        are_whole = all(type(x) is int for x in (of_head, size, heads))
+        if are_whole and size != heads * of_head:  # type: ignore[operator]
             raise InputError(
                 "`d_head` must be `d_model` divided by `n_head`. Received: "
                 f"d_head={of_head!r}, d_model={size!r}, n_head={heads!r}"

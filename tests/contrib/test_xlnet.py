@@ -4,7 +4,6 @@ Rows of transformers are padded at the left, ours at the right.
 """
 
 import json
-import pathlib
 
 from bert_tf.checkpoints import (
     formats,
@@ -97,6 +96,7 @@ def _assert_close(ours, theirs, tolerance=samples.TOLERANCE):
 
 def _load(folder, head):
     source = formats.open_checkpoint(str(folder))
+    assert source.config is not None
     model = samples.model(head, source.config)
     unread = families.find(source.config).pooler - source.shapes.keys()
     found = [x for x in model.variables if x.path not in unread]
@@ -223,7 +223,7 @@ def test_dropout_is_drawn_from_the_seed():
 # ---- Files ------------------------------------------------------------------
 
 
-def _base(folder: pathlib.Path, **changes):
+def _base(folder, **changes):
     """Writes the released xlnet_config.json of the base model."""
     values = {
         "d_head": 64,
