@@ -54,12 +54,18 @@ class MaskedLMHead(keras.layers.Layer):
     def __init__(self, config: modeling.BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
         self.vocab_size = config.vocab_size
-        self.transform = _Transform(config, name="transform")
+        self.is_plain = config.has_plain_outputs
+        if not self.is_plain:
+            self.transform = _Transform(config, name="transform")
 
     def build(self, input_shape=None):
-        self.transform.build()
+        if not self.is_plain:
+            self.transform.build()
         self.output_bias = self.add_weight(
-            name="output_bias", shape=(self.vocab_size,), initializer="zeros"
+            name="output_bias",
+            shape=(self.vocab_size,),
+            initializer="zeros",
+            trainable=not self.is_plain,
         )
 
     def call(self, x, words):  # [B, P, D], [V, E]
@@ -68,7 +74,7 @@ class MaskedLMHead(keras.layers.Layer):
         A compiled step rounds V up to a multiple of 128, the tile size of TPUs
         and GPUs; the extra logits belong to no word.
         """
-        x = self.transform(x)
+        x = x if self.is_plain else self.transform(x)
         rows = tf.reshape(x, [-1, x.shape[-1]])  # [B * P, E]
         bias = tf.convert_to_tensor(self.output_bias)
         more = -self.vocab_size % _TILE if compiled.is_compiled() else 0
@@ -342,6 +348,7 @@ class BertClassifier(Model):
         )
         self.output_bias = keras.Variable(
             tf.zeros([num_labels]),
+            trainable=not bert.config.has_plain_outputs,
             dtype=self.variable_dtype,
             name="output_bias",
         )

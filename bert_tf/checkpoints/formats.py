@@ -198,9 +198,10 @@ def with_head(source: opened.Checkpoint, head: str) -> opened.Checkpoint:
 
     Optimizer moments and class names are dropped as well.
     """
-    wanted = names.HEADS[head].variables
+    wanted = names.HEADS[head].all_variables
     prefixes = tuple(row.prefix for row in families.FAMILIES.values())
-    missing = sorted(wanted.keys() - source.shapes.keys())
+    needed = names.HEADS[head].variables.keys()
+    missing = sorted(needed - source.shapes.keys())
     if missing:
         raise InputError(
             f"{source.path} has no {head} head: {', '.join(missing)} are not "

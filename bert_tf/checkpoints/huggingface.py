@@ -72,12 +72,17 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         name: stored[today[row.theirs]][:: -1 if row.transposed else 1]
         for name, row in rows.items()
     }
+    axis = theirs.stacked_axis
     for name in parts.keys() & shapes.keys():
-        count, *rest = shapes[name]
-        shapes[name] = (len(range(count)[parts[name]]), *rest)
+        sizes = list(shapes[name])
+        sizes[axis] = len(range(sizes[axis])[parts[name]])
+        shapes[name] = tuple(sizes)
+    own = names.shapes(config, head, *shapes.get("output_weights", ())[:1])
+    zeros = {name: own[name] for name in theirs.zeros & own.keys()}
     used = {row.theirs for row in rows.values()} | theirs.tied.keys()
     left_over = sorted(today[name] for name in today.keys() - used)
     _check_encoder(left_over, theirs, config, folder)
+    shapes |= zeros
     names.check(config, shapes, folder)
     encoder = families.find(config)
     is_causal = getattr(encoder.model, "is_causal", False)
@@ -91,10 +96,15 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
     def read(wanted: Sequence[str]) -> dict[str, np.ndarray]:
         arrays = {}
         for name in wanted:
+            if name in zeros:
+                arrays[name] = np.zeros(zeros[name], np.float32)
+                continue
             value = read_stored(today[rows[name].theirs])
             _check_not_quantized(value, today[rows[name].theirs], folder)
             value = np.asarray(value, np.float32)
-            value = value[parts[name]] if name in parts else value
+            if name in parts:
+                columns = range(value.shape[axis])[parts[name]]
+                value = value.take(columns, axis)
             arrays[name] = value.T if rows[name].transposed else value
         return arrays
 
@@ -152,13 +162,26 @@ def _parts(
     """Returns which rows of a tensor of theirs are a variable of ours."""
     sizes = names.shapes(config, "encoder")
     parts = {}
-    for ours in theirs.stacked.values():
+    for ours in _stacks(theirs, config):
         start = 0
         for name in ours[:-1]:
-            parts[name] = slice(start, start + sizes[name][0])
-            start += sizes[name][0]
+            end = start + sizes[name][theirs.stacked_axis]
+            parts[name] = slice(start, end)
+            start = end
         parts[ours[-1]] = slice(start, None)
     return parts
+
+
+def _stacks(
+    theirs: foreign.HuggingFace, config: modeling.BertConfig
+) -> list[tuple[str, ...]]:
+    """Returns our variables of each tensor of theirs that holds several."""
+    numbers = families.find(config).numbers(config)
+    return [
+        tuple(name.format(*own) for name in ours)
+        for ours in theirs.stacked.values()
+        for own in (numbers if "{}" in ours[0] else [()])
+    ]
 
 
 def _check_not_quantized(value: np.ndarray, name: str, folder: str) -> None:
@@ -288,9 +311,17 @@ def write(
             row.ours not in pooler or huggingface_names.has_pooler(config, head)
         )
     ]
+    zeros = theirs.zeros & source.shapes.keys()
+    if any(x.any() for x in source.read(sorted(zeros)).values()):
+        raise InputError(
+            "transformers has no bias there, and this model's is not zero: "
+            "use --output_format=tf1. "
+            f"Received: {', '.join(sorted(zeros))} in {source.path}"
+        )
     values = source.read([row.ours for row in rows])
-    for ours in theirs.stacked.values():
-        stacked = np.concatenate([values[x] for x in ours])
+    for ours in _stacks(theirs, config):
+        parts = [values[x] for x in ours]
+        stacked = np.concatenate(parts, theirs.stacked_axis)
         values |= dict.fromkeys(ours, stacked)
     numbers = families.find(config).numbers(config)
     tensors = {
@@ -320,7 +351,7 @@ def write(
         if pad is not None:
             described["pad_token_id"] = pad
     files.write_json(os.path.join(folder, CONFIG), described)
-    return {row.ours for row in rows}
+    return zeros | {row.ours for row in rows}
 
 
 def _vocabulary(

@@ -17,8 +17,8 @@ from bert_tf.errors import InputError
 
 from absl import logging
 
-# Buffers of older files: 0, 1, 2, ...
-_BUFFERS = re.compile(r"\.position_ids$|\.token_type_ids$")
+# Buffers of older files: 0, 1, 2, ..., and the causal mask of a GPT.
+_BUFFERS = re.compile(r"(^|\.)(position_ids|token_type_ids|attn\.bias)$")
 # DataParallel, torch.compile.
 _WRAPPERS = re.compile(r"^(module\.|_orig_mod\.)+")
 # Heads that are known by their tensors, where config.json does not say.

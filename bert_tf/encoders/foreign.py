@@ -226,7 +226,8 @@ class ConfigKeys:
         act = config.hidden_act
         values[key] = next(n for n, own in ACTIVATIONS.items() if own == act)
         if self.unused_positions:
-            values["max_position_embeddings"] += self.unused_positions
+            name = "max_position_embeddings"
+            values[self.renamed.get(name, name)] += self.unused_positions
         return values | dict(self.written)
 
 
@@ -270,7 +271,9 @@ class HuggingFace:
             kind of vocabulary.
         stacked: Name of their tensor -> our variables that are its rows, in
             this order. The config determines the number of rows of all
-            variables except the last.
+            variables except the last. `{}` stands for the numbers of a layer.
+        stacked_axis: The axis of these rows; -1 for columns.
+        zeros: Our variables that transformers does not have; they are zero.
         optional: Our variables that their model has only if ours has them.
         model_type: Its name in config.json; "" for the family's name.
         identified_by: Other keys and values of config.json that identify the
@@ -286,6 +289,8 @@ class HuggingFace:
     stacked: Mapping[str, tuple[str, ...]] = dataclasses.field(
         default_factory=dict
     )
+    stacked_axis: int = 0
+    zeros: frozenset[str] = frozenset()
     optional: frozenset[str] = frozenset()
     model_type: str = ""
     identified_by: Mapping[str, Any] = dataclasses.field(default_factory=dict)

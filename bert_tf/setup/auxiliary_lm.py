@@ -75,7 +75,7 @@ def select(weight: float | None, own: run_setup.Select) -> run_setup.Select:
         shapes = {
             name: shape
             for name, shape in taken.shapes.items()
-            if name not in _HEAD.variables
+            if name not in _HEAD.all_variables
         }
         return dataclasses.replace(taken, shapes=shapes)
 
@@ -90,9 +90,10 @@ def as_pre_trained(source: opened.Checkpoint) -> opened.Checkpoint:
     """
     kept = {
         name: name.replace("cls/", tf1_files.OF_OBJECTIVES, 1)
-        for name in _HEAD.variables
+        for name in _HEAD.all_variables
     }
-    if source.shapes.keys() & kept or not {*kept.values()} <= {*source.state}:
+    kept = {x: y for x, y in kept.items() if y in source.state}
+    if source.shapes.keys() & _HEAD.variables or not kept:
         return source
 
     def read(names: Sequence[str]) -> dict[str, np.ndarray]:
