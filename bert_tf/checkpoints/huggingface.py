@@ -351,7 +351,7 @@ def write(
         if pad is not None:
             described["pad_token_id"] = pad
     files.write_json(os.path.join(folder, CONFIG), described)
-    return zeros | {row.ours for row in rows}
+    return {*zeros, *(row.ours for row in rows)}
 
 
 def _vocabulary(

@@ -18,8 +18,7 @@ _WORD_PIECE = "WordPiece"
 # Classes that split as ours does, or as tokenizer.json says.
 _SAME_CLASS = re.compile(
     r"(Bert|DistilBert|Electra|MobileBert|Roberta|Albert|XLMRoberta|Camembert"
-    r"|XLNet)"
-    r"Tokenizer(Fast)?"
+    r"|OpenAIGPT|XLNet)Tokenizer(Fast)?"
     r"|PreTrainedTokenizerFast|TokenizersBackend"
 )
 

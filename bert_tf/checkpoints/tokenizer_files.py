@@ -37,6 +37,7 @@ from bert_tf.vocabularies import (
     symbols,
     tokenizer_config,
     unigram_json,
+    word_end_pairs,
     word_pieces,
 )
 
@@ -245,6 +246,36 @@ def _uses(vocabulary: Vocabulary) -> dict[str, str]:
     }
 
 
+def _word_end_pairs(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
+    # `WRITERS` goes by the kind.
+    vocabulary = cast(word_end_pairs.WordEndPairs, vocabulary)
+    made = _library()
+    tokenizer = made.Tokenizer(vocabulary.model())
+    tokenizer.normalizer = made.normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = made.pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = made.decoders.BPEDecoder(suffix=word_end_pairs.END)
+    template, pieces = vocabulary.template, vocabulary.pieces
+    ids = (*template.before, *template.between, *template.after)
+    special = {*_uses(vocabulary).values(), *(pieces[x] for x in ids)}
+    tokenizer.add_special_tokens(sorted(special, key=pieces.index))
+    found = json.loads(tokenizer.to_str())
+    if ids:
+        found["post_processor"] = _rows(vocabulary)
+    tokenizer = made.Tokenizer.from_str(json.dumps(found))
+    return TokenizerFiles(
+        tokenizer=tokenizer.to_str(pretty=True),
+        special=_uses(vocabulary),
+        config={
+            "model_input_names": _inputs(vocabulary),
+            "model_max_length": max_length,
+        },
+        # OpenAIGPTTokenizer would put no tokens around texts.
+        tokenizer_class=(
+            "PreTrainedTokenizerFast" if ids else "OpenAIGPTTokenizer"
+        ),
+    )
+
+
 # ---- SentencePiece -----------------------------------------------------------
 
 
@@ -396,6 +427,7 @@ def _symbols(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
 WRITERS: dict[str, Callable[[Vocabulary, int], TokenizerFiles]] = {
     word_pieces.WordPiece.kind: _word_pieces,
     byte_pairs.BytePairs.kind: _byte_pairs,
+    word_end_pairs.WordEndPairs.kind: _word_end_pairs,
     fairseq_sentence_pieces.FairseqSentencePieces.kind: _sentence_pieces,
     sentence_pieces.SentencePieces.kind: _sentence_pieces,
     symbols.Symbols.kind: _symbols,

@@ -5,7 +5,7 @@ no token types and no pooler. The language-model head is the table of words
 alone, and the classifier a matrix: both have no bias, as in transformers. The
 last token represents a row. Variables have BERT's names.
 
-The model takes IDs only: the vocabulary is not read.
+The vocabulary is BPE with `</w>`; see vocabularies/word_end_pairs.py.
 
 Shapes as in modeling.py.
 """
@@ -18,6 +18,7 @@ from bert_tf import configuration, modeling
 from bert_tf.contrib import left_to_right
 from bert_tf.encoders import bert, families, foreign
 from bert_tf.errors import InputError
+from bert_tf.vocabularies import word_end_pairs
 
 import keras
 
@@ -40,7 +41,7 @@ _ACTIVATIONS = {
 
 @dataclasses.dataclass(frozen=True)
 class _Keys(foreign.ConfigKeys):
-    """GPT's config.json, where activations have names of their own."""
+    """GPT's config.json, in which GELU is the tanh form."""
 
     def to_ours(
         self,
@@ -100,8 +101,8 @@ class OpenAIGPTConfig(left_to_right.LeftToRightConfig):
         **configuration.BertConfig.one_value,
         "n_special": 0,
     }
-    # Dropout of the embeddings, which is that of the layers here; another name
-    # of `n_positions`; and the head for multiple choice.
+    # The embeddings' dropout, here always `resid_pdrop`; another name of
+    # `n_positions`; and the head for multiple choice.
     unused_keys: ClassVar[frozenset[str]] = frozenset(
         {
             "embd_pdrop",
@@ -258,7 +259,7 @@ OPENAI_GPT = dataclasses.replace(
     },
     pooler=frozenset(),
     absent=lambda config: _ABSENT,
-    vocabularies=(),
+    vocabularies=(word_end_pairs.WordEndPairs.kind,),
     huggingface=_HUGGINGFACE,
 )
 families.register(OPENAI_GPT)

@@ -26,6 +26,7 @@ from bert_tf.vocabularies import (
     fairseq_sentence_pieces,
     sentence_pieces,
     symbols,
+    word_end_pairs,
     word_pieces,
 )
 
@@ -77,7 +78,7 @@ class OffsetTokenizer(text_graph.BertTokenizer):
         # Spaces are not counted, because normalization changes them.
         is_word = tf.cast(codes.values > ord(" "), tf.int32)
         number = tf.cumsum(is_word) - 1  # [M]
-        starts, ends = self._origins(texts)
+        starts, ends = self.origins(texts)
         if words is not None:
             ids = words.with_values(ids).merge_dims(1, 2)
         return Pieces(
@@ -86,7 +87,7 @@ class OffsetTokenizer(text_graph.BertTokenizer):
             tf.gather(ends, tf.gather(number, last)),
         )
 
-    def _origins(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def origins(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the start and end of each word character in its text, int32.
 
         The number of characters that one character becomes never depends on its
@@ -131,9 +132,17 @@ def _of_word_pieces(vocabulary: word_pieces.WordPiece) -> OffsetTokenizer:
     )
 
 
+def _of_word_end_pairs(vocabulary: Any) -> Tokenizer:
+    # It splits words by the class above.
+    from bert_tf.text import graph_word_end_pairs
+
+    return graph_word_end_pairs.OffsetTokenizer(vocabulary)
+
+
 # Kind of vocabulary -> function that creates its tokenizer.
 TOKENIZERS: dict[str, Callable[[Any], Tokenizer]] = {
     byte_pairs.BytePairs.kind: graph_byte_pairs.OffsetTokenizer,
+    word_end_pairs.WordEndPairs.kind: _of_word_end_pairs,
     word_pieces.WordPiece.kind: _of_word_pieces,
     fairseq_sentence_pieces.FairseqSentencePieces.kind: (
         sentence_piece_offsets.OffsetTokenizer

@@ -86,7 +86,8 @@ class Tokenizer(tf.Module):
         if pad_to_max:
             return packed
         # At least the special tokens of one text, even for an empty batch.
-        longest = tf.maximum(tf.reduce_max(total), template.special(1))
+        fewest = max(template.special(1), 1)
+        longest = tf.maximum(tf.reduce_max(total), fewest)
         return {name: value[:, :longest] for name, value in packed.items()}
 
     def _check_room(self, max_seq_length: int) -> None:

@@ -31,6 +31,7 @@ from bert_tf.vocabularies import (
     fairseq_sentence_pieces,
     sentence_pieces,
     symbols,
+    word_end_pairs,
     word_pieces,
 )
 
@@ -48,7 +49,7 @@ _SIGMA, _FINAL_SIGMA = ord("Σ"), ord("ς")
 _PLAIN = rf"[!-~]{{0,{_MAX_CHARS}}}(?:[\t\n\r ]+[!-~]{{0,{_MAX_CHARS}}})*"
 
 # Punctuation in such texts.
-_ASCII_MARK = r"[!-/:-@\[-`{-~]"
+ASCII_MARK = r"[!-/:-@\[-`{-~]"
 
 # Outputs of a code point other than code points (which are >= 0).
 _NOTHING = -1
@@ -208,7 +209,7 @@ class BertTokenizer(graph_rows.Tokenizer):
         is_plain = tf.strings.regex_full_match(texts, _PLAIN)  # [B]
         plain = tf.strings.lower(texts) if self.do_lower_case else texts
         if not self._words.tokenize_chinese_chars:
-            plain = tf.strings.regex_replace(plain, _ASCII_MARK, r" \0 ")
+            plain = tf.strings.regex_replace(plain, ASCII_MARK, r" \0 ")
         others = tf.where(~is_plain)  # [others, 1]
         normalized = self._normalize_by_table(tf.gather_nd(texts, others))
         return tf.tensor_scatter_nd_update(plain, others, normalized)
@@ -363,9 +364,17 @@ def _of_word_pieces(vocabulary: word_pieces.WordPiece) -> BertTokenizer:
     )
 
 
+def _of_word_end_pairs(vocabulary: Any) -> graph_rows.Tokenizer:
+    # It splits words by the classes above.
+    from bert_tf.text import graph_word_end_pairs
+
+    return graph_word_end_pairs.WordEndPairTokenizer(vocabulary)
+
+
 # Kind of vocabulary -> function that creates its tokenizer.
 TOKENIZERS: dict[str, Callable[[Any], graph_rows.Tokenizer]] = {
     byte_pairs.BytePairs.kind: graph_byte_pairs.BytePairTokenizer,
+    word_end_pairs.WordEndPairs.kind: _of_word_end_pairs,
     word_pieces.WordPiece.kind: _of_word_pieces,
     fairseq_sentence_pieces.FairseqSentencePieces.kind: (
         graph_sentence_pieces.SentencePieceTokenizer

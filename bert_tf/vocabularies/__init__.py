@@ -33,6 +33,7 @@ from bert_tf.vocabularies import (
     tokenizer_json,
     tokenizer_rows,
     unigram_json,
+    word_end_pairs,
     word_pieces,
 )
 from bert_tf.vocabularies.kinds import Files, Kind
@@ -89,6 +90,19 @@ KINDS: dict[str, Kind] = {
         append=word_pieces.append,
         settings=word_pieces.WordPiece.setting_names,
         check=tokenizer_json.check_word_pieces,
+    ),
+    # Before RoBERTa's, whose files have the same names.
+    word_end_pairs.WordEndPairs.kind: Kind(
+        files=word_end_pairs.FILES,
+        endings=(),
+        open=word_end_pairs.open_files,
+        read=word_end_pairs.WordEndPairs.of_contents,
+        tokenizer="BPE",
+        owns=word_end_pairs.owns,
+        fits=word_end_pairs.fits,
+        difference=word_end_pairs.difference,
+        append=word_end_pairs.append,
+        check=word_end_pairs.check,
     ),
     byte_pairs.BytePairs.kind: Kind(
         files=byte_pairs.FILES,

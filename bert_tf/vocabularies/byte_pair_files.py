@@ -61,9 +61,11 @@ def _read(path: epath.PathLike) -> bytes:
 
 
 def parse(
-    contents: Mapping[str, bytes], name: str
+    contents: Mapping[str, bytes], name: str, needed: Sequence[str] = BYTES
 ) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
     """Returns the tokens by id, and the merged pairs by rank.
+
+    `needed` are the tokens that any text is made of.
 
     Raises:
         InputError: The files are damaged or do not fit each other. The message
@@ -77,12 +79,15 @@ def parse(
             )
     pieces = _parse_vocab(contents[VOCAB], f"{name}, {VOCAB}")
     merges = _parse_merges(contents[MERGES], f"{name}, {MERGES}")
-    check_fit(pieces, merges, name)
+    check_fit(pieces, merges, name, needed)
     return pieces, merges
 
 
 def check_fit(
-    pieces: Sequence[str], merges: Sequence[tuple[str, str]], name: str
+    pieces: Sequence[str],
+    merges: Sequence[tuple[str, str]],
+    name: str,
+    needed: Sequence[str] = BYTES,
 ) -> None:
     """Raises InputError unless all results of merges are tokens."""
     known = frozenset(pieces)
@@ -94,7 +99,11 @@ def check_fit(
                 f"{wrong[0]!r}, which {VOCAB} lacks. {_GIVE}. "
                 f"Received: merge={' '.join(pair)!r}"
             )
-    absent = [byte for byte, x in enumerate(BYTES) if x not in known]
+    absent = [number for number, x in enumerate(needed) if x not in known]
+    if absent and needed is not BYTES:
+        raise InputError(
+            f"{name}: {VOCAB} must have the piece {needed[absent[0]]}. {_GIVE}."
+        )
     if absent:
         raise InputError(
             f"{name}: byte pairs need a piece for each of the 256 bytes, else "

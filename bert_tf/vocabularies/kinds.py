@@ -95,6 +95,8 @@ class Kind:
             accepts, too; "" for a kind without one.
         owns: Whether a tokenizer.json with such a model is of this kind. The
             first kind that owns it reads it.
+        fits: Whether contents of files of these names are of this kind. The
+            first kind that they fit reads them.
         difference: Describes how contents differ from another vocabulary's,
             such as by their numbers of tokens; "" if they are the same. By
             default, any different byte is a difference.
@@ -118,6 +120,7 @@ class Kind:
     like: str = ""
     tokenizer: str = ""
     owns: Callable[[Mapping[str, Any]], bool] = _owns_all
+    fits: Callable[[Mapping[str, bytes]], bool] = _owns_all
     difference: Callable[[Mapping[str, bytes], Mapping[str, bytes]], str] = (
         _difference
     )

@@ -166,6 +166,8 @@ class Vocabulary(abc.ABC):
     splits_punctuation: ClassVar[bool] = True
     # Whether paragraphs consist of sentences, which end in punctuation.
     has_sentences: ClassVar[bool] = True
+    # Whether tokenizers of other libraries may leave out the special tokens.
+    may_lack_template: ClassVar[bool] = False
     # Names of the fields that a tokenizer_config.json may set.
     setting_names: ClassVar[tuple[str, ...]] = ()
 
