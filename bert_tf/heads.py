@@ -54,18 +54,20 @@ class MaskedLMHead(keras.layers.Layer):
     def __init__(self, config: modeling.BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
         self.vocab_size = config.vocab_size
-        self.is_plain = config.has_plain_outputs
-        if not self.is_plain:
-            self.transform = _Transform(config, name="transform")
+        self.has_bias = not config.has_plain_outputs
+        self.transform = (
+            _Transform(config, name="transform")
+            if self.has_bias
+            else modeling.Identity(name="transform")
+        )
 
     def build(self, input_shape=None):
-        if not self.is_plain:
-            self.transform.build()
+        self.transform.build()
         self.output_bias = self.add_weight(
             name="output_bias",
             shape=(self.vocab_size,),
             initializer="zeros",
-            trainable=not self.is_plain,
+            trainable=self.has_bias,
         )
 
     def call(self, x, words):  # [B, P, D], [V, E]
@@ -74,7 +76,7 @@ class MaskedLMHead(keras.layers.Layer):
         A compiled step rounds V up to a multiple of 128, the tile size of TPUs
         and GPUs; the extra logits belong to no word.
         """
-        x = x if self.is_plain else self.transform(x)
+        x = self.transform(x)
         rows = tf.reshape(x, [-1, x.shape[-1]])  # [B * P, E]
         bias = tf.convert_to_tensor(self.output_bias)
         more = -self.vocab_size % _TILE if compiled.is_compiled() else 0

@@ -205,20 +205,20 @@ class Pooler(keras.layers.Layer):
         return self.activation(self.dense(x))  # [..., D]
 
 
-class NoPooler(keras.layers.Layer):
-    """Leaves the vector of [CLS] as it is."""
+class Identity(keras.layers.Layer):
+    """Returns its input, in place of a part that a model does not have."""
 
     def build(self, input_shape=None):
         """Has nothing to make."""
 
-    def call(self, x):  # [..., D], vectors of [CLS]
+    def call(self, x):
         return x
 
 
-def make_pooler(config: BertConfig) -> Pooler | NoPooler:
+def make_pooler(config: BertConfig) -> Pooler | Identity:
     """Makes the pooler of a config, without variables."""
     if config.pooler_act == configuration.NO_POOLER:
-        return NoPooler(name="pooler")
+        return Identity(name="pooler")
     return Pooler(config, name="pooler")
 
 
@@ -284,7 +284,7 @@ class Bert(keras.Model):
             for i in range(config.num_hidden_layers)
         ]
         self.encoder = Encoder(stack, name="encoder")
-        self.pooler: Pooler | NoPooler = make_pooler(config)
+        self.pooler: Pooler | Identity = make_pooler(config)
 
     def build_parts(self) -> None:
         """Makes their variables."""

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterable
 
-from bert_tf import files, modeling, options, vocabularies
+from bert_tf import files, modeling, options
 from bert_tf.checkpoints import (
     casing,
     hub,
@@ -200,8 +200,7 @@ def with_head(source: opened.Checkpoint, head: str) -> opened.Checkpoint:
     """
     wanted = names.HEADS[head].all_variables
     prefixes = tuple(row.prefix for row in families.FAMILIES.values())
-    needed = names.HEADS[head].variables.keys()
-    missing = sorted(needed - source.shapes.keys())
+    missing = sorted(names.HEADS[head].variables.keys() - source.shapes.keys())
     if missing:
         raise InputError(
             f"{source.path} has no {head} head: {', '.join(missing)} are not "
@@ -330,13 +329,12 @@ def lost_in_tf1(source: opened.Checkpoint) -> list[str]:
 
 
 def _lost_for_transformers(source: opened.Checkpoint) -> list[str]:
-    vocab = source.vocab
-    writers = tokenizer_files.WRITERS
-    if vocab is None or vocabularies.base(vocab.kind) in writers:
+    vocabulary = source.read_vocabulary()
+    if vocabulary is None or tokenizer_files.find_writer(vocabulary):
         return []
     return [
         "transformers has no tokenizer of this vocabulary, so there is none "
-        f"in the folder. Received: kind={vocab.kind}"
+        f"in the folder. Received: kind={vocabulary.kind}"
     ]
 
 

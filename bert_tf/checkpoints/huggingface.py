@@ -5,10 +5,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert_tf import files, modeling, vocabularies
+from bert_tf import files, modeling
 from bert_tf.checkpoints import (
     huggingface_names,
     huggingface_tokenizer,
+    huggingface_views,
     huggingface_weights,
     names,
     opened,
@@ -47,7 +48,9 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
             values, config = told, huggingface_names.to_config(told)
         theirs = huggingface_names.find_tables(config, "encoder")
         today = huggingface_names.canonical(theirs, stored)
-        read_stored = _with_stacks(theirs, config, today, stored, read_stored)
+        read_stored = huggingface_views.open_views(
+            theirs, config, today, stored, read_stored
+        )
         head = huggingface_names.find_head(theirs, values, today)
         config = huggingface_names.with_pooler(config, head)
         labels = _labels(values, head)
@@ -67,21 +70,14 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         for row in huggingface_names.table(config, head)
         if row.theirs in today
     }
-    parts = _parts(theirs, config)
     shapes = {
         name: stored[today[row.theirs]][:: -1 if row.transposed else 1]
         for name, row in rows.items()
     }
-    axis = theirs.stacked_axis
-    for name in parts.keys() & shapes.keys():
-        sizes = list(shapes[name])
-        sizes[axis] = len(range(sizes[axis])[parts[name]])
-        shapes[name] = tuple(sizes)
-    own = names.shapes(config, head, *shapes.get("output_weights", ())[:1])
-    zeros = {name: own[name] for name in theirs.zeros & own.keys()}
     used = {row.theirs for row in rows.values()} | theirs.tied.keys()
     left_over = sorted(today[name] for name in today.keys() - used)
     _check_encoder(left_over, theirs, config, folder)
+    zeros = names.zeros(config, head, *shapes.get("output_weights", ())[:1])
     shapes |= zeros
     names.check(config, shapes, folder)
     encoder = families.find(config)
@@ -102,9 +98,6 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
             value = read_stored(today[rows[name].theirs])
             _check_not_quantized(value, today[rows[name].theirs], folder)
             value = np.asarray(value, np.float32)
-            if name in parts:
-                columns = range(value.shape[axis])[parts[name]]
-                value = value.take(columns, axis)
             arrays[name] = value.T if rows[name].transposed else value
         return arrays
 
@@ -125,63 +118,6 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         labels=labels,
         left_over=tuple(left_over),
     )
-
-
-def _with_stacks(
-    theirs: foreign.HuggingFace,
-    config: modeling.BertConfig,
-    today: dict[str, str],
-    stored: huggingface_weights.Shapes,
-    read_stored: huggingface_weights.Reader,
-) -> huggingface_weights.Reader:
-    """Replaces tensors that layers have one each by stacks of them.
-
-    `today` and `stored` are changed. A stack has the name with `{}`.
-    """
-    stacks = {}
-    numbers = families.find(config).numbers(config)
-    for row in theirs.rows:
-        own = [row.theirs.format(*i) for i in numbers]
-        if row.is_stack and all(x in today for x in own):
-            stacks[row.theirs] = [today.pop(x) for x in own]
-            first = stored[stacks[row.theirs][0]]
-            today[row.theirs] = row.theirs
-            stored[row.theirs] = (len(own), *first)
-
-    def read(name: str) -> np.ndarray:
-        if name not in stacks:
-            return read_stored(name)
-        return np.stack([read_stored(x) for x in stacks[name]])
-
-    return read
-
-
-def _parts(
-    theirs: foreign.HuggingFace, config: modeling.BertConfig
-) -> dict[str, slice]:
-    """Returns which rows of a tensor of theirs are a variable of ours."""
-    sizes = names.shapes(config, "encoder")
-    parts = {}
-    for ours in _stacks(theirs, config):
-        start = 0
-        for name in ours[:-1]:
-            end = start + sizes[name][theirs.stacked_axis]
-            parts[name] = slice(start, end)
-            start = end
-        parts[ours[-1]] = slice(start, None)
-    return parts
-
-
-def _stacks(
-    theirs: foreign.HuggingFace, config: modeling.BertConfig
-) -> list[tuple[str, ...]]:
-    """Returns our variables of each tensor of theirs that holds several."""
-    numbers = families.find(config).numbers(config)
-    return [
-        tuple(name.format(*own) for name in ours)
-        for ours in theirs.stacked.values()
-        for own in (numbers if "{}" in ours[0] else [()])
-    ]
 
 
 def _check_not_quantized(value: np.ndarray, name: str, folder: str) -> None:
@@ -311,25 +247,24 @@ def write(
             row.ours not in pooler or huggingface_names.has_pooler(config, head)
         )
     ]
-    zeros = theirs.zeros & source.shapes.keys()
-    if any(x.any() for x in source.read(sorted(zeros)).values()):
+    zeros = names.zeros(config, head).keys() & source.shapes.keys()
+    if any(x.any() for x in source.read([*zeros]).values()):
         raise InputError(
             "transformers has no bias there, and this model's is not zero: "
             "use --output_format=tf1. "
-            f"Received: {', '.join(sorted(zeros))} in {source.path}"
+            f"Received: {', '.join(zeros)} in {source.path}"
         )
     values = source.read([row.ours for row in rows])
-    for ours in _stacks(theirs, config):
-        parts = [values[x] for x in ours]
-        stacked = np.concatenate(parts, theirs.stacked_axis)
-        values |= dict.fromkeys(ours, stacked)
-    numbers = families.find(config).numbers(config)
+    for row in rows:
+        if row.transposed:
+            values[row.ours] = values[row.ours].T
+    tensors = {row.theirs: values[row.ours] for row in rows}
+    tensors = huggingface_views.to_file(theirs, config, tensors)
     tensors = {
-        huggingface_names.stored_name(
-            theirs, own.theirs, head
-        ): np.ascontiguousarray(value.T if row.transposed else value)
-        for row in rows
-        for own, value in row.unstacked(values[row.ours], numbers)
+        huggingface_names.stored_name(theirs, name, head): (
+            np.ascontiguousarray(value)
+        )
+        for name, value in tensors.items()
     }
     data = safetensors_numpy.save(tensors, metadata={"format": "pt"})
     path = os.path.join(folder, huggingface_weights.FILE)
@@ -338,7 +273,7 @@ def write(
     described = huggingface_names.from_config(
         config, head, _classes(source, head)
     )
-    if (vocabulary := _vocabulary(source)) is not None:
+    if (vocabulary := source.read_vocabulary()) is not None:
         is_usual = vocabulary.kind in families.find(config).vocabularies
         tokenizer_files.write(
             folder,
@@ -351,19 +286,7 @@ def write(
         if pad is not None:
             described["pad_token_id"] = pad
     files.write_json(os.path.join(folder, CONFIG), described)
-    return {*zeros, *(row.ours for row in rows)}
-
-
-def _vocabulary(
-    source: opened.Checkpoint,
-) -> vocabularies.Vocabulary | None:
-    if source.vocab is None:
-        return None
-    return vocabularies.read(
-        source.vocab,
-        bool(source.do_lower_case),
-        f"The vocabulary of {source.path}",
-    )
+    return zeros | {row.ours for row in rows}
 
 
 def _check_padding(theirs: foreign.HuggingFace, pad: int | None) -> None:

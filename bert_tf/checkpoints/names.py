@@ -27,7 +27,7 @@ class Head:
 
     Attributes:
         variables: Name -> letters of its shape.
-        transform: Likewise, for variables that some families do not have.
+        optional: Likewise, for variables that some families do not have.
         reads_pooled: Whether it reads the pooled output; if not, its
             checkpoints may lack the pooler.
         parts: Heads that it is made of, and that it goes before. The first is
@@ -39,12 +39,12 @@ class Head:
     reads_pooled: bool = False
     has_labels: bool = False
     parts: tuple[str, ...] = ()
-    transform: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    optional: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def all_variables(self) -> dict[str, str]:
         """Name -> letters, of all families."""
-        return {**self.variables, **self.transform}
+        return {**self.variables, **self.optional}
 
     @property
     def bias(self) -> str:
@@ -152,7 +152,7 @@ for _head in (
     Head(
         "next_piece",
         {"cls/next_piece/output_bias": "V"},
-        transform=_predictions_as("next_piece"),
+        optional=_predictions_as("next_piece"),
     ),
     # Only kept: words in permuted order are not predicted here.
     Head("permuted_words", {"model/lm_loss/bias": "V"}, parts=("encoder",)),
@@ -177,6 +177,16 @@ def shapes(
         for n, shape in letters.items()
         if n not in absent
     }
+
+
+def zeros(
+    config: configuration.BertConfig | None, head: str, num_labels: int = 0
+) -> dict[str, tuple[int, ...]]:
+    """Returns name -> shape of a head's bias, if it is always zero."""
+    bias = HEADS[head].bias
+    if not bias or config is None or not config.has_plain_outputs:
+        return {}
+    return {bias: shapes(config, head, num_labels)[bias]}
 
 
 def parameters(config: configuration.BertConfig, head: str) -> int:
@@ -206,6 +216,7 @@ def _sizes(
         "D": config.hidden_size,
         "E": config.embedding_size,
         "F": config.intermediate_size,
+        "L": config.num_hidden_layers,
         "W": 2 * config.hidden_size,
         "C": num_labels,
         "1": 1,

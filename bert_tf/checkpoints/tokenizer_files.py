@@ -29,15 +29,12 @@ from bert_tf.checkpoints import opened
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import (
     Vocabulary,
-    base,
     byte_pairs,
     fairseq_sentence_pieces,
     sentence_models,
     sentence_pieces,
-    symbols,
     tokenizer_config,
     unigram_json,
-    word_end_pairs,
     word_pieces,
 )
 
@@ -76,8 +73,8 @@ def write(
 
     Args:
         folder: An existing folder.
-        vocabulary: A vocabulary of any kind. If its kind is not in `WRITERS`,
-            only its own files are written.
+        vocabulary: A vocabulary of any kind. If its kind has no writer, only
+            its own files are written.
         max_length: Max tokens of a sequence.
         tokenizer_class: The class of transformers, by default the kind's.
 
@@ -87,7 +84,7 @@ def write(
     Raises:
         InputError: The vocabulary lacks the tokens at the ends of sequences.
     """
-    writer = WRITERS.get(base(vocabulary.kind))
+    writer = find_writer(vocabulary)
     made = writer(vocabulary, max_length) if writer else None
     # Of a kind without a writer, no other file has what is added and set.
     own = vocabulary.own_files if made else vocabulary.files
@@ -246,36 +243,6 @@ def _uses(vocabulary: Vocabulary) -> dict[str, str]:
     }
 
 
-def _word_end_pairs(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
-    # `WRITERS` goes by the kind.
-    vocabulary = cast(word_end_pairs.WordEndPairs, vocabulary)
-    made = _library()
-    tokenizer = made.Tokenizer(vocabulary.model())
-    tokenizer.normalizer = made.normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = made.pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = made.decoders.BPEDecoder(suffix=word_end_pairs.END)
-    template, pieces = vocabulary.template, vocabulary.pieces
-    ids = (*template.before, *template.between, *template.after)
-    special = {*_uses(vocabulary).values(), *(pieces[x] for x in ids)}
-    tokenizer.add_special_tokens(sorted(special, key=pieces.index))
-    found = json.loads(tokenizer.to_str())
-    if ids:
-        found["post_processor"] = _rows(vocabulary)
-    tokenizer = made.Tokenizer.from_str(json.dumps(found))
-    return TokenizerFiles(
-        tokenizer=tokenizer.to_str(pretty=True),
-        special=_uses(vocabulary),
-        config={
-            "model_input_names": _inputs(vocabulary),
-            "model_max_length": max_length,
-        },
-        # OpenAIGPTTokenizer would put no tokens around texts.
-        tokenizer_class=(
-            "PreTrainedTokenizerFast" if ids else "OpenAIGPTTokenizer"
-        ),
-    )
-
-
 # ---- SentencePiece -----------------------------------------------------------
 
 
@@ -396,24 +363,20 @@ def _rows(vocabulary: Vocabulary) -> dict[str, Any]:
     }
 
 
-# ---- Symbols -----------------------------------------------------------------
+# ---- Other kinds -------------------------------------------------------------
 
 
-def _symbols(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
-    made = _library()
-    special = vocabulary.special
-    tokenizer = made.Tokenizer(
-        made.models.WordLevel(dict(vocabulary.ids), special.unk.text)
-    )
-    tokenizer.pre_tokenizer = made.pre_tokenizers.Split(
-        made.Regex(symbols.SPACES), "removed"
-    )
-    tokenizer.add_special_tokens(list(_uses(vocabulary).values()))
-    tokenizer.post_processor = made.processors.BertProcessing(
-        (special.sep.text, special.sep.id), (special.cls.text, special.cls.id)
-    )
+def _by_library(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
+    tokenizer = vocabulary.library_tokenizer(_library())
+    template, pieces = vocabulary.template, vocabulary.pieces
+    ids = {*template.before, *template.between, *template.after}
+    special = {*_uses(vocabulary).values(), *(pieces[x] for x in ids)}
+    tokenizer.add_special_tokens(sorted(special, key=pieces.index))
+    found = json.loads(tokenizer.to_str())
+    if ids:
+        found["post_processor"] = _rows(vocabulary)
     return TokenizerFiles(
-        tokenizer=tokenizer.to_str(pretty=True),
+        tokenizer=json.dumps(found, indent=2, ensure_ascii=False),
         special=_uses(vocabulary),
         config={
             "model_input_names": _inputs(vocabulary),
@@ -423,12 +386,19 @@ def _symbols(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
     )
 
 
+Writer = Callable[[Vocabulary, int], TokenizerFiles]
 # The kind of a vocabulary -> what makes its files.
-WRITERS: dict[str, Callable[[Vocabulary, int], TokenizerFiles]] = {
+WRITERS: dict[str, Writer] = {
     word_pieces.WordPiece.kind: _word_pieces,
     byte_pairs.BytePairs.kind: _byte_pairs,
-    word_end_pairs.WordEndPairs.kind: _word_end_pairs,
     fairseq_sentence_pieces.FairseqSentencePieces.kind: _sentence_pieces,
     sentence_pieces.SentencePieces.kind: _sentence_pieces,
-    symbols.Symbols.kind: _symbols,
 }
+
+
+def find_writer(vocabulary: Vocabulary) -> Writer | None:
+    """Returns what makes the files of a vocabulary; None if nothing does."""
+    kind = type(vocabulary)
+    has_own = kind.library_tokenizer is not Vocabulary.library_tokenizer
+    own = _by_library if has_own else None
+    return WRITERS.get(vocabulary.tokenizer_kind, own)

@@ -5,7 +5,7 @@ no token types and no pooler. The language-model head is the table of words
 alone, and the classifier a matrix: both have no bias, as in transformers. The
 last token represents a row. Variables have BERT's names.
 
-The vocabulary is BPE with `</w>`; see vocabularies/word_end_pairs.py.
+The vocabulary is BPE with `</w>`; see word_end_pairs.py.
 
 Shapes as in modeling.py.
 """
@@ -15,12 +15,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from bert_tf import configuration, modeling
-from bert_tf.contrib import left_to_right
+from bert_tf.contrib import left_to_right, word_end_pairs
 from bert_tf.encoders import bert, families, foreign
 from bert_tf.errors import InputError
-from bert_tf.vocabularies import word_end_pairs
-
-import keras
 
 _NORM = "bert/embeddings/LayerNorm"
 _TRANSFORM = "cls/next_piece/transform"
@@ -147,21 +144,11 @@ class OpenAIGPTConfig(left_to_right.LeftToRightConfig):
 # ---- Layers ------------------------------------------------------------------
 
 
-class _NoNorm(keras.layers.Layer):
-    """Returns its input."""
-
-    def build(self, input_shape=None):
-        """Makes no variables."""
-
-    def call(self, x):  # [B, S, D]
-        return x
-
-
 class Embeddings(modeling.Embeddings):
     """The sum of word and position embeddings."""
 
-    def make_norm(self):
-        return _NoNorm(name="LayerNorm")
+    def make_norm(self) -> modeling.Identity:
+        return modeling.Identity(name="LayerNorm")
 
 
 class OpenAIGPT(left_to_right.LeftToRight):
@@ -198,7 +185,7 @@ _HUGGINGFACE = foreign.HuggingFace(
         *(
             row
             for name in _PROJECTIONS
-            for row in _conv(f"{_SELF}/{name}", f"{_LAYER}.attn.c_attn")
+            for row in _conv(f"{_SELF}/{name}", f"{_LAYER}.attn.{name}")
         ),
         *_conv(
             f"{bert.LAYER}/attention/output/dense", f"{_LAYER}.attn.c_proj"
@@ -223,14 +210,13 @@ _HUGGINGFACE = foreign.HuggingFace(
     },
     tied={"lm_head.weight": "transformer.tokens_embed.weight"},
     keys=_KEYS,
-    stacked={
+    split={
         f"{_LAYER}.attn.c_attn.{kind}": tuple(
-            f"{_SELF}/{name}/{ours}" for name in _PROJECTIONS
+            f"{_LAYER}.attn.{name}.{kind}" for name in _PROJECTIONS
         )
-        for kind, ours in (("weight", "kernel"), ("bias", "bias"))
+        for kind in ("weight", "bias")
     },
-    stacked_axis=-1,
-    zeros=frozenset({"output_bias", "cls/next_piece/output_bias"}),
+    split_axis=-1,
 )
 
 

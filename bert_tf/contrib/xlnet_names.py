@@ -1,7 +1,7 @@
 """The names of XLNet's variables, in its checkpoints and in transformers.
 
 The biases and segment embeddings of all layers are one variable each. Their
-shapes have the letters L: layers, N: attention heads, H: head size.
+shapes have the letters N: attention heads, H: head size.
 """
 
 from bert_tf.contrib import xlnet_config
@@ -13,6 +13,7 @@ _LAYER = f"{_SHARED}/layer_{{}}"
 _OUR_POOLER = "model/sequnece_summary/summary"
 POOLER = {f"{_OUR_POOLER}/kernel": "DD", f"{_OUR_POOLER}/bias": "D"}
 _HEADS = ("q", "k", "v", "o", "r")
+_OF_ALL_LAYERS = ("r_w_bias", "r_r_bias", "r_s_bias", "seg_embed")
 VARIABLES = {
     WORDS: "VD",
     f"{_SHARED}/mask_emb/mask_emb": "11D",
@@ -38,11 +39,7 @@ _HF_POOLER = foreign.dense(_OUR_POOLER, "sequence_summary.summary")
 def sizes(config: xlnet_config.XlnetConfig) -> dict[str, int]:
     """Returns the sizes of the letters above."""
     heads = config.num_attention_heads
-    return {
-        "L": config.num_hidden_layers,
-        "N": heads,
-        "H": config.hidden_size // heads,
-    }
+    return {"N": heads, "H": config.hidden_size // heads}
 
 
 def _head(
@@ -58,8 +55,8 @@ HUGGINGFACE = foreign.HuggingFace(
         foreign.Row(WORDS, _HF_WORDS),
         foreign.Row(f"{_SHARED}/mask_emb/mask_emb", "transformer.mask_emb"),
         *(
-            foreign.Row(f"{_SHARED}/{x}", f"{_HF}.rel_attn.{x}")
-            for x in ("r_w_bias", "r_r_bias", "r_s_bias", "seg_embed")
+            foreign.Row(f"{_SHARED}/{x}", f"transformer.{x}")
+            for x in _OF_ALL_LAYERS
         ),
         *(
             foreign.Row(f"{_LAYER}/rel_attn/{x}/kernel", f"{_HF}.rel_attn.{x}")
@@ -97,5 +94,8 @@ HUGGINGFACE = foreign.HuggingFace(
         ),
     },
     tied={"lm_loss.weight": _HF_WORDS},
+    stacked={
+        f"transformer.{x}": f"{_HF}.rel_attn.{x}" for x in _OF_ALL_LAYERS
+    },
     keys=xlnet_config.KEYS,
 )

@@ -29,6 +29,11 @@ _OWNER = unigram_json.NO_ACCENTS._replace(name="an XLNet")
 CLS_SEGMENT = 2
 
 
+def fits(contents: Mapping[str, bytes]) -> bool:
+    """Whether a model has the token `<cls>`, which ALBERT's does not have."""
+    return CLS.encode() in contents[FILE]
+
+
 def owns(found: Mapping[str, Any]) -> bool:
     """Whether the model of a tokenizer.json begins with XLNet's tokens."""
     vocab = found["model"].get("vocab")
@@ -74,6 +79,11 @@ class XlnetSentencePieces(sentence_pieces.SentencePieces):
             )
         sentence_models.processor(model, name)
         return cls(pieces, model, do_lower_case)
+
+    @property
+    def tokenizer_kind(self) -> str:
+        """ALBERT's, which the class attributes configure."""
+        return sentence_pieces.SentencePieces.kind
 
     @functools.cached_property
     def special(self) -> vocabularies.Special:
@@ -127,10 +137,9 @@ vocabularies.register(
         endings=(".model", ".spm"),
         open=open_file,
         read=XlnetSentencePieces.parse,
-        marker=CLS.encode(),
-        like=sentence_pieces.SentencePieces.kind,
         tokenizer="Unigram",
         owns=owns,
+        fits=fits,
         difference=sentence_pieces.difference,
         append=sentence_pieces.append,
         check=check,

@@ -21,29 +21,13 @@ Numbers = tuple[int, ...]
 class Row(NamedTuple):
     """Our name and another library's name of a variable.
 
-    `{}` stands for the numbers of a layer. If only their name has it, they have
-    a tensor for each layer, and ours is the stack of these. Our name is the
-    original's. If `transposed`, the two axes of the matrix are swapped.
+    `{}` stands for the numbers of a layer. Our name is the original's. If
+    `transposed`, the two axes of the matrix are swapped.
     """
 
     ours: str
     theirs: str
     transposed: bool = False
-
-    @property
-    def is_stack(self) -> bool:
-        """Whether they have a tensor for each entry of ours."""
-        return "{}" in self.theirs and "{}" not in self.ours
-
-    def unstacked(
-        self, value: Any, numbers: Sequence[Numbers]
-    ) -> list[tuple["Row", Any]]:
-        """Returns the row of each of their tensors, and its value."""
-        if not self.is_stack:
-            return [(self, value)]
-        names = (self.theirs.format(*i) for i in numbers)
-        rows = (self._replace(theirs=name) for name in names)
-        return list(zip(rows, value, strict=True))
 
 
 def expand(table: Iterable[Row], numbers: Sequence[Numbers]) -> list[Row]:
@@ -54,10 +38,8 @@ def expand(table: Iterable[Row], numbers: Sequence[Numbers]) -> list[Row]:
     """
     rows = {}
     for row in table:
-        if "{}" not in row.ours:
-            rows[row.ours] = row
-            continue
-        for i in numbers:
+        layers = numbers if "{}" in row.ours else [()]
+        for i in layers:
             ours, theirs = row.ours.format(*i), row.theirs.format(*i)
             own = Row(ours, theirs, row.transposed)
             rows[own.ours] = own
@@ -225,9 +207,9 @@ class ConfigKeys:
         key = self.renamed.get("hidden_act", "hidden_act")
         act = config.hidden_act
         values[key] = next(n for n, own in ACTIVATIONS.items() if own == act)
-        if self.unused_positions:
-            name = "max_position_embeddings"
-            values[self.renamed.get(name, name)] += self.unused_positions
+        name = "max_position_embeddings"
+        if name in values:
+            values[name] += self.unused_positions
         return values | dict(self.written)
 
 
@@ -269,11 +251,12 @@ class HuggingFace:
         keys: The keys of config.json.
         tokenizer: The class of its tokenizers; "" for the usual class of its
             kind of vocabulary.
-        stacked: Name of their tensor -> our variables that are its rows, in
-            this order. The config determines the number of rows of all
-            variables except the last. `{}` stands for the numbers of a layer.
-        stacked_axis: The axis of these rows; -1 for columns.
-        zeros: Our variables that transformers does not have; they are zero.
+        split: Name of their tensor -> names in `rows` of the tensors that it
+            is split into, in this order. The config determines the sizes of
+            all except the last. `{}` stands for the numbers of a layer.
+        split_axis: The axis along which these are split.
+        stacked: Name in `rows` of a stack -> name of the tensors, one of each
+            layer, that it is a stack of.
         optional: Our variables that their model has only if ours has them.
         model_type: Its name in config.json; "" for the family's name.
         identified_by: Other keys and values of config.json that identify the
@@ -286,11 +269,11 @@ class HuggingFace:
     tied: Mapping[str, str]
     keys: ConfigKeys
     tokenizer: str = ""
-    stacked: Mapping[str, tuple[str, ...]] = dataclasses.field(
+    split: Mapping[str, tuple[str, ...]] = dataclasses.field(
         default_factory=dict
     )
-    stacked_axis: int = 0
-    zeros: frozenset[str] = frozenset()
+    split_axis: int = 0
+    stacked: Mapping[str, str] = dataclasses.field(default_factory=dict)
     optional: frozenset[str] = frozenset()
     model_type: str = ""
     identified_by: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -321,7 +304,8 @@ class HuggingFace:
             heads=heads,
             tied={copy: name(x) for copy, x in self.tied.items()},
             keys=keys,
-            stacked={name(x): ours for x, ours in self.stacked.items()},
+            split={name(x): (*map(name, y),) for x, y in self.split.items()},
+            stacked={name(x): name(y) for x, y in self.stacked.items()},
         )
 
     @property

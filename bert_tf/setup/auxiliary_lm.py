@@ -92,8 +92,9 @@ def as_pre_trained(source: opened.Checkpoint) -> opened.Checkpoint:
         name: name.replace("cls/", tf1_files.OF_OBJECTIVES, 1)
         for name in _HEAD.all_variables
     }
+    is_there = source.shapes.keys() & kept
     kept = {x: y for x, y in kept.items() if y in source.state}
-    if source.shapes.keys() & _HEAD.variables or not kept:
+    if is_there or not kept:
         return source
 
     def read(names: Sequence[str]) -> dict[str, np.ndarray]:

@@ -26,7 +26,6 @@ from bert_tf.vocabularies import (
     fairseq_sentence_pieces,
     sentence_pieces,
     symbols,
-    word_end_pairs,
     word_pieces,
 )
 
@@ -132,17 +131,9 @@ def _of_word_pieces(vocabulary: word_pieces.WordPiece) -> OffsetTokenizer:
     )
 
 
-def _of_word_end_pairs(vocabulary: Any) -> Tokenizer:
-    # It splits words by the class above.
-    from bert_tf.text import graph_word_end_pairs
-
-    return graph_word_end_pairs.OffsetTokenizer(vocabulary)
-
-
 # Kind of vocabulary -> function that creates its tokenizer.
 TOKENIZERS: dict[str, Callable[[Any], Tokenizer]] = {
     byte_pairs.BytePairs.kind: graph_byte_pairs.OffsetTokenizer,
-    word_end_pairs.WordEndPairs.kind: _of_word_end_pairs,
     word_pieces.WordPiece.kind: _of_word_pieces,
     fairseq_sentence_pieces.FairseqSentencePieces.kind: (
         sentence_piece_offsets.OffsetTokenizer
@@ -167,7 +158,8 @@ def register(kind: str, make: Callable[[Any], Tokenizer]) -> None:
 
 def make_tokenizer(vocabulary: vocabularies.Vocabulary) -> Tokenizer:
     """Creates the tokenizer with offsets of a vocabulary."""
-    plain = TOKENIZERS[vocabularies.base(vocabulary.kind)](vocabulary)
+    graph_rows.import_tokenizers(vocabulary)
+    plain = TOKENIZERS[vocabulary.tokenizer_kind](vocabulary)
     if not vocabulary.added:
         return plain
     return graph_added_tokens.AddedTokenizer(plain, vocabulary)

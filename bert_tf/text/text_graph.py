@@ -31,7 +31,6 @@ from bert_tf.vocabularies import (
     fairseq_sentence_pieces,
     sentence_pieces,
     symbols,
-    word_end_pairs,
     word_pieces,
 )
 
@@ -364,17 +363,9 @@ def _of_word_pieces(vocabulary: word_pieces.WordPiece) -> BertTokenizer:
     )
 
 
-def _of_word_end_pairs(vocabulary: Any) -> graph_rows.Tokenizer:
-    # It splits words by the classes above.
-    from bert_tf.text import graph_word_end_pairs
-
-    return graph_word_end_pairs.WordEndPairTokenizer(vocabulary)
-
-
 # Kind of vocabulary -> function that creates its tokenizer.
 TOKENIZERS: dict[str, Callable[[Any], graph_rows.Tokenizer]] = {
     byte_pairs.BytePairs.kind: graph_byte_pairs.BytePairTokenizer,
-    word_end_pairs.WordEndPairs.kind: _of_word_end_pairs,
     word_pieces.WordPiece.kind: _of_word_pieces,
     fairseq_sentence_pieces.FairseqSentencePieces.kind: (
         graph_sentence_pieces.SentencePieceTokenizer
@@ -401,7 +392,8 @@ def register(kind: str, make: Callable[[Any], graph_rows.Tokenizer]) -> None:
 
 def make_tokenizer(vocabulary: vocabularies.Vocabulary) -> graph_rows.Tokenizer:
     """Creates the tokenizer of a vocabulary."""
-    plain = TOKENIZERS[vocabularies.base(vocabulary.kind)](vocabulary)
+    graph_rows.import_tokenizers(vocabulary)
+    plain = TOKENIZERS[vocabulary.tokenizer_kind](vocabulary)
     if not vocabulary.added:
         return plain
     return graph_added_tokens.AddedTokenizer(plain, vocabulary)

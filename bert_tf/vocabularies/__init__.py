@@ -9,7 +9,7 @@ creation only use what a vocabulary reports about itself, above all its
 template. Three calls register a custom kind, before any file is read:
 
     vocabularies.register(Letters.kind, vocabularies.Kind(...))
-    graph.register(Letters.kind, Tokenizer)
+    text_graph.register(Letters.kind, Tokenizer)
     graph_offsets.register(Letters.kind, Tokenizer)
 """
 
@@ -26,17 +26,15 @@ from bert_tf.vocabularies import (
     added_tokens,
     byte_pairs,
     fairseq_sentence_pieces,
-    kinds,
     sentence_pieces,
     symbols,
     tokenizer_config,
     tokenizer_json,
     tokenizer_rows,
     unigram_json,
-    word_end_pairs,
     word_pieces,
 )
-from bert_tf.vocabularies.kinds import Files, Kind
+from bert_tf.vocabularies.kinds import Files, Kind, ordered
 from bert_tf.vocabularies.vocabulary import (
     BulkTokenizer,
     Piece,
@@ -62,7 +60,6 @@ __all__ = [
     "Tokenizer",
     "Vocabulary",
     "among",
-    "base",
     "difference",
     "find",
     "listed",
@@ -90,19 +87,6 @@ KINDS: dict[str, Kind] = {
         append=word_pieces.append,
         settings=word_pieces.WordPiece.setting_names,
         check=tokenizer_json.check_word_pieces,
-    ),
-    # Before RoBERTa's, whose files have the same names.
-    word_end_pairs.WordEndPairs.kind: Kind(
-        files=word_end_pairs.FILES,
-        endings=(),
-        open=word_end_pairs.open_files,
-        read=word_end_pairs.WordEndPairs.of_contents,
-        tokenizer="BPE",
-        owns=word_end_pairs.owns,
-        fits=word_end_pairs.fits,
-        difference=word_end_pairs.difference,
-        append=word_end_pairs.append,
-        check=word_end_pairs.check,
     ),
     byte_pairs.BytePairs.kind: Kind(
         files=byte_pairs.FILES,
@@ -161,18 +145,13 @@ def register(name: str, kind: Kind) -> None:
                 f"another. Received: name={name!r}"
             )
         taken = {*row.files, *row.endings} & {*kind.files, *kind.endings}
-        if other != name and taken and not kind.marker:
+        if other != name and taken and kind.fits is None:
             raise InputError(
                 f"Kinds are told apart by the names of their files, and {other}"
                 f" has {min(taken)} already: choose others. Received: "
                 f"name={name!r}, files={kind.files}, endings={kind.endings}"
             )
     KINDS[name] = kind
-
-
-def base(kind: str) -> str:
-    """Returns the kind that has the tokenizers in the graph for a kind."""
-    return (KINDS[kind].like if kind in KINDS else "") or kind
 
 
 def open(
@@ -208,9 +187,7 @@ def _open_files(
 
     Without `follows_tokenizer` that is an InputError.
     """
-    # Files of other names are WordPiece vocabularies, too: the original reads a
-    # vocabulary of any name.
-    kind = kinds.find(KINDS, path) or word_pieces.WordPiece.kind
+    kind = _kind(path)
     row = KINDS[kind]
     contents = row.open(path, say)
     is_named = pathlib.PurePath(path).name in row.files
@@ -285,6 +262,26 @@ def _contradiction(
     )
 
 
+def _kind(path: epath.PathLike) -> str:
+    """Returns the kind of a file, by its name and its content."""
+    place, rows = pathlib.PurePath(path), ordered(KINDS)
+    if place.suffix == ".json":
+        whole = tokenizer_json.find(path)
+        model = whole and tokenizer_json.kind(whole)
+        for name, kind in rows:
+            if whole and kind.tokenizer == model and kind.owns(whole):
+                return name
+    # Names first, because a file of one kind may end like another kind's files.
+    named = [x for x in rows if place.name in x[1].files]
+    ending = [x for x in rows if place.suffix and place.suffix in x[1].endings]
+    for name, kind in (*named, *ending):
+        if kind.fits is None or kind.has(kind.open(path, False)):
+            return name
+    # Files of other names are WordPiece vocabularies, too: the original reads a
+    # vocabulary of any name.
+    return word_pieces.WordPiece.kind
+
+
 def find(folder: epath.PathLike, say: bool = True) -> Files | None:
     """Reads the vocabulary in a folder; None unless all its files are there.
 
@@ -331,8 +328,8 @@ def path_in(folder: epath.PathLike) -> str | None:
 def difference(given: Files, brought: Files) -> str:
     """Describes how a vocabulary differs from a checkpoint's, or ""."""
     if given.kind != brought.kind:
-        said = [x.kind.replace("_", " ") for x in (given, brought)]
-        return f"it is of {said[0]}, and the checkpoint's of {said[1]}"
+        kinds = [x.kind.replace("_", " ") for x in (given, brought)]
+        return f"it is of {kinds[0]}, and the checkpoint's of {kinds[1]}"
     ours, theirs = (
         tokenizer_config.split(x.contents) for x in (given, brought)
     )
@@ -351,7 +348,7 @@ def difference(given: Files, brought: Files) -> str:
 
 def among(contents: Mapping[str, bytes]) -> Files | None:
     """Picks the vocabulary from files, name -> content; None without one."""
-    for name, kind in kinds.ordered(KINDS):
+    for name, kind in ordered(KINDS):
         if kind.has(contents):
             names = [*kind.files, tokenizer_config.FILE]
             return Files(name, {x: contents[x] for x in names if x in contents})

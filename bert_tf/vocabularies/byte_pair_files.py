@@ -40,9 +40,8 @@ def read(path: epath.PathLike) -> dict[str, bytes]:
     data = _read(path)
     found = tokenizer_json.parse(data) if name.endswith(".json") else None
     if found is not None:
-        ids, merges = tokenizer_json.read_byte_pairs(found, str(path))
-        both = contents(pieces_by_id(ids, str(path)), merges)
-        return dict(zip((VOCAB, MERGES), both, strict=True))
+        tokenizer_json.check_byte_pairs(found, str(path))
+        return of_tokenizer(found, str(path))
     other = os.path.join(folder, MERGES if name != MERGES else VOCAB)
     if not epath.Path(other).exists():
         raise InputError(
@@ -54,6 +53,13 @@ def read(path: epath.PathLike) -> dict[str, bytes]:
     return {VOCAB: data, MERGES: _read(other)}
 
 
+def of_tokenizer(found: Mapping[str, Any], name: str) -> dict[str, bytes]:
+    """Returns the contents of both files from the tokenizer.json `name`."""
+    ids, merges = tokenizer_json.read_byte_pairs(found, name)
+    both = contents(pieces_by_id(ids, name), merges)
+    return dict(zip((VOCAB, MERGES), both, strict=True))
+
+
 def _read(path: epath.PathLike) -> bytes:
     input_files.check(path, "vocab_file")
     input_files.check_can_be_read_again(path)
@@ -61,11 +67,9 @@ def _read(path: epath.PathLike) -> bytes:
 
 
 def parse(
-    contents: Mapping[str, bytes], name: str, needed: Sequence[str] = BYTES
+    contents: Mapping[str, bytes], name: str
 ) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
     """Returns the tokens by id, and the merged pairs by rank.
-
-    `needed` are the tokens that any text is made of.
 
     Raises:
         InputError: The files are damaged or do not fit each other. The message
@@ -79,15 +83,12 @@ def parse(
             )
     pieces = _parse_vocab(contents[VOCAB], f"{name}, {VOCAB}")
     merges = _parse_merges(contents[MERGES], f"{name}, {MERGES}")
-    check_fit(pieces, merges, name, needed)
+    check_fit(pieces, merges, name)
     return pieces, merges
 
 
 def check_fit(
-    pieces: Sequence[str],
-    merges: Sequence[tuple[str, str]],
-    name: str,
-    needed: Sequence[str] = BYTES,
+    pieces: Sequence[str], merges: Sequence[tuple[str, str]], name: str
 ) -> None:
     """Raises InputError unless all results of merges are tokens."""
     known = frozenset(pieces)
@@ -99,11 +100,12 @@ def check_fit(
                 f"{wrong[0]!r}, which {VOCAB} lacks. {_GIVE}. "
                 f"Received: merge={' '.join(pair)!r}"
             )
-    absent = [number for number, x in enumerate(needed) if x not in known]
-    if absent and needed is not BYTES:
-        raise InputError(
-            f"{name}: {VOCAB} must have the piece {needed[absent[0]]}. {_GIVE}."
-        )
+
+
+def check_bytes(pieces: Sequence[str], name: str) -> None:
+    """Raises InputError unless all bytes are tokens."""
+    known = frozenset(pieces)
+    absent = [byte for byte, x in enumerate(BYTES) if x not in known]
     if absent:
         raise InputError(
             f"{name}: byte pairs need a piece for each of the 256 bytes, else "

@@ -3,11 +3,10 @@
 import base64
 import dataclasses
 import hashlib
-import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
-from bert_tf.vocabularies import added_tokens, tokenizer_json, vocabulary
+from bert_tf.vocabularies import added_tokens, vocabulary
 
 from etils import epath
 
@@ -87,16 +86,12 @@ class Kind:
     Attributes:
         files: The names under which its files are saved, in order.
         endings: Suffixes of such files that users pass under other names.
-        marker: A text in its first file, if other kinds have files of the same
-            names without it.
-        like: Another kind, whose tokenizers in the graph and files for
-            transformers are the ones of this kind; "" if it has its own.
         tokenizer: The type of its model in a tokenizer.json, which `open`
             accepts, too; "" for a kind without one.
         owns: Whether a tokenizer.json with such a model is of this kind. The
             first kind that owns it reads it.
-        fits: Whether contents of files of these names are of this kind. The
-            first kind that they fit reads them.
+        fits: Whether the contents of files of these names are of this kind,
+            if another kind has such files, too; None if the names are enough.
         difference: Describes how contents differ from another vocabulary's,
             such as by their numbers of tokens; "" if they are the same. By
             default, any different byte is a difference.
@@ -116,11 +111,9 @@ class Kind:
     endings: tuple[str, ...]
     open: Callable[[epath.PathLike, bool], Mapping[str, bytes]]
     read: Callable[[Mapping[str, bytes], bool, str], vocabulary.Vocabulary]
-    marker: bytes = b""
-    like: str = ""
     tokenizer: str = ""
     owns: Callable[[Mapping[str, Any]], bool] = _owns_all
-    fits: Callable[[Mapping[str, bytes]], bool] = _owns_all
+    fits: Callable[[Mapping[str, bytes]], bool] | None = None
     difference: Callable[[Mapping[str, bytes], Mapping[str, bytes]], str] = (
         _difference
     )
@@ -129,38 +122,11 @@ class Kind:
     check: Callable[[Mapping[str, Any], str], None] = _check_nothing
 
     def has(self, contents: Mapping[str, bytes]) -> bool:
-        """Whether its files are among those with these contents."""
+        """Whether all its files are among these, by name and content."""
         is_whole = all(file in contents for file in self.files)
-        return is_whole and self.marker in contents[self.files[0]]
-
-    def is_at(self, path: epath.PathLike) -> bool:
-        """Whether a file with one of its names has the marker, if any."""
-        file = epath.Path(path)
-        if not self.marker:
-            return True
-        is_file = file.exists() and not file.is_dir()
-        return is_file and self.marker in file.read_bytes()
+        return is_whole and (self.fits is None or self.fits(contents))
 
 
 def ordered(kinds: Mapping[str, Kind]) -> list[tuple[str, Kind]]:
-    """Returns names and kinds, those with a marker first."""
-    return sorted(kinds.items(), key=lambda x: not x[1].marker)
-
-
-def find(kinds: Mapping[str, Kind], path: epath.PathLike) -> str | None:
-    """Returns the kind of a file, by its name and content; None if unknown."""
-    place, rows = pathlib.PurePath(path), ordered(kinds)
-    if place.suffix == ".json":
-        whole = tokenizer_json.find(path)
-        model = whole and tokenizer_json.kind(whole)
-        for name, kind in rows:
-            if whole and kind.tokenizer == model and kind.owns(whole):
-                return name
-    # Names first, because a file of one kind may end like another kind's files.
-    for name, kind in rows:
-        if place.name in kind.files and kind.is_at(path):
-            return name
-    for name, kind in rows:
-        if place.suffix and place.suffix in kind.endings and kind.is_at(path):
-            return name
-    return None
+    """Returns kinds by name, first those that check the content of files."""
+    return sorted(kinds.items(), key=lambda x: x[1].fits is None)

@@ -67,11 +67,10 @@ def cut_pieces(
 ) -> dict[int, tuple[CutPiece, ...]]:
     """Returns the tokens that the comma rule splits, and their parts.
 
-    As in ALBERT's original, whose comparison of text with bytes is never true,
-    the first part begins with a space even if the token does not, unless the
-    vocabulary has `cuts_inside_words`. The rule works on
-    ids, so it does not apply to unknown characters. This only matters if the
-    vocabulary lacks the comma.
+    As in the original, whose comparison of text with bytes is never true, the
+    first part begins with a space even if the token does not, except with
+    `cuts_inside_words`. The rule works on ids, so it does not apply to unknown
+    characters. This only matters if the vocabulary lacks the comma.
     """
     cut: dict[int, tuple[CutPiece, ...]] = {}
     if not vocabulary.cuts_numbers:

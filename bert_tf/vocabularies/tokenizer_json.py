@@ -237,19 +237,13 @@ _WORD_PIECE_RULES: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
 
 
 def read_byte_pairs(
-    found: Mapping[str, Any],
-    name: str,
-    check: Callable[[Mapping[str, Any], str], None] | None = None,
+    found: Mapping[str, Any], name: str
 ) -> tuple[dict[str, int], Merges]:
     """Returns the ids by token, unchecked, and the merges in a file.
 
-    `check` is by default `check_byte_pairs`.
-
     Raises:
-        InputError: The model is not a BPE, or splits text differently. `name`
-            is the file name.
+        InputError: The merges are damaged. `name` is the file name.
     """
-    (check or check_byte_pairs)(found, name)
     model = found["model"]
     vocab = model.get("vocab")
     ids = dict(vocab) if isinstance(vocab, dict) else {}

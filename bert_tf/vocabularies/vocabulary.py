@@ -168,8 +168,16 @@ class Vocabulary(abc.ABC):
     has_sentences: ClassVar[bool] = True
     # Whether tokenizers of other libraries may leave out the special tokens.
     may_lack_template: ClassVar[bool] = False
+    # The module that registers its tokenizers in the graph, for kinds of other
+    # packages. It is imported when the first tokenizer is created.
+    graph_module: ClassVar[str] = ""
     # Names of the fields that a tokenizer_config.json may set.
     setting_names: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def tokenizer_kind(self) -> str:
+        """The kind whose tokenizers in the graph and in transformers it has."""
+        return self.kind
 
     @property
     def files(self) -> dict[str, bytes]:
@@ -271,6 +279,13 @@ class Vocabulary(abc.ABC):
     @abc.abstractmethod
     def own_bulk_tokenizer(self) -> BulkTokenizer:
         """Creates the bulk tokenizer for text without added tokens."""
+
+    def library_tokenizer(self, library: Any) -> Any:
+        """Creates the same tokenizer with the module `tokenizers`.
+
+        Kinds with this method can be written for transformers.
+        """
+        raise NotImplementedError
 
     def normalizer(self) -> Callable[[str], str] | None:
         """Returns the normalization of single characters, None without one."""

@@ -6,13 +6,13 @@ import json
 import bert_tf
 from bert_tf import errors, heads, vocabularies
 from bert_tf.checkpoints import formats
-from bert_tf.contrib import openai_gpt
+from bert_tf.contrib import openai_gpt, word_end_pairs
 from bert_tf.encoders import families
 from bert_tf.text import text_graph
-from bert_tf.vocabularies import word_end_pairs
 from tests import classifier_runs
 from tests import interop_samples as samples
-from tests.vocabularies import byte_pair_samples, word_end_pair_samples
+from tests.contrib import word_end_pair_samples
+from tests.vocabularies import byte_pair_samples
 
 import numpy as np
 import pytest

@@ -17,13 +17,9 @@ from bert_tf.errors import InputError
 from bert_tf.text import graph_offsets, text_graph
 from bert_tf.vocabularies import byte_pairs, sentence_pieces, word_pieces
 from tests import sample_texts
+from tests.contrib import word_end_pair_samples
 from tests.test_tokenization import RELEASED
-from tests.vocabularies import (
-    byte_pair_samples,
-    sentence_models,
-    test_symbols,
-    word_end_pair_samples,
-)
+from tests.vocabularies import byte_pair_samples, sentence_models, test_symbols
 
 import numpy as np
 import pytest

@@ -6,7 +6,7 @@ import pathlib
 import pydoc_data.topics
 import unicodedata
 
-from bert_tf.vocabularies import word_end_pairs
+from bert_tf.contrib import word_end_pairs
 
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers

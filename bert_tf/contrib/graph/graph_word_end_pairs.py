@@ -10,13 +10,13 @@ characters of those words, P tokens of all texts.
 from typing import Any
 
 from bert_tf import vocab_files
+from bert_tf.contrib import word_end_pairs
 from bert_tf.text import (
     graph_byte_pairs,
     graph_offsets,
     graph_rows,
     text_graph,
 )
-from bert_tf.vocabularies import word_end_pairs
 
 import tensorflow as tf
 
@@ -145,3 +145,7 @@ def _whole_words(
         and [x.id for x in model.tokenize(piece.removesuffix(end))] == [index]
     }
     return list(found), list(found.values())
+
+
+text_graph.register(word_end_pairs.WordEndPairs.kind, WordEndPairTokenizer)
+graph_offsets.register(word_end_pairs.WordEndPairs.kind, OffsetTokenizer)

@@ -17,15 +17,15 @@ released files, a sequence is its text alone.
 import dataclasses
 import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
-from bert_tf import tokenization
+from bert_tf import tokenization, vocabularies
+from bert_tf.errors import InputError
 from bert_tf.vocabularies import (
     bulk,
     byte_pair_files,
     byte_pairs,
-    kinds,
     tokenizer_json,
     vocabulary,
 )
@@ -105,34 +105,8 @@ def open_files(path: epath.PathLike, say: bool) -> dict[str, bytes]:
     found = tokenizer_json.read(path)
     if found is None:
         return byte_pair_files.read(path)
-    name = str(path)
-    ids, merges = tokenizer_json.read_byte_pairs(found, name, check)
-    pieces = byte_pair_files.pieces_by_id(ids, name)
-    both = byte_pair_files.contents(pieces, merges)
-    return dict(zip(FILES, both, strict=True))
-
-
-def _parse(
-    contents: Mapping[str, bytes], name: str
-) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
-    return byte_pair_files.parse(contents, name, needed=(UNKNOWN,))
-
-
-def difference(given: Mapping[str, bytes], brought: Mapping[str, bytes]) -> str:
-    """Describes how tokens or merges differ from a checkpoint's, or ""."""
-    ours, theirs = (_parse(x, "The vocabulary") for x in (given, brought))
-    is_other = ours[1] != theirs[1]
-    found = kinds.of_pieces(ours[0], theirs[0])
-    return found or ("its merges are other ones" if is_other else "")
-
-
-def append(
-    contents: Mapping[str, bytes], tokens: Sequence[str]
-) -> dict[str, bytes]:
-    """Appends tokens to the vocab.json."""
-    pieces, merges = _parse(contents, "The vocabulary")
-    both = byte_pair_files.contents([*pieces, *tokens], merges)
-    return dict(zip(FILES, both, strict=True))
+    check(found, str(path))
+    return byte_pair_files.of_tokenizer(found, str(path))
 
 
 # ---- Tokenizers --------------------------------------------------------------
@@ -204,6 +178,7 @@ class WordEndPairs(vocabulary.Vocabulary):
 
     kind: ClassVar[str] = "word_end_pairs"
     may_lack_template: ClassVar[bool] = True
+    graph_module: ClassVar[str] = "bert_tf.contrib.graph.graph_word_end_pairs"
 
     @classmethod
     def of_contents(
@@ -211,7 +186,14 @@ class WordEndPairs(vocabulary.Vocabulary):
     ) -> Self:
         """Parses the two files; text is always lower-cased."""
         del do_lower_case
-        return cls(*_parse(contents, name))
+        pieces, merges = byte_pair_files.parse(contents, name)
+        if UNKNOWN not in pieces:
+            raise InputError(
+                f"{name}: the vocabulary of a GPT-1 must have the token "
+                f"{UNKNOWN}. Give the vocab.json and the merges.txt of one "
+                f"model. Received: {len(pieces)} tokens without it"
+            )
+        return cls(pieces, merges)
 
     @property
     def own_files(self) -> dict[str, bytes]:
@@ -272,6 +254,16 @@ class WordEndPairs(vocabulary.Vocabulary):
             end_of_word_suffix=END,
         )
 
+    def library_tokenizer(self, library: Any) -> Any:
+        """Creates the same tokenizer with the module `tokenizers`."""
+        tokenizer = library.Tokenizer(self.model())
+        tokenizer.normalizer = library.normalizers.BertNormalizer(
+            lowercase=True
+        )
+        tokenizer.pre_tokenizer = library.pre_tokenizers.BertPreTokenizer()
+        tokenizer.decoder = library.decoders.BPEDecoder(suffix=END)
+        return tokenizer
+
     def own_tokenizer(self) -> Tokenizer:
         """Creates the tokenizer in Python."""
         return Tokenizer(self)
@@ -279,3 +271,20 @@ class WordEndPairs(vocabulary.Vocabulary):
     def own_bulk_tokenizer(self) -> BulkTokenizer:
         """Creates the tokenizer for large amounts of text."""
         return BulkTokenizer(self)
+
+
+vocabularies.register(
+    WordEndPairs.kind,
+    vocabularies.Kind(
+        files=FILES,
+        endings=(),
+        open=open_files,
+        read=WordEndPairs.of_contents,
+        tokenizer="BPE",
+        owns=owns,
+        fits=fits,
+        difference=byte_pairs.difference,
+        append=byte_pairs.append,
+        check=check,
+    ),
+)
