@@ -55,8 +55,8 @@ def open_views(
         shapes = {stored[x] for x in files}
         # Otherwise a tensor is missing, and the others are left over.
         if len(files) == len(parts) and len(shapes) == 1:
-            for part in parts:
-                del today[part]
+            for own in parts:
+                del today[own]
             today[name] = name
             stored[name] = (len(files), *shapes.pop())
             views[name] = functools.partial(stack, files)
