@@ -9,7 +9,6 @@ from bert_tf import files, modeling
 from bert_tf.checkpoints import (
     huggingface_names,
     huggingface_tokenizer,
-    huggingface_views,
     huggingface_weights,
     names,
     opened,
@@ -48,8 +47,8 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
             values, config = told, huggingface_names.to_config(told)
         theirs = huggingface_names.find_tables(config, "encoder")
         today = huggingface_names.canonical(theirs, stored)
-        read_stored = huggingface_views.open_views(
-            theirs, config, today, stored, read_stored
+        read_stored = _convert(
+            theirs.conversions(config), today, stored, read_stored
         )
         head = huggingface_names.find_head(theirs, values, today)
         config = huggingface_names.with_pooler(config, head)
@@ -118,6 +117,40 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         labels=labels,
         left_over=tuple(left_over),
     )
+
+
+def _convert(
+    conversions: Sequence[foreign.Conversion],
+    today: dict[str, str],
+    stored: huggingface_weights.Shapes,
+    read_stored: huggingface_weights.Reader,
+) -> huggingface_weights.Reader:
+    """Replaces tensors that are split or stacked; returns their reader.
+
+    `today` and `stored` are changed. A new tensor is stored under its name.
+    """
+    made = {}
+    for row in conversions:
+        if not today.keys() >= set(row.theirs):
+            continue
+        files = [today[x] for x in row.theirs]
+        try:  # With arrays that have shapes, but no memory.
+            arrays = row.to_ours([np.broadcast_to(0, stored[x]) for x in files])
+        except (IndexError, ValueError):
+            continue  # The tensors are reported as left over.
+        for name in row.theirs:
+            del today[name]
+        for i, (name, array) in enumerate(zip(row.ours, arrays, strict=True)):
+            today[name], stored[name] = name, array.shape
+            made[name] = (row, files, i)
+
+    def read(name: str) -> np.ndarray:
+        if name not in made:
+            return read_stored(name)
+        row, files, i = made[name]
+        return row.to_ours([read_stored(x) for x in files])[i]
+
+    return read
 
 
 def _check_not_quantized(value: np.ndarray, name: str, folder: str) -> None:
@@ -259,7 +292,9 @@ def write(
         if row.transposed:
             values[row.ours] = values[row.ours].T
     tensors = {row.theirs: values[row.ours] for row in rows}
-    tensors = huggingface_views.to_file(theirs, config, tensors)
+    for row in theirs.conversions(config):
+        arrays = row.to_theirs([tensors.pop(x) for x in row.ours])
+        tensors.update(zip(row.theirs, arrays, strict=True))
     tensors = {
         huggingface_names.stored_name(theirs, name, head): (
             np.ascontiguousarray(value)

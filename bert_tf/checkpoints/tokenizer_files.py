@@ -324,7 +324,7 @@ def _steps(vocabulary: sentence_pieces.SentencePieces) -> list[dict[str, Any]]:
     charsmap = vocabulary.proto.normalizer_spec.precompiled_charsmap
     if not vocabulary.settings:
         return unigram_json.model_steps(charsmap, composes)
-    quotes = unigram_json.QUOTE_STEPS if vocabulary.joins_quotes else []
+    quotes = unigram_json.QUOTE_STEPS if vocabulary.quotes else []
     lower = vocabulary.do_lower_case
     return quotes + unigram_json.steps(lower, charsmap, composes)
 

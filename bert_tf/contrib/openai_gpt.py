@@ -19,6 +19,8 @@ from bert_tf.contrib import left_to_right, word_end_pairs
 from bert_tf.encoders import bert, families, foreign
 from bert_tf.errors import InputError
 
+import numpy as np
+
 _NORM = "bert/embeddings/LayerNorm"
 _TRANSFORM = "cls/next_piece/transform"
 # Feed-forward units per unit of the hidden states.
@@ -172,6 +174,21 @@ def _conv(ours: str, theirs: str) -> tuple[foreign.Row, ...]:
     )
 
 
+def _conversions(config: OpenAIGPTConfig) -> list[foreign.Conversion]:
+    """Splits the tensors of queries, keys and values."""
+    layers = range(config.num_hidden_layers)
+    return [
+        foreign.Conversion(
+            [f"{_LAYER.format(i)}.attn.c_attn.{kind}"],
+            [f"{_LAYER.format(i)}.attn.{x}.{kind}" for x in _PROJECTIONS],
+            lambda x: np.split(x[0], len(_PROJECTIONS), -1),
+            lambda x: [np.concatenate(x, -1)],
+        )
+        for i in layers
+        for kind in ("weight", "bias")
+    ]
+
+
 _HUGGINGFACE = foreign.HuggingFace(
     prefix="transformer.",
     rows=(
@@ -210,13 +227,7 @@ _HUGGINGFACE = foreign.HuggingFace(
     },
     tied={"lm_head.weight": "transformer.tokens_embed.weight"},
     keys=_KEYS,
-    split={
-        f"{_LAYER}.attn.c_attn.{kind}": tuple(
-            f"{_LAYER}.attn.{name}.{kind}" for name in _PROJECTIONS
-        )
-        for kind in ("weight", "bias")
-    },
-    split_axis=-1,
+    conversions=_conversions,
 )
 
 

@@ -7,6 +7,8 @@ shapes have the letters N: attention heads, H: head size.
 from bert_tf.contrib import xlnet_config
 from bert_tf.encoders import foreign
 
+import numpy as np
+
 _SHARED = "model/transformer"
 WORDS = f"{_SHARED}/word_embedding/lookup_table"
 _LAYER = f"{_SHARED}/layer_{{}}"
@@ -47,6 +49,20 @@ def _head(
 ) -> foreign.HuggingFaceHead:
     own = _HF_POOLER if has_pooler else ()
     return foreign.HuggingFaceHead(f"XLNet{kind}", has_pooler, (*own, *rows))
+
+
+def _conversions(config: xlnet_config.XlnetConfig) -> list[foreign.Conversion]:
+    """Stacks the tensors that all layers have in one variable."""
+    layers = range(config.num_hidden_layers)
+    return [
+        foreign.Conversion(
+            [f"{_HF.format(i)}.rel_attn.{x}" for i in layers],
+            [f"transformer.{x}"],
+            lambda x: [np.stack(x)],
+            lambda x: list(x[0]),
+        )
+        for x in _OF_ALL_LAYERS
+    ]
 
 
 HUGGINGFACE = foreign.HuggingFace(
@@ -94,8 +110,6 @@ HUGGINGFACE = foreign.HuggingFace(
         ),
     },
     tied={"lm_loss.weight": _HF_WORDS},
-    stacked={
-        f"transformer.{x}": f"{_HF}.rel_attn.{x}" for x in _OF_ALL_LAYERS
-    },
+    conversions=_conversions,
     keys=xlnet_config.KEYS,
 )

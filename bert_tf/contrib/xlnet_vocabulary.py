@@ -14,6 +14,7 @@ from bert_tf.errors import InputError
 from bert_tf.vocabularies import (
     sentence_models,
     sentence_pieces,
+    sentence_tokenizers,
     tokenizer_json,
     unigram_json,
 )
@@ -59,8 +60,8 @@ class XlnetSentencePieces(sentence_pieces.SentencePieces):
     """The tokens of a unigram SentencePiece model, in XLNet's layout."""
 
     kind: ClassVar[str] = "xlnet_sentence_pieces"
-    cuts_inside_words: ClassVar[bool] = True
-    joins_quotes: ClassVar[bool] = True
+    # The mark with an accent has two characters. Normalization removes accents.
+    quotes: ClassVar[tuple[str, str] | None] = ("``|''", '"\u0301')
 
     @classmethod
     def parse(
@@ -117,6 +118,21 @@ class XlnetSentencePieces(sentence_pieces.SentencePieces):
             pooled=0,
             last_segment=CLS_SEGMENT,
         )
+
+    def parts_of_number(
+        self, piece: str, parts: list[sentence_tokenizers.CutPiece]
+    ) -> list[sentence_tokenizers.CutPiece]:
+        """Leaves out the space before a number inside a word."""
+        space = sentence_models.SPACE
+        first, *others = parts
+        text = self.pieces[first.id]
+        if piece.startswith(space):
+            return parts
+        if text == space:
+            return others
+        unknown = self.special.unk.id
+        number = self.ids.get(text.removeprefix(space), unknown)
+        return [first._replace(id=number), *others]
 
     @property
     def spellings(self) -> list[vocabularies.Spelling]:

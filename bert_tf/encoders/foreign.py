@@ -5,7 +5,7 @@ the code in `checkpoints/` that reads and writes the files knows no family.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bert_tf import configuration
@@ -239,6 +239,18 @@ class HuggingFaceHead(NamedTuple):
     rows: tuple[Row, ...]
 
 
+class Conversion(NamedTuple):
+    """Tensors of a file, and those that they are split or stacked to.
+
+    `to_ours` and `to_theirs` return a list of arrays for the other list.
+    """
+
+    theirs: list[str]
+    ours: list[str]
+    to_ours: Callable[[list[Any]], list[Any]]
+    to_theirs: Callable[[list[Any]], list[Any]]
+
+
 @dataclasses.dataclass(frozen=True)
 class HuggingFace:
     """A family in transformers.
@@ -251,12 +263,8 @@ class HuggingFace:
         keys: The keys of config.json.
         tokenizer: The class of its tokenizers; "" for the usual class of its
             kind of vocabulary.
-        split: Name of their tensor -> names in `rows` of the tensors that it
-            is split into, in this order. The config determines the sizes of
-            all except the last. `{}` stands for the numbers of a layer.
-        split_axis: The axis along which these are split.
-        stacked: Name in `rows` of a stack -> name of the tensors, one of each
-            layer, that it is a stack of.
+        conversions: Returns the tensors of a config's model that are split or
+            stacked. Names in `rows` are `Conversion.ours`.
         optional: Our variables that their model has only if ours has them.
         model_type: Its name in config.json; "" for the family's name.
         identified_by: Other keys and values of config.json that identify the
@@ -269,11 +277,7 @@ class HuggingFace:
     tied: Mapping[str, str]
     keys: ConfigKeys
     tokenizer: str = ""
-    split: Mapping[str, tuple[str, ...]] = dataclasses.field(
-        default_factory=dict
-    )
-    split_axis: int = 0
-    stacked: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    conversions: Callable[[Any], list[Conversion]] = lambda config: []
     optional: frozenset[str] = frozenset()
     model_type: str = ""
     identified_by: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -304,8 +308,12 @@ class HuggingFace:
             heads=heads,
             tied={copy: name(x) for copy, x in self.tied.items()},
             keys=keys,
-            split={name(x): (*map(name, y),) for x, y in self.split.items()},
-            stacked={name(x): name(y) for x, y in self.stacked.items()},
+            conversions=lambda config: [
+                x._replace(
+                    theirs=[*map(name, x.theirs)], ours=[*map(name, x.ours)]
+                )
+                for x in self.conversions(config)
+            ],
         )
 
     @property

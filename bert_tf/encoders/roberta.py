@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from bert_tf import modeling
 from bert_tf.encoders import bert, family, foreign, ops
 
+import numpy as np
 import tensorflow as tf
 
 _UNUSED = "bert/embeddings/unused_position_embeddings"
@@ -147,7 +148,14 @@ HUGGINGFACE = foreign.HuggingFace(
         f"{_LM}.decoder.bias": f"{_LM}.bias",
     },
     keys=_KEYS,
-    split={_HF_POSITIONS: (_HF_UNUSED, _HF_POSITIONS)},
+    conversions=lambda config: [
+        foreign.Conversion(
+            [_HF_POSITIONS],
+            [_HF_UNUSED, _HF_POSITIONS],
+            lambda x: np.split(x[0], [_UNUSED_ROWS]),
+            lambda x: [np.concatenate(x)],
+        )
+    ],
 )
 
 

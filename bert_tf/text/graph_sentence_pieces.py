@@ -80,7 +80,7 @@ class SentencePieceTokenizer(graph_rows.Tokenizer):
     def __init__(self, vocabulary: sentence_pieces.SentencePieces):
         super().__init__(vocabulary)
         self.do_lower_case = vocabulary.do_lower_case
-        self._joins_quotes = vocabulary.joins_quotes
+        self._quotes = vocabulary.quotes
         table = _table(vocabulary.rules.char, self.do_lower_case)
         self._rule = tf.constant(table.rule)
         self._start = tf.constant(table.start, tf.int32)
@@ -139,10 +139,9 @@ class SentencePieceTokenizer(graph_rows.Tokenizer):
 
     def _with_quotes(self, texts: tf.Tensor) -> tf.Tensor:
         """Changes a text before all else, as `sentence_tokenizers.Rules`."""
-        if not self._joins_quotes:
+        if self._quotes is None:
             return texts
-        quotes = sentence_tokenizers.QUOTES, sentence_tokenizers.QUOTE
-        return tf.strings.regex_replace(texts, *quotes)
+        return tf.strings.regex_replace(texts, *self._quotes)
 
     def _normalize(self, texts: tf.Tensor) -> tf.Tensor:
         """Normalizes texts up to the rules of the model itself."""

@@ -28,16 +28,6 @@ def to_unicode(text: str | bytes) -> str:
     return text.encode("utf-8", "ignore").decode("utf-8")
 
 
-# Two characters that become a quotation mark, and that mark with an accent:
-# normalization removes it, and all positions stay the same until then.
-QUOTES, QUOTE = "``|''", '"\u0301'
-
-
-def join_quotes(text: str) -> str:
-    """Replaces QUOTES by QUOTE, which has the same number of characters."""
-    return re.sub(QUOTES, QUOTE, text)
-
-
 class Rules(NamedTuple):
     """How a text is changed before the model's own rules.
 
@@ -68,9 +58,9 @@ def cut_pieces(
     """Returns the tokens that the comma rule splits, and their parts.
 
     As in the original, whose comparison of text with bytes is never true, the
-    first part begins with a space even if the token does not, except with
-    `cuts_inside_words`. The rule works on ids, so it does not apply to unknown
-    characters. This only matters if the vocabulary lacks the comma.
+    first part begins with a space even if the token does not. The rule works on
+    ids, so it does not apply to unknown characters. This only matters if the
+    vocabulary lacks the comma.
     """
     cut: dict[int, tuple[CutPiece, ...]] = {}
     if not vocabulary.cuts_numbers:
@@ -82,9 +72,7 @@ def cut_pieces(
         if unigram_json.is_number(piece):
             number = piece[:-1].replace(sentence_models.SPACE, "")
             parts = _encode_with_offsets(processor, number)
-            is_inside = not piece.startswith(sentence_models.SPACE)
-            if is_inside and vocabulary.cuts_inside_words:
-                parts = _without_space(parts, processor)
+            parts = vocabulary.parts_of_number(piece, parts)
             comma = processor.piece_to_id(",")
             parts.append(CutPiece(comma, len(number), len(number) + 1))
             cut[index] = tuple(parts)
@@ -99,16 +87,6 @@ def _encode_with_offsets(processor: Any, word: str) -> list[CutPiece]:
             found["ids"], found["offsets"], strict=True
         )
     ]
-
-
-def _without_space(parts: list[CutPiece], processor: Any) -> list[CutPiece]:
-    """Returns parts that do not begin with a space."""
-    first, *others = parts
-    text = processor.id_to_piece(first.id)
-    if text == sentence_models.SPACE:
-        return others
-    number = processor.piece_to_id(text.removeprefix(sentence_models.SPACE))
-    return [first._replace(id=number), *others]
 
 
 class Tokenizer:

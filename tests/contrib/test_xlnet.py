@@ -8,7 +8,6 @@ import json
 from bert_tf.checkpoints import (
     formats,
     huggingface_names,
-    huggingface_views,
     names,
     restoring,
     smaller,
@@ -163,9 +162,10 @@ def test_gradients(tmp_path, remat):
     for variable, gradient in zip(variables, gradients, strict=True):
         row, value = table[variable.path], np.asarray(gradient)
         tensors[row.theirs] = value.T if row.transposed else value
-    tables = xlnet_names.HUGGINGFACE
-    found = huggingface_views.to_file(tables, ours.config, tensors)
-    for name, value in found.items():
+    for conversion in xlnet_names.HUGGINGFACE.conversions(ours.config):
+        arrays = conversion.to_theirs([tensors.pop(x) for x in conversion.ours])
+        tensors.update(zip(conversion.theirs, arrays, strict=True))
+    for name, value in tensors.items():
         expected = by_name[name.removeprefix("transformer.")].grad.numpy()
         most = 1e-5 * (1 + np.abs(expected).max())
         np.testing.assert_allclose(value, expected, rtol=0, atol=most)
