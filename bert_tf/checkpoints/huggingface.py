@@ -292,9 +292,9 @@ def write(
         if row.transposed:
             values[row.ours] = values[row.ours].T
     tensors = {row.theirs: values[row.ours] for row in rows}
-    for row in theirs.conversions(config):
-        arrays = row.to_theirs([tensors.pop(x) for x in row.ours])
-        tensors.update(zip(row.theirs, arrays, strict=True))
+    for own in theirs.conversions(config):
+        arrays = own.to_theirs([tensors.pop(x) for x in own.ours])
+        tensors.update(zip(own.theirs, arrays, strict=True))
     tensors = {
         huggingface_names.stored_name(theirs, name, head): (
             np.ascontiguousarray(value)
