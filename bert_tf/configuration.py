@@ -88,6 +88,9 @@ class BertConfig:
     # The head for pre-training, a key of names.HEADS; None for families that
     # start from another encoder.
     pretraining_head: ClassVar[str | None] = "pretraining"
+    # Whether the heads for the next token and for classes are products with a
+    # matrix, without a layer before and a bias: `output_bias` stays zero.
+    has_plain_outputs: ClassVar[bool] = False
     # Fields that describe other parts of pre-training.
     pretraining_keys: ClassVar[frozenset[str]] = frozenset()
 

@@ -54,12 +54,20 @@ class MaskedLMHead(keras.layers.Layer):
     def __init__(self, config: modeling.BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
         self.vocab_size = config.vocab_size
-        self.transform = _Transform(config, name="transform")
+        self.has_bias = not config.has_plain_outputs
+        self.transform = (
+            _Transform(config, name="transform")
+            if self.has_bias
+            else modeling.Identity(name="transform")
+        )
 
     def build(self, input_shape=None):
         self.transform.build()
         self.output_bias = self.add_weight(
-            name="output_bias", shape=(self.vocab_size,), initializer="zeros"
+            name="output_bias",
+            shape=(self.vocab_size,),
+            initializer="zeros",
+            trainable=self.has_bias,
         )
 
     def call(self, x, words):  # [B, P, D], [V, E]
@@ -342,6 +350,7 @@ class BertClassifier(Model):
         )
         self.output_bias = keras.Variable(
             tf.zeros([num_labels]),
+            trainable=not bert.config.has_plain_outputs,
             dtype=self.variable_dtype,
             name="output_bias",
         )

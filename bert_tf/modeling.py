@@ -57,8 +57,12 @@ class Embeddings(keras.layers.Layer):
         super().__init__(**kwargs)
         self.config = config
         self.size = size
-        self.norm = layers.LayerNorm(
-            size, config.layer_norm_eps, name="LayerNorm"
+        self.norm = self.make_norm()
+
+    def make_norm(self) -> keras.layers.Layer:
+        """Makes the layer that normalizes the sum."""
+        return layers.LayerNorm(
+            self.size, self.config.layer_norm_eps, name="LayerNorm"
         )
 
     def build(self, input_shape=None):
@@ -201,14 +205,21 @@ class Pooler(keras.layers.Layer):
         return self.activation(self.dense(x))  # [..., D]
 
 
-class NoPooler(keras.layers.Layer):
-    """Leaves the vector of [CLS] as it is."""
+class Identity(keras.layers.Layer):
+    """Returns its input, in place of a part that a model does not have."""
 
     def build(self, input_shape=None):
         """Has nothing to make."""
 
-    def call(self, x):  # [..., D], vectors of [CLS]
+    def call(self, x):
         return x
+
+
+def make_pooler(config: BertConfig) -> Pooler | Identity:
+    """Makes the pooler of a config, without variables."""
+    if config.pooler_act == configuration.NO_POOLER:
+        return Identity(name="pooler")
+    return Pooler(config, name="pooler")
 
 
 # ---- BERT -------------------------------------------------------------------
@@ -273,7 +284,7 @@ class Bert(keras.Model):
             for i in range(config.num_hidden_layers)
         ]
         self.encoder = Encoder(stack, name="encoder")
-        self.pooler: Pooler | NoPooler = Pooler(config, name="pooler")
+        self.pooler: Pooler | Identity = make_pooler(config)
 
     def build_parts(self) -> None:
         """Makes their variables."""

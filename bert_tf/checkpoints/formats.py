@@ -198,9 +198,9 @@ def with_head(source: opened.Checkpoint, head: str) -> opened.Checkpoint:
 
     Optimizer moments and class names are dropped as well.
     """
-    wanted = names.HEADS[head].variables
+    wanted = names.HEADS[head].all_variables
     prefixes = tuple(row.prefix for row in families.FAMILIES.values())
-    missing = sorted(wanted.keys() - source.shapes.keys())
+    missing = sorted(names.HEADS[head].variables.keys() - source.shapes.keys())
     if missing:
         raise InputError(
             f"{source.path} has no {head} head: {', '.join(missing)} are not "
@@ -329,12 +329,12 @@ def lost_in_tf1(source: opened.Checkpoint) -> list[str]:
 
 
 def _lost_for_transformers(source: opened.Checkpoint) -> list[str]:
-    vocab = source.vocab
-    if vocab is None or vocab.kind in tokenizer_files.WRITERS:
+    vocabulary = source.read_vocabulary()
+    if vocabulary is None or tokenizer_files.find_writer(vocabulary):
         return []
     return [
         "transformers has no tokenizer of this vocabulary, so there is none "
-        f"in the folder. Received: kind={vocab.kind}"
+        f"in the folder. Received: kind={vocabulary.kind}"
     ]
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert_tf import files, modeling, vocabularies
+from bert_tf import files, modeling
 from bert_tf.checkpoints import (
     huggingface_names,
     huggingface_tokenizer,
@@ -47,6 +47,9 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
             values, config = told, huggingface_names.to_config(told)
         theirs = huggingface_names.find_tables(config, "encoder")
         today = huggingface_names.canonical(theirs, stored)
+        read_stored = _convert(
+            theirs.conversions(config), today, stored, read_stored
+        )
         head = huggingface_names.find_head(theirs, values, today)
         config = huggingface_names.with_pooler(config, head)
         labels = _labels(values, head)
@@ -66,17 +69,15 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         for row in huggingface_names.table(config, head)
         if row.theirs in today
     }
-    parts = _parts(theirs, config)
     shapes = {
         name: stored[today[row.theirs]][:: -1 if row.transposed else 1]
         for name, row in rows.items()
     }
-    for name in parts.keys() & shapes.keys():
-        count, *rest = shapes[name]
-        shapes[name] = (len(range(count)[parts[name]]), *rest)
     used = {row.theirs for row in rows.values()} | theirs.tied.keys()
     left_over = sorted(today[name] for name in today.keys() - used)
     _check_encoder(left_over, theirs, config, folder)
+    zeros = names.zeros(config, head, *shapes.get("output_weights", ())[:1])
+    shapes |= zeros
     names.check(config, shapes, folder)
     encoder = families.find(config)
     is_causal = getattr(encoder.model, "is_causal", False)
@@ -90,10 +91,12 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
     def read(wanted: Sequence[str]) -> dict[str, np.ndarray]:
         arrays = {}
         for name in wanted:
+            if name in zeros:
+                arrays[name] = np.zeros(zeros[name], np.float32)
+                continue
             value = read_stored(today[rows[name].theirs])
             _check_not_quantized(value, today[rows[name].theirs], folder)
             value = np.asarray(value, np.float32)
-            value = value[parts[name]] if name in parts else value
             arrays[name] = value.T if rows[name].transposed else value
         return arrays
 
@@ -116,19 +119,38 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
     )
 
 
-def _parts(
-    theirs: foreign.HuggingFace, config: modeling.BertConfig
-) -> dict[str, slice]:
-    """Returns which rows of a tensor of theirs are a variable of ours."""
-    sizes = names.shapes(config, "encoder")
-    parts = {}
-    for ours in theirs.stacked.values():
-        start = 0
-        for name in ours[:-1]:
-            parts[name] = slice(start, start + sizes[name][0])
-            start += sizes[name][0]
-        parts[ours[-1]] = slice(start, None)
-    return parts
+def _convert(
+    conversions: Sequence[foreign.Conversion],
+    today: dict[str, str],
+    stored: huggingface_weights.Shapes,
+    read_stored: huggingface_weights.Reader,
+) -> huggingface_weights.Reader:
+    """Replaces tensors that are split or stacked; returns their reader.
+
+    `today` and `stored` are changed. A new tensor is stored under its name.
+    """
+    made = {}
+    for row in conversions:
+        if not today.keys() >= set(row.theirs):
+            continue
+        files = [today[x] for x in row.theirs]
+        try:  # With arrays that have shapes, but no memory.
+            arrays = row.to_ours([np.broadcast_to(0, stored[x]) for x in files])
+        except (IndexError, ValueError):
+            continue  # The tensors are reported as left over.
+        for name in row.theirs:
+            del today[name]
+        for i, (name, array) in enumerate(zip(row.ours, arrays, strict=True)):
+            today[name], stored[name] = name, array.shape
+            made[name] = (row, files, i)
+
+    def read(name: str) -> np.ndarray:
+        if name not in made:
+            return read_stored(name)
+        row, files, i = made[name]
+        return row.to_ours([read_stored(x) for x in files])[i]
+
+    return read
 
 
 def _check_not_quantized(value: np.ndarray, name: str, folder: str) -> None:
@@ -258,17 +280,26 @@ def write(
             row.ours not in pooler or huggingface_names.has_pooler(config, head)
         )
     ]
-    values = source.read([row.ours for row in rows])
-    for ours in theirs.stacked.values():
-        stacked = np.concatenate([values[x] for x in ours])
-        values |= dict.fromkeys(ours, stacked)
-    tensors = {
-        huggingface_names.stored_name(
-            theirs, row.theirs, head
-        ): np.ascontiguousarray(
-            values[row.ours].T if row.transposed else values[row.ours]
+    zeros = names.zeros(config, head).keys() & source.shapes.keys()
+    if any(x.any() for x in source.read([*zeros]).values()):
+        raise InputError(
+            "transformers has no bias there, and this model's is not zero: "
+            "use --output_format=tf1. "
+            f"Received: {', '.join(zeros)} in {source.path}"
         )
-        for row in rows
+    values = source.read([row.ours for row in rows])
+    for row in rows:
+        if row.transposed:
+            values[row.ours] = values[row.ours].T
+    tensors = {row.theirs: values[row.ours] for row in rows}
+    for own in theirs.conversions(config):
+        arrays = own.to_theirs([tensors.pop(x) for x in own.ours])
+        tensors.update(zip(own.theirs, arrays, strict=True))
+    tensors = {
+        huggingface_names.stored_name(theirs, name, head): (
+            np.ascontiguousarray(value)
+        )
+        for name, value in tensors.items()
     }
     data = safetensors_numpy.save(tensors, metadata={"format": "pt"})
     path = os.path.join(folder, huggingface_weights.FILE)
@@ -277,7 +308,7 @@ def write(
     described = huggingface_names.from_config(
         config, head, _classes(source, head)
     )
-    if (vocabulary := _vocabulary(source)) is not None:
+    if (vocabulary := source.read_vocabulary()) is not None:
         is_usual = vocabulary.kind in families.find(config).vocabularies
         tokenizer_files.write(
             folder,
@@ -290,19 +321,7 @@ def write(
         if pad is not None:
             described["pad_token_id"] = pad
     files.write_json(os.path.join(folder, CONFIG), described)
-    return {row.ours for row in rows}
-
-
-def _vocabulary(
-    source: opened.Checkpoint,
-) -> vocabularies.Vocabulary | None:
-    if source.vocab is None:
-        return None
-    return vocabularies.read(
-        source.vocab,
-        bool(source.do_lower_case),
-        f"The vocabulary of {source.path}",
-    )
+    return zeros | {row.ours for row in rows}
 
 
 def _check_padding(theirs: foreign.HuggingFace, pad: int | None) -> None:

@@ -17,8 +17,8 @@ from bert_tf.errors import InputError
 
 from absl import logging
 
-# Buffers of older files: 0, 1, 2, ...
-_BUFFERS = re.compile(r"\.position_ids$|\.token_type_ids$")
+# Buffers of older files: 0, 1, 2, ..., and the causal mask of a GPT.
+_BUFFERS = re.compile(r"(^|\.)(position_ids|token_type_ids|attn\.bias)$")
 # DataParallel, torch.compile.
 _WRAPPERS = re.compile(r"^(module\.|_orig_mod\.)+")
 # Heads that are known by their tensors, where config.json does not say.
@@ -98,7 +98,7 @@ def canonical(
         if _BUFFERS.search(name):
             continue
         new = _WRAPPERS.sub("", name)
-        new = re.sub(rf"^(?=({parts})\.)", theirs.prefix, new)
+        new = re.sub(rf"^(?=({parts})(\.|$))", theirs.prefix, new)
         new = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", new)
         new = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", new)
         today[new] = name
@@ -150,7 +150,8 @@ def with_kind(
     Files may lack it, or say "bert" of a family whose tensors have the same
     shapes.
     """
-    if (values.get("model_type") or "bert") != "bert":
+    # A key may identify the family, too.
+    if families.of_values(values) is not families.BERT:
         return values
     prefixes = {_WRAPPERS.sub("", name).split(".")[0] for name in stored}
     for name, family in families.FAMILIES.items():

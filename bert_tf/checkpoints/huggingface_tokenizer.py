@@ -17,8 +17,8 @@ _TOKENIZER_CONFIG = "tokenizer_config.json"
 _WORD_PIECE = "WordPiece"
 # Classes that split as ours does, or as tokenizer.json says.
 _SAME_CLASS = re.compile(
-    r"(Bert|DistilBert|Electra|MobileBert|Roberta|Albert|XLMRoberta|Camembert)"
-    r"Tokenizer(Fast)?"
+    r"(Bert|DistilBert|Electra|MobileBert|Roberta|Albert|XLMRoberta|Camembert"
+    r"|OpenAIGPT|XLNet)Tokenizer(Fast)?"
     r"|PreTrainedTokenizerFast|TokenizersBackend"
 )
 

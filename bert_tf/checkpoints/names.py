@@ -27,6 +27,7 @@ class Head:
 
     Attributes:
         variables: Name -> letters of its shape.
+        optional: Likewise, for variables that some families do not have.
         reads_pooled: Whether it reads the pooled output; if not, its
             checkpoints may lack the pooler.
         parts: Heads that it is made of, and that it goes before. The first is
@@ -38,6 +39,12 @@ class Head:
     reads_pooled: bool = False
     has_labels: bool = False
     parts: tuple[str, ...] = ()
+    optional: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def all_variables(self) -> dict[str, str]:
+        """Name -> letters, of all families."""
+        return {**self.variables, **self.optional}
 
     @property
     def bias(self) -> str:
@@ -142,7 +149,13 @@ for _head in (
         _output("cls/multiple_choice/", "1"),
         reads_pooled=True,
     ),
-    Head("next_piece", _predictions_as("next_piece")),
+    Head(
+        "next_piece",
+        {"cls/next_piece/output_bias": "V"},
+        optional=_predictions_as("next_piece"),
+    ),
+    # Only kept: words in permuted order are not predicted here.
+    Head("permuted_words", {"model/lm_loss/bias": "V"}, parts=("encoder",)),
     Head(
         "both_directions",
         _predictions_as("both_directions"),
@@ -156,10 +169,24 @@ def shapes(
     config: configuration.BertConfig, head: str, num_labels: int = 0
 ) -> dict[str, tuple[int, ...]]:
     """Returns name -> shape of all variables of an encoder with a head."""
-    letters = families.find(config).names(config)
-    letters |= HEADS[head].variables
-    sizes = _sizes(config, num_labels)
-    return {n: tuple(sizes[x] for x in shape) for n, shape in letters.items()}
+    family = families.find(config)
+    letters = family.names(config) | HEADS[head].all_variables
+    sizes, absent = _sizes(config, num_labels), family.absent(config)
+    return {
+        n: tuple(sizes[x] for x in shape)
+        for n, shape in letters.items()
+        if n not in absent
+    }
+
+
+def zeros(
+    config: configuration.BertConfig | None, head: str, num_labels: int = 0
+) -> dict[str, tuple[int, ...]]:
+    """Returns name -> shape of a head's bias, if it is always zero."""
+    bias = HEADS[head].bias
+    if not bias or config is None or not config.has_plain_outputs:
+        return {}
+    return {bias: shapes(config, head, num_labels)[bias]}
 
 
 def parameters(config: configuration.BertConfig, head: str) -> int:
@@ -168,7 +195,7 @@ def parameters(config: configuration.BertConfig, head: str) -> int:
     It counts, and lists no layers: these may be more than memory has room for.
     """
     family = families.find(config)
-    letters = {**family.variables, **HEADS[head].variables}
+    letters = {**family.variables, **HEADS[head].all_variables}
     layers = math.prod(getattr(config, name) for name in family.counts)
     sizes, absent = _sizes(config), family.absent(config)
     return sum(
@@ -189,6 +216,7 @@ def _sizes(
         "D": config.hidden_size,
         "E": config.embedding_size,
         "F": config.intermediate_size,
+        "L": config.num_hidden_layers,
         "W": 2 * config.hidden_size,
         "C": num_labels,
         "1": 1,

@@ -48,6 +48,13 @@ class Checkpoint:
         """Whether another library wrote it."""
         return self.format != "tf1"
 
+    def read_vocabulary(self) -> vocabularies.Vocabulary | None:
+        """Parses the vocabulary, if any."""
+        if self.vocab is None:
+            return None
+        name = f"The vocabulary of {self.path}"
+        return vocabularies.read(self.vocab, bool(self.do_lower_case), name)
+
     def default_labels(self, count: int) -> tuple[str, ...] | None:
         """Returns the names that its library gives `count` classes.
 

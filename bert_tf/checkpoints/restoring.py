@@ -69,9 +69,9 @@ def _encoder() -> str:
     """
     rows = families.FAMILIES.values()
     prefixes = sorted({row.prefix for row in rows})
-    on_top = sorted({name for row in rows for name in row.on_top})
-    known = f"(?!(?:{'|'.join(map(re.escape, on_top))})$)"
-    return f"^{known}({'|'.join(map(re.escape, prefixes))})(?!pooler/)"
+    free = sorted({name for row in rows for name in row.on_top | row.pooler})
+    known = f"(?!(?:{'|'.join(map(re.escape, free))})$)"
+    return f"^{known}({'|'.join(map(re.escape, prefixes))})"
 
 
 def restore_weights(

@@ -37,11 +37,17 @@ def keep_layers(
         elif layer in numbers:
             old[family.renumbered(name, numbers[layer])] = name
 
+    # One variable for all layers.
+    stacks = {x for x, letters in family.variables.items() if letters[0] == "L"}
+
     def read(wanted: Sequence[str]) -> dict[str, np.ndarray]:
         values = source.read([old[name] for name in wanted])
+        values |= {x: values[x][list(layers)] for x in stacks & values.keys()}
         return {name: values[old[name]] for name in wanted}
 
     shapes = {name: source.shapes[theirs] for name, theirs in old.items()}
+    for name in stacks & shapes.keys():
+        shapes[name] = (len(layers), *shapes[name][1:])
     return _changed(source, shapes, read, num_hidden_layers=len(layers))
 
 

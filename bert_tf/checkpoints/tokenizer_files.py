@@ -21,7 +21,7 @@ Known differences:
 import dataclasses
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from bert_tf import extras, files, tokenization, vocab_files
@@ -32,7 +32,6 @@ from bert_tf.vocabularies import (
     byte_pairs,
     fairseq_sentence_pieces,
     sentence_pieces,
-    symbols,
     tokenizer_config,
     unigram_tokenizers,
     word_pieces,
@@ -73,8 +72,8 @@ def write(
 
     Args:
         folder: An existing folder.
-        vocabulary: A vocabulary of any kind. If its kind is not in `WRITERS`,
-            only its own files are written.
+        vocabulary: A vocabulary of any kind. If its kind has no writer, only
+            its own files are written.
         max_length: Max tokens of a sequence.
         tokenizer_class: The class of transformers, by default the kind's.
 
@@ -112,7 +111,7 @@ def make(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles | None:
 
     For the arguments and errors see `write`.
     """
-    writer = WRITERS.get(vocabulary.kind)
+    writer = find_writer(vocabulary)
     if writer is None:
         return None
     made = writer(vocabulary, max_length)
@@ -272,6 +271,8 @@ def _sentence_pieces(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
             **(casing | {"keep_accents": False} if casing else {}),
             "model_input_names": _inputs(vocabulary),
             "model_max_length": max_length,
+            # Models that read the last token need it at the end.
+            **({} if vocabulary.template.before else {"padding_side": "left"}),
         },
         # AlbertTokenizer would take its own steps instead of the file's.
         tokenizer_class="PreTrainedTokenizerFast",
@@ -288,41 +289,37 @@ def _inputs(vocabulary: Vocabulary) -> list[str]:
 def _rows(vocabulary: Vocabulary) -> Any:
     """Returns the template of a sequence as the library has it."""
     template, pieces = vocabulary.template, vocabulary.pieces
-    first, second = (f":{number}" for number in template.segments)
+    first, second = template.segments
 
-    def special(ids: Sequence[int], segment: str) -> list[str]:
-        return [pieces[x] + segment for x in ids]
+    def special(ids: Iterable[tuple[int, int]]) -> list[str]:
+        return [f"{pieces[x]}:{segment}" for x, segment in ids]
 
-    begin = [*special(template.before, first), f"$A{first}"]
+    begin = special((x, first) for x in template.before)
+    begin.append(f"$A:{first}")
     used = {*template.before, *template.between, *template.after}
     return _library().processors.TemplateProcessing(
-        single=[*begin, *special(template.after, first)],
+        single=[*begin, *special(template.ending(first))],
         pair=[
             *begin,
-            *special(template.between, first),
-            f"$B{second}",
-            *special(template.after, second),
+            *special((x, first) for x in template.between),
+            f"$B:{second}",
+            *special(template.ending(second)),
         ],
         special_tokens=[(pieces[x], x) for x in sorted(used)],
     )
 
 
-# ---- Symbols -----------------------------------------------------------------
+# ---- Other kinds -------------------------------------------------------------
 
 
-def _symbols(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
-    made = _library()
-    special = vocabulary.special
-    tokenizer = made.Tokenizer(
-        made.models.WordLevel(dict(vocabulary.ids), special.unk.text)
-    )
-    tokenizer.pre_tokenizer = made.pre_tokenizers.Split(
-        made.Regex(symbols.SPACES), "removed"
-    )
-    tokenizer.add_special_tokens(list(_uses(vocabulary).values()))
-    tokenizer.post_processor = made.processors.BertProcessing(
-        (special.sep.text, special.sep.id), (special.cls.text, special.cls.id)
-    )
+def _by_library(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
+    tokenizer = vocabulary.library_tokenizer(_library())
+    template, pieces = vocabulary.template, vocabulary.pieces
+    ids = {*template.before, *template.between, *template.after}
+    special = {*_uses(vocabulary).values(), *(pieces[x] for x in ids)}
+    tokenizer.add_special_tokens(sorted(special, key=pieces.index))
+    if ids:
+        tokenizer.post_processor = _rows(vocabulary)
     return TokenizerFiles(
         tokenizer=tokenizer,
         special=_uses(vocabulary),
@@ -334,11 +331,19 @@ def _symbols(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
     )
 
 
+Writer = Callable[[Vocabulary, int], TokenizerFiles]
 # The kind of a vocabulary -> what makes its files.
-WRITERS: dict[str, Callable[[Vocabulary, int], TokenizerFiles]] = {
+WRITERS: dict[str, Writer] = {
     word_pieces.WordPiece.kind: _word_pieces,
     byte_pairs.BytePairs.kind: _byte_pairs,
     fairseq_sentence_pieces.FairseqSentencePieces.kind: _sentence_pieces,
     sentence_pieces.SentencePieces.kind: _sentence_pieces,
-    symbols.Symbols.kind: _symbols,
 }
+
+
+def find_writer(vocabulary: Vocabulary) -> Writer | None:
+    """Returns what makes the files of a vocabulary; None if nothing does."""
+    kind = type(vocabulary)
+    has_own = kind.library_tokenizer is not Vocabulary.library_tokenizer
+    own = _by_library if has_own else None
+    return WRITERS.get(vocabulary.tokenizer_kind, own)

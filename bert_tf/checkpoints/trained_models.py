@@ -66,7 +66,8 @@ def is_trained(source: opened.Checkpoint, head: str) -> bool:
     stored = (*source.state, *_names_in_run(source))
     of_slots = filter(None, map(optimization.slot_of, stored))
     trained = {variable for variable, _ in of_slots}
-    return not trained or names.HEADS[head].variables.keys() <= trained
+    needed = names.HEADS[head].variables.keys()
+    return not trained or needed - names.zeros(source.config, head) <= trained
 
 
 def _names_in_run(source: opened.Checkpoint) -> Collection[str]:

@@ -200,10 +200,7 @@ def _make_layers(model: Electra) -> None:
         for i in range(config.num_hidden_layers)
     ]
     model.encoder = modeling.Encoder(stack, name="encoder")
-    if config.pooler_act == NO_POOLER:
-        model.pooler = modeling.NoPooler(name="pooler")
-    else:
-        model.pooler = modeling.Pooler(config, name="pooler")
+    model.pooler = modeling.make_pooler(config)
 
 
 def _build_layers(model: modeling.Bert) -> None:

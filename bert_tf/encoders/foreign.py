@@ -5,7 +5,7 @@ the code in `checkpoints/` that reads and writes the files knows no family.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bert_tf import configuration
@@ -207,7 +207,9 @@ class ConfigKeys:
         key = self.renamed.get("hidden_act", "hidden_act")
         act = config.hidden_act
         values[key] = next(n for n, own in ACTIVATIONS.items() if own == act)
-        values["max_position_embeddings"] += self.unused_positions
+        name = "max_position_embeddings"
+        if name in values:
+            values[name] += self.unused_positions
         return values | dict(self.written)
 
 
@@ -237,6 +239,18 @@ class HuggingFaceHead(NamedTuple):
     rows: tuple[Row, ...]
 
 
+class Conversion(NamedTuple):
+    """Tensors of a file, and those that they are split or stacked to.
+
+    `to_ours` and `to_theirs` return a list of arrays for the other list.
+    """
+
+    theirs: list[str]
+    ours: list[str]
+    to_ours: Callable[[list[Any]], list[Any]]
+    to_theirs: Callable[[list[Any]], list[Any]]
+
+
 @dataclasses.dataclass(frozen=True)
 class HuggingFace:
     """A family in transformers.
@@ -249,9 +263,8 @@ class HuggingFace:
         keys: The keys of config.json.
         tokenizer: The class of its tokenizers; "" for the usual class of its
             kind of vocabulary.
-        stacked: Name of their tensor -> our variables that are its rows, in
-            this order. The config determines the number of rows of all
-            variables except the last.
+        conversions: Returns the tensors of a config's model that are split or
+            stacked. Names in `rows` are `Conversion.ours`.
         optional: Our variables that their model has only if ours has them.
         model_type: Its name in config.json; "" for the family's name.
         identified_by: Other keys and values of config.json that identify the
@@ -264,9 +277,7 @@ class HuggingFace:
     tied: Mapping[str, str]
     keys: ConfigKeys
     tokenizer: str = ""
-    stacked: Mapping[str, tuple[str, ...]] = dataclasses.field(
-        default_factory=dict
-    )
+    conversions: Callable[[Any], list[Conversion]] = lambda config: []
     optional: frozenset[str] = frozenset()
     model_type: str = ""
     identified_by: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -297,7 +308,12 @@ class HuggingFace:
             heads=heads,
             tied={copy: name(x) for copy, x in self.tied.items()},
             keys=keys,
-            stacked={name(x): ours for x, ours in self.stacked.items()},
+            conversions=lambda config: [
+                x._replace(
+                    theirs=[*map(name, x.theirs)], ours=[*map(name, x.ours)]
+                )
+                for x in self.conversions(config)
+            ],
         )
 
     @property

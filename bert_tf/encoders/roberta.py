@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from bert_tf import modeling
 from bert_tf.encoders import bert, family, foreign, ops
 
+import numpy as np
 import tensorflow as tf
 
 _UNUSED = "bert/embeddings/unused_position_embeddings"
@@ -76,6 +77,9 @@ class Roberta(modeling.Bert):
 # ---- Hugging Face -----------------------------------------------------------
 
 _HF = "roberta.embeddings"
+_HF_POSITIONS = f"{_HF}.position_embeddings.weight"
+# The first rows of theirs.
+_HF_UNUSED = f"{_HF}.unused_position_embeddings.weight"
 _LM = "lm_head"
 _TRANSFORM = bert.TRANSFORM
 _PREDICTIONS = (
@@ -108,7 +112,7 @@ HUGGINGFACE = foreign.HuggingFace(
             row._replace(theirs=row.theirs.replace("bert.", "roberta.", 1))
             for row in bert.HF_ROWS
         ),
-        foreign.Row(_UNUSED, f"{_HF}.position_embeddings.weight"),
+        foreign.Row(_UNUSED, _HF_UNUSED),
     ),
     heads={
         "encoder": foreign.HuggingFaceHead("RobertaModel", True, ()),
@@ -144,7 +148,14 @@ HUGGINGFACE = foreign.HuggingFace(
         f"{_LM}.decoder.bias": f"{_LM}.bias",
     },
     keys=_KEYS,
-    stacked={f"{_HF}.position_embeddings.weight": (_UNUSED, _POSITIONS)},
+    conversions=lambda config: [
+        foreign.Conversion(
+            [_HF_POSITIONS],
+            [_HF_UNUSED, _HF_POSITIONS],
+            lambda x: np.split(x[0], [_UNUSED_ROWS]),
+            lambda x: [np.concatenate(x)],
+        )
+    ],
 )
 
 

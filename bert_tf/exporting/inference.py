@@ -275,7 +275,7 @@ def _computes_as_bert(encoder: keras.Model) -> bool:
         type(encoder).mask is modeling.Bert.mask
         # Set on the class itself: subclasses may compute something else.
         and all(vars(type(x)).get("computes_as_bert") for x in known)
-        and type(encoder.pooler) in (modeling.Pooler, modeling.NoPooler)
+        and type(encoder.pooler) in (modeling.Pooler, modeling.Identity)
         and type(encoder.mapping) in (type(None), layers.Dense)
     )
 

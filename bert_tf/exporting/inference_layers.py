@@ -268,10 +268,10 @@ def _attend(q, k, v, mask):  # [B, N, R, H], twice [B, N, S, H], [B, 1, 1, S]
 def pooler(
     weights: kept_weights.Weights,
     config: modeling.BertConfig,
-    trained: modeling.Pooler | modeling.NoPooler,
+    trained: modeling.Pooler | modeling.Identity,
 ) -> Callable[[tf.Tensor, Everything], tf.Tensor]:
     """Returns a function that maps [CLS] vectors to pooled ones, [B, D]."""
-    if isinstance(trained, modeling.NoPooler):
+    if isinstance(trained, modeling.Identity):
         return _as_it_is
     return Pooler(weights, config, trained)
 

@@ -72,7 +72,7 @@ def without_head(source: opened.Checkpoint) -> opened.Checkpoint:
     shapes = {
         name: shape
         for name, shape in source.shapes.items()
-        if name not in _HEAD.variables
+        if name not in _HEAD.all_variables
     }
     return dataclasses.replace(source, shapes=shapes)
 
@@ -85,9 +85,11 @@ def as_pre_trained(source: opened.Checkpoint) -> opened.Checkpoint:
     """
     kept = {
         name: name.replace("cls/", tf1_files.OF_OBJECTIVES, 1)
-        for name in _HEAD.variables
+        for name in _HEAD.all_variables
     }
-    if source.shapes.keys() & kept or not {*kept.values()} <= {*source.state}:
+    is_there = source.shapes.keys() & kept
+    kept = {x: y for x, y in kept.items() if y in source.state}
+    if is_there or not kept:
         return source
 
     def read(names: Sequence[str]) -> dict[str, np.ndarray]:

@@ -82,10 +82,12 @@ def check(config: modeling.BertConfig) -> None:
     """Raises InputError if a family can't be pre-trained with the flags."""
     family = families.find(config)
     if config.pretraining_head is None:
+        start = family.starts_from
+        first = f"pre-train one of model_type={start}, and start from that"
         raise InputError(
-            "This model is fine-tuned only: pre-train one of model_type="
-            f"{family.starts_from}, and start from that by --init_checkpoint. "
-            f"Received: model_type={config.model_type}"
+            "This model is fine-tuned only: "
+            f"{first if start else 'start from a pre-trained one'} by "
+            f"--init_checkpoint. Received: model_type={config.model_type}"
         )
     generator = family.generator
     if generator is not None:

@@ -40,7 +40,8 @@ class Words(NamedTuple):
 
     words: tf.Tensor  # [W] string
     rows: tf.Tensor  # [W] int64, the text of each
-    codes: tf.RaggedTensor  # [B, (code points and an end)] int32
+    # [B, (code points and an end)] int32, where offsets need them
+    codes: Any = None
 
 
 @functools.cache
@@ -69,10 +70,17 @@ class BytePairTokenizer(graph_rows.Tokenizer):
         super().__init__(vocabulary)
         self._add_prefix_space = vocabulary.add_prefix_space
         self._classes = tf.constant(_classes())
-        ids, merges = vocabulary.ids, vocabulary.merges
+        ids = vocabulary.ids
         self._byte_ids = tf.constant([ids[x] for x in byte_pair_files.BYTES])
+        self._set_merges(vocabulary, _whole_words(vocabulary))
+
+    def _set_merges(
+        self, vocabulary: Any, whole: tuple[list[bytes], list[int]]
+    ) -> None:
+        """Creates the tables of merges, and of words that are one token."""
+        ids, merges = vocabulary.ids, vocabulary.merges
         self._num_pieces = len(ids)
-        self._whole = _table(*_whole_words(vocabulary), tf.int32, -1)
+        self._whole = _table(*whole, tf.int32, -1)
         pairs = np.array(
             [ids[a] * len(ids) + ids[b] for a, b in merges], np.int64
         )
@@ -152,12 +160,9 @@ class BytePairTokenizer(graph_rows.Tokenizer):
         )
 
     def _join(self, words: tf.Tensor) -> tf.RaggedTensor:
-        """Merges the bytes of words [R] to tokens: [R, (tokens)] int32."""
-        data = tf.io.decode_raw(tf.strings.reduce_join(words), tf.uint8)
-        ids = tf.gather(self._byte_ids, tf.cast(data, tf.int32))  # [M]
+        """Merges the symbols of words [R] to tokens: [R, (tokens)] int32."""
+        ids, rows = self._symbols(words)
         num_words = tf.size(words, tf.int64)
-        lengths = tf.cast(tf.strings.length(words), tf.int64)
-        rows = tf.repeat(tf.range(num_words), lengths)  # [M]
 
         def step(
             ids: tf.Tensor, rows: tf.Tensor, ranks: tf.Tensor
@@ -180,6 +185,13 @@ class BytePairTokenizer(graph_rows.Tokenizer):
         return tf.RaggedTensor.from_value_rowids(
             ids, rows, nrows=num_words, validate=False
         )
+
+    def _symbols(self, words: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the id of each byte of words [R], and its word: [M]."""
+        data = tf.io.decode_raw(tf.strings.reduce_join(words), tf.uint8)
+        ids = tf.gather(self._byte_ids, tf.cast(data, tf.int32))
+        lengths = tf.cast(tf.strings.length(words), tf.int64)
+        return ids, tf.repeat(tf.range(tf.size(words, tf.int64)), lengths)
 
     def _rank(self, ids: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
         """Returns the rank of each token's merge with the next token: [M]."""

@@ -77,7 +77,7 @@ class OffsetTokenizer(text_graph.BertTokenizer):
         # Spaces are not counted, because normalization changes them.
         is_word = tf.cast(codes.values > ord(" "), tf.int32)
         number = tf.cumsum(is_word) - 1  # [M]
-        starts, ends = self._origins(texts)
+        starts, ends = self.origins(texts)
         if words is not None:
             ids = words.with_values(ids).merge_dims(1, 2)
         return Pieces(
@@ -86,7 +86,7 @@ class OffsetTokenizer(text_graph.BertTokenizer):
             tf.gather(ends, tf.gather(number, last)),
         )
 
-    def _origins(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def origins(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the start and end of each word character in its text, int32.
 
         The number of characters that one character becomes never depends on its
@@ -158,7 +158,8 @@ def register(kind: str, make: Callable[[Any], Tokenizer]) -> None:
 
 def make_tokenizer(vocabulary: vocabularies.Vocabulary) -> Tokenizer:
     """Creates the tokenizer with offsets of a vocabulary."""
-    plain = TOKENIZERS[vocabulary.kind](vocabulary)
+    graph_rows.import_tokenizers(vocabulary)
+    plain = TOKENIZERS[vocabulary.tokenizer_kind](vocabulary)
     if not vocabulary.added:
         return plain
     return graph_added_tokens.AddedTokenizer(plain, vocabulary)

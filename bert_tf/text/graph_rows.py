@@ -3,6 +3,7 @@
 Shapes: B texts, S sequence length, P tokens of all texts.
 """
 
+import importlib
 from typing import NamedTuple
 
 from bert_tf import vocabularies
@@ -17,6 +18,12 @@ class Pieces(NamedTuple):
     ids: tf.RaggedTensor  # [B, (tokens)] int32
     starts: tf.Tensor  # [P] int32, first character of each token in its text
     ends: tf.Tensor  # [P] int32, the character after its last one
+
+
+def import_tokenizers(vocabulary: vocabularies.Vocabulary) -> None:
+    """Imports the module that registers a vocabulary's tokenizers, if any."""
+    if vocabulary.graph_module:
+        importlib.import_module(vocabulary.graph_module)
 
 
 class Tokenizer(tf.Module):
@@ -86,7 +93,8 @@ class Tokenizer(tf.Module):
         if pad_to_max:
             return packed
         # At least the special tokens of one text, even for an empty batch.
-        longest = tf.maximum(tf.reduce_max(total), template.special(1))
+        fewest = max(template.special(1), 1)
+        longest = tf.maximum(tf.reduce_max(total), fewest)
         return {name: value[:, :longest] for name, value in packed.items()}
 
     def _check_room(self, max_seq_length: int) -> None:

@@ -80,6 +80,7 @@ class SentencePieceTokenizer(graph_rows.Tokenizer):
     def __init__(self, vocabulary: sentence_pieces.SentencePieces):
         super().__init__(vocabulary)
         self.do_lower_case = vocabulary.do_lower_case
+        self._quotes = vocabulary.quotes
         table = _table(vocabulary.rules.char, self.do_lower_case)
         self._rule = tf.constant(table.rule)
         self._start = tf.constant(table.start, tf.int32)
@@ -106,6 +107,7 @@ class SentencePieceTokenizer(graph_rows.Tokenizer):
 
         Invalid bytes are skipped.
         """
+        texts = self._with_quotes(texts)
         words = tf.strings.split(self._normalize(texts))  # [B, (words)]
         pieces = self._split(words.values)  # [W, (tokens)]
         return tf.RaggedTensor.from_row_splits(
@@ -134,6 +136,12 @@ class SentencePieceTokenizer(graph_rows.Tokenizer):
         )
 
     # ---- Normalize -----------------------------------------------------------
+
+    def _with_quotes(self, texts: tf.Tensor) -> tf.Tensor:
+        """Changes a text before all else, as `sentence_tokenizers.Rules`."""
+        if self._quotes is None:
+            return texts
+        return tf.strings.regex_replace(texts, *self._quotes)
 
     def _normalize(self, texts: tf.Tensor) -> tf.Tensor:
         """Normalizes texts up to the rules of the model itself."""

@@ -96,7 +96,9 @@ class OffsetTokenizer(graph_sentence_pieces.SentencePieceTokenizer):
         """Splits UTF-8 texts [B] into tokens; invalid bytes are skipped."""
         # With a space at each end, no rule applies across texts.
         decoded = tf.strings.unicode_decode(
-            tf.strings.join([" ", texts, " "]), "UTF-8", errors="ignore"
+            tf.strings.join([" ", self._with_quotes(texts), " "]),
+            "UTF-8",
+            errors="ignore",
         )
         rows, place = self._normalize_codes(decoded)  # [B, (M)], [M]
         words = tf.strings.split(tf.strings.unicode_encode(rows, "UTF-8"))

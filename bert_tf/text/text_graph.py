@@ -48,7 +48,7 @@ _SIGMA, _FINAL_SIGMA = ord("Σ"), ord("ς")
 _PLAIN = rf"[!-~]{{0,{_MAX_CHARS}}}(?:[\t\n\r ]+[!-~]{{0,{_MAX_CHARS}}})*"
 
 # Punctuation in such texts.
-_ASCII_MARK = r"[!-/:-@\[-`{-~]"
+ASCII_MARK = r"[!-/:-@\[-`{-~]"
 
 # Outputs of a code point other than code points (which are >= 0).
 _NOTHING = -1
@@ -208,7 +208,7 @@ class BertTokenizer(graph_rows.Tokenizer):
         is_plain = tf.strings.regex_full_match(texts, _PLAIN)  # [B]
         plain = tf.strings.lower(texts) if self.do_lower_case else texts
         if not self._words.tokenize_chinese_chars:
-            plain = tf.strings.regex_replace(plain, _ASCII_MARK, r" \0 ")
+            plain = tf.strings.regex_replace(plain, ASCII_MARK, r" \0 ")
         others = tf.where(~is_plain)  # [others, 1]
         normalized = self._normalize_by_table(tf.gather_nd(texts, others))
         return tf.tensor_scatter_nd_update(plain, others, normalized)
@@ -392,7 +392,8 @@ def register(kind: str, make: Callable[[Any], graph_rows.Tokenizer]) -> None:
 
 def make_tokenizer(vocabulary: vocabularies.Vocabulary) -> graph_rows.Tokenizer:
     """Creates the tokenizer of a vocabulary."""
-    plain = TOKENIZERS[vocabulary.kind](vocabulary)
+    graph_rows.import_tokenizers(vocabulary)
+    plain = TOKENIZERS[vocabulary.tokenizer_kind](vocabulary)
     if not vocabulary.added:
         return plain
     return graph_added_tokens.AddedTokenizer(plain, vocabulary)

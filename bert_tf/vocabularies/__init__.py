@@ -9,7 +9,7 @@ creation only use what a vocabulary reports about itself, above all its
 template. Three calls register a custom kind, before any file is read:
 
     vocabularies.register(Letters.kind, vocabularies.Kind(...))
-    graph.register(Letters.kind, Tokenizer)
+    text_graph.register(Letters.kind, Tokenizer)
     graph_offsets.register(Letters.kind, Tokenizer)
 """
 
@@ -34,7 +34,7 @@ from bert_tf.vocabularies import (
     unigram_json,
     word_pieces,
 )
-from bert_tf.vocabularies.kinds import Files, Kind
+from bert_tf.vocabularies.kinds import Files, Kind, ordered
 from bert_tf.vocabularies.vocabulary import (
     BulkTokenizer,
     Piece,
@@ -145,7 +145,7 @@ def register(name: str, kind: Kind) -> None:
                 f"another. Received: name={name!r}"
             )
         taken = {*row.files, *row.endings} & {*kind.files, *kind.endings}
-        if other != name and taken:
+        if other != name and taken and kind.fits is None:
             raise InputError(
                 f"Kinds are told apart by the names of their files, and {other}"
                 f" has {min(taken)} already: choose others. Received: "
@@ -263,20 +263,19 @@ def _contradiction(
 
 
 def _kind(path: epath.PathLike) -> str:
-    """Returns the kind of a file, by its name or its content."""
-    place = pathlib.PurePath(path)
+    """Returns the kind of a file, by its name and its content."""
+    place, rows = pathlib.PurePath(path), ordered(KINDS)
     if place.suffix == ".json":
         whole = tokenizer_json.find(path)
         model = whole and tokenizer_json.kind(whole)
-        for name, kind in KINDS.items():
+        for name, kind in rows:
             if whole and kind.tokenizer == model and kind.owns(whole):
                 return name
     # Names first, because a file of one kind may end like another kind's files.
-    for name, kind in KINDS.items():
-        if place.name in kind.files:
-            return name
-    for name, kind in KINDS.items():
-        if place.suffix and place.suffix in kind.endings:
+    named = [x for x in rows if place.name in x[1].files]
+    ending = [x for x in rows if place.suffix and place.suffix in x[1].endings]
+    for name, kind in (*named, *ending):
+        if kind.fits is None or kind.has(kind.open(path, False)):
             return name
     # Files of other names are WordPiece vocabularies, too: the original reads a
     # vocabulary of any name.
@@ -349,8 +348,8 @@ def difference(given: Files, brought: Files) -> str:
 
 def among(contents: Mapping[str, bytes]) -> Files | None:
     """Picks the vocabulary from files, name -> content; None without one."""
-    for name, kind in KINDS.items():
-        if all(file in contents for file in kind.files):
+    for name, kind in ordered(KINDS):
+        if kind.has(contents):
             names = [*kind.files, tokenizer_config.FILE]
             return Files(name, {x: contents[x] for x in names if x in contents})
     return None

@@ -28,6 +28,8 @@ OF_ROWS = frozenset(
         "<s>",
         "</s>",
         "<mask>",
+        "<cls>",
+        "<sep>",
         "<s>NOTUSED",
         "</s>NOTUSED",
         "<unk>NOTUSED",

@@ -214,7 +214,7 @@ class BulkTokenizer(Words):
         self._reference = tokenization.FullTokenizer.from_vocab(
             vocab, do_lower_case, **settings
         )
-        super().__init__(*_byte_classes(), do_lower_case)
+        super().__init__(*byte_classes(), do_lower_case)
 
     def _is_whole(self, text: str) -> bool:
         return _SIGMA in text
@@ -242,7 +242,7 @@ def _append(
     lengths.append(result[1])
 
 
-def _byte_classes() -> tuple[np.ndarray, np.ndarray]:
+def byte_classes() -> tuple[np.ndarray, np.ndarray]:
     """Returns for each byte if it belongs to words, and if it is a mark."""
     is_mark = np.zeros(256, bool)
     is_space = np.zeros(256, bool)

@@ -40,9 +40,8 @@ def read(path: epath.PathLike) -> dict[str, bytes]:
     data = _read(path)
     found = tokenizer_json.parse(data) if name.endswith(".json") else None
     if found is not None:
-        ids, merges = tokenizer_json.read_byte_pairs(found, str(path))
-        both = contents(pieces_by_id(ids, str(path)), merges)
-        return dict(zip((VOCAB, MERGES), both, strict=True))
+        tokenizer_json.check_byte_pairs(found, str(path))
+        return of_tokenizer(found, str(path))
     other = os.path.join(folder, MERGES if name != MERGES else VOCAB)
     if not epath.Path(other).exists():
         raise InputError(
@@ -52,6 +51,13 @@ def read(path: epath.PathLike) -> dict[str, bytes]:
     if name == MERGES:
         return {VOCAB: _read(other), MERGES: data}
     return {VOCAB: data, MERGES: _read(other)}
+
+
+def of_tokenizer(found: Mapping[str, Any], name: str) -> dict[str, bytes]:
+    """Returns the contents of both files from the tokenizer.json `name`."""
+    ids, merges = tokenizer_json.read_byte_pairs(found, name)
+    both = contents(pieces_by_id(ids, name), merges)
+    return dict(zip((VOCAB, MERGES), both, strict=True))
 
 
 def _read(path: epath.PathLike) -> bytes:
@@ -94,6 +100,11 @@ def check_fit(
                 f"{wrong[0]!r}, which {VOCAB} lacks. {_GIVE}. "
                 f"Received: merge={' '.join(pair)!r}"
             )
+
+
+def check_bytes(pieces: Sequence[str], name: str) -> None:
+    """Raises InputError unless all bytes are tokens."""
+    known = frozenset(pieces)
     absent = [byte for byte, x in enumerate(BYTES) if x not in known]
     if absent:
         raise InputError(

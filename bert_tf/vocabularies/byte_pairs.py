@@ -261,6 +261,7 @@ class BytePairs(vocabulary.Vocabulary):
     def parse(cls, contents: Mapping[str, bytes], name: str) -> Self:
         """Parses the two files; raises InputError, prefixed with `name`."""
         pieces, merges = byte_pair_files.parse(contents, name)
+        byte_pair_files.check_bytes(pieces, name)
         missing = [piece for piece in (*FIRST, MASK) if piece not in pieces]
         # Without <mask>, texts can be encoded but none of their words masked.
         if missing and missing != [MASK]:

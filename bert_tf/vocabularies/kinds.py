@@ -90,6 +90,8 @@ class Kind:
             accepts, too; "" for a kind without one.
         owns: Whether a tokenizer.json with such a model is of this kind. The
             first kind that owns it reads it.
+        fits: Whether the contents of files of these names are of this kind,
+            if another kind has such files, too; None if the names are enough.
         difference: Describes how contents differ from another vocabulary's,
             such as by their numbers of tokens; "" if they are the same. By
             default, any different byte is a difference.
@@ -111,9 +113,20 @@ class Kind:
     read: Callable[[Mapping[str, bytes], bool, str], vocabulary.Vocabulary]
     tokenizer: str = ""
     owns: Callable[[Mapping[str, Any]], bool] = _owns_all
+    fits: Callable[[Mapping[str, bytes]], bool] | None = None
     difference: Callable[[Mapping[str, bytes], Mapping[str, bytes]], str] = (
         _difference
     )
     append: added_tokens.Append | None = None
     settings: tuple[str, ...] = ()
     check: Callable[[Mapping[str, Any], str], None] = _check_nothing
+
+    def has(self, contents: Mapping[str, bytes]) -> bool:
+        """Whether all its files are among these, by name and content."""
+        is_whole = all(file in contents for file in self.files)
+        return is_whole and (self.fits is None or self.fits(contents))
+
+
+def ordered(kinds: Mapping[str, Kind]) -> list[tuple[str, Kind]]:
+    """Returns kinds by name, first those that check the content of files."""
+    return sorted(kinds.items(), key=lambda x: x[1].fits is None)

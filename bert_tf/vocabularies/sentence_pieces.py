@@ -121,6 +121,9 @@ class SentencePieces(vocabulary.Vocabulary):
     kind: ClassVar[str] = "sentence_pieces"
     # Whether the comma rule applies.
     cuts_numbers: ClassVar[bool] = True
+    # A pattern and what it is replaced by before all else: a text of as many
+    # characters.
+    quotes: ClassVar[tuple[str, str] | None] = None
 
     @classmethod
     def parse(
@@ -157,7 +160,15 @@ class SentencePieces(vocabulary.Vocabulary):
     def rules(self) -> sentence_tokenizers.Rules:
         """What the original does to a text before the model's own rules."""
         text = functools.partial(normalize, do_lower_case=self.do_lower_case)
-        return sentence_tokenizers.Rules(_WORD, normalize_char, text)
+        first = functools.partial(re.sub, *self.quotes) if self.quotes else str
+        return sentence_tokenizers.Rules(_WORD, normalize_char, text, first)
+
+    def parts_of_number(
+        self, piece: str, parts: list[sentence_tokenizers.CutPiece]
+    ) -> list[sentence_tokenizers.CutPiece]:
+        """Returns the parts of a number that the comma rule cuts off."""
+        del piece
+        return parts
 
     @property
     def own_files(self) -> dict[str, bytes]:

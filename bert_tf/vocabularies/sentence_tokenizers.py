@@ -35,11 +35,13 @@ class Rules(NamedTuple):
         word: Finds a run of characters without a space.
         char: Returns the replacement of a character, without lower-casing.
         text: Changes words that are joined by single spaces.
+        first: Changes a text before all others, but not its length.
     """
 
     word: re.Pattern[str]
     char: Callable[[str], str]
     text: Callable[[str], str]
+    first: Callable[[str], str] = str
 
 
 class CutPiece(NamedTuple):
@@ -70,6 +72,7 @@ def cut_pieces(
         if unigram_json.is_number(piece):
             number = piece[:-1].replace(sentence_models.SPACE, "")
             parts = _encode_with_offsets(processor, number)
+            parts = vocabulary.parts_of_number(piece, parts)
             comma = processor.piece_to_id(",")
             parts.append(CutPiece(comma, len(number), len(number) + 1))
             cut[index] = tuple(parts)
@@ -105,7 +108,8 @@ class Tokenizer:
 
     def ids(self, text: str | bytes) -> list[int]:
         """Returns the token ids."""
-        words = self._rules.word.findall(to_unicode(text))
+        text = self._rules.first(to_unicode(text))
+        words = self._rules.word.findall(text)
         normalized = self._rules.text(" ".join(words))
         ids: list[int] = []
         # One by one: for a list, sentencepiece would start threads each time.
@@ -132,7 +136,8 @@ class Tokenizer:
         token that is only a space covers no characters.
         """
         tokens = []
-        for word in self._rules.word.finditer(to_unicode(text)):
+        text = self._rules.first(to_unicode(text))
+        for word in self._rules.word.finditer(text):
             starts: list[int] = []  # by normalized character
             for place, char in enumerate(word.group(), word.start()):
                 starts += [place] * len(self._rules.char(char))

@@ -254,3 +254,12 @@ class Symbols(vocabulary.Vocabulary):
     def own_bulk_tokenizer(self) -> BulkTokenizer:
         """Creates the tokenizer for large amounts of text."""
         return BulkTokenizer(self)
+
+    def library_tokenizer(self, library: Any) -> Any:
+        """Creates the same tokenizer with the module `tokenizers`."""
+        model = library.models.WordLevel(dict(self.ids), self.special.unk.text)
+        tokenizer = library.Tokenizer(model)
+        tokenizer.pre_tokenizer = library.pre_tokenizers.Split(
+            library.Regex(SPACES), "removed"
+        )
+        return tokenizer

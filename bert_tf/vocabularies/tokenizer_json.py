@@ -242,10 +242,8 @@ def read_byte_pairs(
     """Returns the ids by token, unchecked, and the merges in a file.
 
     Raises:
-        InputError: The model is not a BPE, or splits text differently. `name`
-            is the file name.
+        InputError: The merges are damaged. `name` is the file name.
     """
-    check_byte_pairs(found, name)
     model = found["model"]
     vocab = model.get("vocab")
     ids = dict(vocab) if isinstance(vocab, dict) else {}

@@ -70,6 +70,9 @@ _OURS = (_SPACES, _SIGMA, _LAST, _FIRST)
 
 # As in files of transformers. Splitting into words makes the second redundant.
 _QUOTES = [{"String": "``"}, {"String": "''"}]
+QUOTE_STEPS: list[dict[str, Any]] = [
+    {"type": "Replace", "pattern": x, "content": '"'} for x in _QUOTES
+]
 _MANY_SPACES = {"Regex": " {2,}"}
 
 # Each word, but no part of a word, gets a space before it. The oldest files

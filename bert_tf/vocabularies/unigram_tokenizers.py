@@ -69,11 +69,12 @@ def _normalizer(vocabulary: SentencePieces) -> Any:
     # them Hangul, are composed as in NFC.
     composes = rules.get("\u1100\u1161") == "\uac00"
     charsmap = vocabulary.proto.normalizer_spec.precompiled_charsmap
-    steps = (
-        unigram_json.steps(vocabulary.do_lower_case, charsmap, composes)
-        if vocabulary.settings
-        else unigram_json.model_steps(charsmap, composes)
-    )
+    if vocabulary.settings:
+        steps = unigram_json.QUOTE_STEPS if vocabulary.quotes else []
+        lower = vocabulary.do_lower_case
+        steps = steps + unigram_json.steps(lower, charsmap, composes)
+    else:
+        steps = unigram_json.model_steps(charsmap, composes)
     # The library reads steps only as part of a tokenizer.
     found = {
         "normalizer": {"type": "Sequence", "normalizers": steps},

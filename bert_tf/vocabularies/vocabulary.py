@@ -65,6 +65,8 @@ class Template:
     Attributes:
         segments: Segment ids of the first text (and of padding) and the second.
         pooled: The position of the token whose vector represents the sequence.
+        last_segment: The segment id of the last token in other libraries, if
+            it is a separate one; an encoder that reads it sets it itself.
     """
 
     before: tuple[int, ...]
@@ -72,6 +74,7 @@ class Template:
     after: tuple[int, ...]
     segments: tuple[int, int]
     pooled: int
+    last_segment: int | None = None
 
     @classmethod
     def of_bert(cls, special: Special) -> Self:
@@ -88,6 +91,13 @@ class Template:
     def special(self, texts: int) -> int:
         """Returns the number of special tokens around one or two texts."""
         return len(self.before + self.after) + (texts - 1) * len(self.between)
+
+    def ending(self, segment: int) -> list[tuple[int, int]]:
+        """Returns `after` with the segment ids of other libraries."""
+        numbers = [segment] * len(self.after)
+        if self.last_segment is not None:
+            numbers[-1] = self.last_segment
+        return list(zip(self.after, numbers, strict=True))
 
     @property
     def separator(self) -> int:
@@ -156,8 +166,18 @@ class Vocabulary(abc.ABC):
     splits_punctuation: ClassVar[bool] = True
     # Whether paragraphs consist of sentences, which end in punctuation.
     has_sentences: ClassVar[bool] = True
+    # Whether tokenizers of other libraries may leave out the special tokens.
+    may_lack_template: ClassVar[bool] = False
+    # The module that registers its tokenizers in the graph, for kinds of other
+    # packages. It is imported when the first tokenizer is created.
+    graph_module: ClassVar[str] = ""
     # Names of the fields that a tokenizer_config.json may set.
     setting_names: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def tokenizer_kind(self) -> str:
+        """The kind whose tokenizers in the graph and in transformers it has."""
+        return self.kind
 
     @property
     def files(self) -> dict[str, bytes]:
@@ -268,6 +288,13 @@ class Vocabulary(abc.ABC):
     @abc.abstractmethod
     def own_bulk_tokenizer(self) -> BulkTokenizer:
         """Creates the bulk tokenizer for text without added tokens."""
+
+    def library_tokenizer(self, library: Any) -> Any:
+        """Creates the same tokenizer with the module `tokenizers`.
+
+        Kinds with this method can be written for transformers.
+        """
+        raise NotImplementedError
 
     def normalizer(self) -> Callable[[str], str] | None:
         """Returns the normalization of single characters, None without one."""

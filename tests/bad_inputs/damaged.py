@@ -158,7 +158,7 @@ CONFIGS: dict[str, Change] = {
     "config_act": values(hidden_act="gulu"),
     "config_key": values(hidden_sise=8),
     "config_no_size": values(vocab_size=None),
-    "config_xlnet": values(model_type="xlnet"),
+    "config_t5": values(model_type="t5"),
     "config_decoder": values(is_decoder=True),
     "config_wide": values(hidden_size=16),
     "config_deep": values(num_hidden_layers=3),
@@ -245,8 +245,8 @@ def write_models(folder: pathlib.Path) -> None:
         "hf_lfs/config.json": bert,
         "hf_lfs/model.safetensors": LFS,
         "hf_no_config/model.safetensors": b"x",
-        "hf_xlnet/config.json": bert | {"model_type": "xlnet"},
-        "hf_xlnet/model.safetensors": b"x",
+        "hf_t5/config.json": bert | {"model_type": "t5"},
+        "hf_t5/model.safetensors": b"x",
         "empty_folder/": None,
     }
     write_files(folder, files)

@@ -206,7 +206,7 @@ def _write_configs(folder: pathlib.Path) -> None:
     for name, changes in {
         "unknown": {"colour": "red"},
         "misspelt": {"hiden_size": 8},
-        "xlnet": {"model_type": "xlnet"},
+        "t5": {"model_type": "t5"},
         "decoder": {"is_decoder": True},
         "relative": {"position_embedding_type": "relative_key"},
         "text_size": {"hidden_size": "8"},

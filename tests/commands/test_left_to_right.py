@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 
 _VOCABULARY = pretraining_records.VOCABULARY
-_HEAD = names.HEADS["next_piece"].variables
+_HEAD = names.HEADS["next_piece"].all_variables
 # Where it is an objective next to a task's.
 _OBJECTIVE = {name: name.replace("cls/", "objective/") for name in _HEAD}
 

@@ -17,6 +17,7 @@ from bert_tf.errors import InputError
 from bert_tf.text import graph_offsets, text_graph
 from bert_tf.vocabularies import byte_pairs, sentence_pieces, word_pieces
 from tests import sample_texts
+from tests.contrib import word_end_pair_samples
 from tests.test_tokenization import RELEASED
 from tests.vocabularies import byte_pair_samples, sentence_models, test_symbols
 
@@ -54,6 +55,7 @@ _VOCABULARIES: dict[str, Callable[[bool], Any]] = {
     ),
     "byte pairs": lambda every: byte_pair_samples.vocabulary(),
     "symbols": lambda every: test_symbols.VOCABULARY,
+    "word end pairs": lambda every: word_end_pair_samples.vocabulary(),
 }
 _LITERALS = [
     "",
@@ -159,6 +161,11 @@ def _check_with_others(vocabulary, texts, ids, rows):
         assert [x.ids for x in theirs] == ids
         spans = [[(x.start, x.end) for x in row] for row in rows]
         assert [x.offsets for x in theirs] == spans
+    if vocabulary.kind == "word_end_pairs":
+        theirs = word_end_pair_samples.reference().encode_batch(texts)
+        for text, ours, found in zip(texts, ids, theirs, strict=True):
+            if word_end_pair_samples.is_known(text):
+                assert found.ids == ours, repr(text)
     if vocabulary.kind == "symbols":
         assert list(map(test_symbols.expected, texts)) == ids
         for text, row in zip(texts, rows, strict=True):

@@ -41,6 +41,7 @@ _FAMILIES_ARE_IN = {
     "bert_tf/flags/shared_flags.py": "albert_config_file",
 }
 _KINDS_ARE_IN = {
+    "bert_tf/contrib/": ".*",
     "bert_tf/vocabularies/": ".*",
     "bert_tf/text/": ".*",
     # Other libraries' names for each kind.
