@@ -21,6 +21,7 @@ SCHEDULES = (
     "polynomial",
     "cosine",
     "constant",
+    "inverse_sqrt",
 )
 # How layer decay scales the learning rate of the last layer.
 LAYER_DECAY_FORMS = ("paper", "code")
@@ -51,6 +52,7 @@ SERVED_HEADS = [
     "multiple_choice",
     "next_piece",
     "replaced_tokens",
+    "seq2seq",
 ]
 HEADS = [
     *("encoder", "pretraining", "both_directions"),
@@ -63,6 +65,13 @@ ANSWER_HEADS = {"independent": "span", "joint": "joint_span"}
 # Export formats, and storage formats of their weights.
 EXPORT_FORMATS = ("saved_model", "litert", "onnx")
 EXPORT_WEIGHTS = ("float32", "int8")
+
+# Of run_seq2seq.py: formats of pairs of texts, weights that both halves of a
+# model share, and scores of generated texts.
+TEXT_PAIR_FORMATS = ("tsv", "csv", "jsonl", "text")
+SHARED_WEIGHTS = ("none", "embeddings", "all")
+TEXT_METRICS = ("bleu", "chrf", "rouge1", "rouge2", "rougeL", "loss")
+BLEU_TOKENIZERS = ("13a", "intl", "zh", "char", "none")
 
 # Experiment trackers that a run can report to.
 TRACKERS = ("wandb", "mlflow")

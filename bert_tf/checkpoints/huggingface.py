@@ -320,6 +320,7 @@ def write(
         _check_padding(theirs, pad)
         if pad is not None:
             described["pad_token_id"] = pad
+        described |= theirs.keys.token_ids(vocabulary.special)
     files.write_json(os.path.join(folder, CONFIG), described)
     return zeros | {row.ours for row in rows}
 

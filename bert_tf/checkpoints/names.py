@@ -156,6 +156,7 @@ for _head in (
     ),
     # Only kept: words in permuted order are not predicted here.
     Head("permuted_words", {"model/lm_loss/bias": "V"}, parts=("encoder",)),
+    Head("seq2seq", {"decoder/predictions/output_bias": "V"}),
     Head(
         "both_directions",
         _predictions_as("both_directions"),

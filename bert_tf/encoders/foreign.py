@@ -212,6 +212,11 @@ class ConfigKeys:
             values[name] += self.unused_positions
         return values | dict(self.written)
 
+    def token_ids(self, special: Any) -> dict[str, int]:
+        """Returns keys with ids of a vocabulary's special tokens, if any."""
+        del special
+        return {}
+
 
 # Of a head, or of what transformers has not.
 _OURS_ALONE = frozenset(

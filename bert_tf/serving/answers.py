@@ -68,6 +68,11 @@ def next_piece(row: Row, _: Sequence[str]) -> Answer:
     }
 
 
+def seq2seq(row: Row, _: Sequence[str]) -> Answer:
+    """Returns the text that was written, and its score."""
+    return {"target": row["target"].decode(), "score": number(row["score"])}
+
+
 def replaced_tokens(row: Row, _: Sequence[str]) -> Answer:
     """The tokens, with the probability that each was replaced."""
     names = ("token", "start", "end", "probability")

@@ -14,6 +14,7 @@ from bert_tf.checkpoints import names, opened, trained_models
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.exporting import inference, quantized, saved_model
+from bert_tf.seq2seq import decoder, seq2seq_model
 from bert_tf.tasks import (
     label_column,
     next_piece_model,
@@ -58,6 +59,9 @@ class Settings:
         unit: What a vector represents, from features.UNITS.
         labels_from: Source of the labels, for error messages.
         weights: Storage format of weights, from options.EXPORT_WEIGHTS.
+        max_target_length: Max number of tokens that an encoder-decoder writes.
+        beam_size: Number of hypotheses it keeps.
+        length_penalty: Exponent of their length penalty.
     """
 
     do_lower_case: bool
@@ -76,6 +80,9 @@ class Settings:
     normalize: bool = False
     labels_from: str = "--labels"
     weights: str = "float32"
+    max_target_length: int = 64
+    beam_size: int = 4
+    length_penalty: float = 0.6
 
 
 def _restored(
@@ -268,6 +275,30 @@ def multiple_choice(
         _restored("multiple_choice", model, source, settings),
         *_common(files),
         settings.max_seq_length,
+    )
+
+
+def seq2seq(
+    source: opened.Checkpoint,
+    files: trained_models.ModelFiles,
+    settings: Settings,
+) -> saved_model.Export:
+    """Returns a model from a text to the text it writes."""
+    if settings.weights == "int8":
+        raise InputError(
+            "An encoder-decoder is exported in float32 only. "
+            f"Received: weights={settings.weights}"
+        )
+    model = decoder.Seq2Seq(families.make(files.config))
+    trained_models.restore(model, source, "seq2seq")
+    model.search = seq2seq_model.make_search(
+        files.vocabulary,
+        settings.max_target_length,
+        settings.beam_size,
+        settings.length_penalty,
+    )
+    return seq2seq_model.writer(
+        model, files.vocabulary, settings.max_seq_length
     )
 
 

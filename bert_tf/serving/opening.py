@@ -330,6 +330,14 @@ def _joint_span(
     return found | {"search": squad_joint.Search(**search)}
 
 
+def _seq2seq(said: Said, _: opened.Checkpoint, length: int) -> dict[str, Any]:
+    return {
+        "max_target_length": said.run("max_target_length", int, length),
+        "beam_size": said.run("beam_size", int, 4),
+        "length_penalty": said.run("length_penalty", float, 0.6),
+    }
+
+
 _OWN: Mapping[str, Callable[..., dict[str, Any]]] = {
     "encoder": _encoder,
     "masked_lm": _listing,
@@ -338,4 +346,5 @@ _OWN: Mapping[str, Callable[..., dict[str, Any]]] = {
     "tagging": _tagging,
     "span": _span,
     "joint_span": _joint_span,
+    "seq2seq": _seq2seq,
 }

@@ -149,6 +149,13 @@ for _head in (
         trained_by="run_pretraining.py",
     ),
     Head(
+        names.HEADS["seq2seq"],
+        asks=serving_lines.SEQ2SEQ,
+        make=makers.seq2seq,
+        describe=answers.seq2seq,
+        trained_by="run_seq2seq.py",
+    ),
+    Head(
         names.HEADS["replaced_tokens"],
         asks=serving_lines.REPLACED_TOKENS,
         make=makers.token_detector,

@@ -38,6 +38,7 @@ class Form:
 ENCODER = Form(("text_a", "text_b"), second_may_lack=True)
 MASKED_LM = Form(("text",), has_masks=True)
 NEXT_PIECE = Form(("text",))
+SEQ2SEQ = Form(("text",))
 NEXT_SENTENCE = Form(("text_a", "text_b"))
 CLASSIFICATION = Form(("text_a", "text_b"), second_may_lack=True)
 REPLACED_TOKENS = Form(("text",))

@@ -119,6 +119,8 @@ class Recipe:
             return schedules.linear_warmup_times_decay(*steps, end)
         if self.lr_schedule == "cosine":
             return schedules.cosine_decay(*steps, end)
+        if self.lr_schedule == "inverse_sqrt":
+            return schedules.inverse_sqrt(*steps, end)
         if self.lr_schedule == "constant":
             cooldown = self.num_cooldown_steps
             return schedules.constant(*steps, cooldown, end)

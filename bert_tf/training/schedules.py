@@ -144,6 +144,27 @@ def cosine_decay(
 
 
 @_named
+def inverse_sqrt(
+    learning_rate: float,
+    num_warmup_steps: int,
+    num_train_steps: int,
+    end_learning_rate: float = 0.0,
+) -> Schedule:
+    """Rises linearly, then falls as the inverse square root of the step.
+
+    It is the Transformer's (Vaswani et al., 2017, equation 3) if the peak is
+    (hidden_size * num_warmup_steps)^-0.5.
+    """
+    _check_steps(num_warmup_steps, num_train_steps)
+
+    def decay(step):
+        share = max(num_warmup_steps, 1) / tf.maximum(step, 1)
+        return tf.maximum(learning_rate * tf.sqrt(share), end_learning_rate)
+
+    return _warmed_up(learning_rate, num_warmup_steps, decay)
+
+
+@_named
 def constant(
     learning_rate: float,
     num_warmup_steps: int,

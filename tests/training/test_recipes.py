@@ -81,6 +81,16 @@ class TestSchedules:
         last = float(schedule(tf.constant(steps - 1, tf.int64)))
         assert 0 <= last <= 1
 
+    def test_inverse_square_root_is_the_transformers(self):
+        size, warmup = 512, 40
+        peak = (size * warmup) ** -0.5
+        recipe = recipes.Recipe(lr_schedule="inverse_sqrt")
+        schedule = tf.function(recipe.schedule(peak, warmup, STEPS))
+        for step in range(1, STEPS):
+            noam = size**-0.5 * min(step**-0.5, step * warmup**-1.5)
+            rate = float(schedule(tf.constant(step, tf.int64)))
+            assert rate == pytest.approx(noam, rel=1e-5), step
+
     def test_constant_without_cooldown_stays(self):
         schedule = recipes.Recipe(lr_schedule="constant").schedule(0.5, 2, 10)
         rates = [float(schedule(tf.constant(s, tf.int64))) for s in range(10)]

@@ -1,0 +1,1 @@
+"""Encoder-decoder Transformers, which write a text for a text."""

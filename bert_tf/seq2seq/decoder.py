@@ -1,0 +1,307 @@
+"""The decoder, and the encoder-decoder model.
+
+Shapes as in modeling.py, and T: length of targets; K: targets for each source,
+which are rows of their own, [B * K, T].
+"""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from bert_tf import heads, modeling
+from bert_tf.contrib import left_to_right
+from bert_tf.encoders import layers, model_inputs, ops, padding
+from bert_tf.seq2seq import beam_search, encoder_decoders
+
+import keras
+import tensorflow as tf
+
+# Keys and values of a layer, [B, N, S, H] each.
+KeysValues = tuple[tf.Tensor, tf.Tensor]
+
+
+# ---- Layers ------------------------------------------------------------------
+
+
+class CrossAttention(keras.layers.Layer):
+    """Attention of the target's tokens to the source's, and its projection."""
+
+    def __init__(self, config: modeling.BertConfig, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.config = config
+        size = config.hidden_size
+        self.query = layers.Dense(config, size, size, name="query")
+        self.key = layers.Dense(config, size, size, name="key")
+        self.value = layers.Dense(config, size, size, name="value")
+        self.residual = layers.Residual(config, size, name="output")
+
+    def build(self, input_shape=None):
+        with keras.name_scope("self"):
+            for layer in (self.query, self.key, self.value):
+                layer.build()
+        self.residual.build()
+
+    def keys_and_values(self, memory: tf.Tensor) -> KeysValues:
+        """Returns what all target tokens attend to, of the encoder's output.
+
+        The output is [B, S, D].
+        """
+        return self._split(self.key(memory)), self._split(self.value(memory))
+
+    def call(self, x, keys, values, mask, dropout_seed):
+        """Returns [B * K, T, D], as `x`; the mask is [B, 1, 1, S]."""
+        seeds = ops.split_seed(dropout_seed, 2)
+        # Targets of the same source are queries of one row, as they have the
+        # same keys.
+        shape = tf.shape(x)
+        rows = tf.reshape(x, [tf.shape(keys)[0], -1, x.shape[-1]])
+        size = self.config.hidden_size // self.config.num_attention_heads
+        queries = self._split(self.query(rows)) / math.sqrt(size)
+        rate = self.config.attention_probs_dropout_prob
+        context = ops.attend(queries, keys, values, mask, rate, seeds[0])
+        context = tf.transpose(context, [0, 2, 1, 3])  # [B, K * T, N, H]
+        return self.residual(tf.reshape(context, shape), x, seeds[1])
+
+    def _split(self, x):  # [B, S, D]
+        """Splits vectors into heads, [B, N, S, H]."""
+        heads_count = self.config.num_attention_heads
+        size = self.config.hidden_size // heads_count
+        batch, length = tf.unstack(tf.shape(x)[:2])
+        x = tf.reshape(x, [batch, length, heads_count, size])
+        return tf.transpose(x, [0, 2, 1, 3])
+
+
+class DecoderLayer(keras.layers.Layer):
+    """Self-attention, cross-attention and feed-forward, each with its norm."""
+
+    def __init__(
+        self,
+        config: modeling.BertConfig,
+        shared: layers.TransformerLayer | None,
+        **kwargs: Any,
+    ):
+        """Uses all but the cross-attention of a layer of the encoder, if any."""
+        super().__init__(**kwargs)
+        if shared is None:
+            self.attention = layers.Attention(config, name="attention")
+            self.intermediate = layers.Intermediate(config, name="intermediate")
+            self.residual = layers.Residual(
+                config, config.intermediate_size, name="output"
+            )
+        else:
+            self.attention = shared.attention
+            self.intermediate = shared.intermediate
+            self.residual = shared.residual
+        self.crossattention = CrossAttention(config, name="crossattention")
+
+    def build(self, input_shape=None):
+        for part in (self.attention, self.intermediate, self.residual):
+            if not part.built:
+                part.build()
+        self.crossattention.build()
+
+    def call(self, x, keys, values, mask, dropout_seed, layout):
+        """Returns [B * K, T, D], as `x`; see CrossAttention.call."""
+        seeds = ops.split_seed(dropout_seed, 3)
+        x = self.attention(x, seeds[0], layout=layout)
+        x = self.crossattention(x, keys, values, mask, seeds[1])
+        return self.residual(self.intermediate(x), x, seeds[2])
+
+
+class OutputBias(keras.layers.Layer):
+    """Predicts words as `heads.MaskedLMHead`, without a transformation."""
+
+    def __init__(self, config: modeling.BertConfig, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.vocab_size = config.vocab_size
+
+    def build(self, input_shape=None):
+        self.output_bias = self.add_weight(
+            name="output_bias", shape=(self.vocab_size,), initializer="zeros"
+        )
+
+    def call(self, x, words):  # [B, T, D], [V, D]
+        """Returns logits [B, T, V]."""
+        return ops.affine(x, tf.transpose(words), self.output_bias)
+
+
+class Cache(padding.Rows):
+    """The layout of a target's next token, which sees all before it.
+
+    Attributes:
+        keys: Of the tokens so far, [B * K, N, T, H]; `values` likewise.
+    """
+
+    def __init__(self, keys: tf.Tensor, values: tf.Tensor):
+        super().__init__(tf.zeros([1, 1, 1, 1]))
+        self.keys, self.values = keys, values
+
+    def attend(self, q, k, v, rate, seed):
+        """Adds the keys and values of the token, and attends to all."""
+        self.keys = tf.concat([self.keys, k], axis=2)
+        self.values = tf.concat([self.values, v], axis=2)
+        return ops.attend(q, self.keys, self.values, self.mask, rate, seed)
+
+
+@dataclasses.dataclass(frozen=True)
+class Memory:
+    """What the decoder reads of a source.
+
+    Attributes:
+        keys_values: Of each layer.
+        mask: Added to scores of source tokens, [B, 1, 1, S].
+    """
+
+    keys_values: Sequence[KeysValues]
+    mask: tf.Tensor
+
+
+class Decoder(keras.layers.Layer):
+    """Predicts the token after each token of a target."""
+
+    def __init__(self, bert: modeling.Bert, **kwargs: Any):
+        """Shares what the config of the encoder says with the encoder."""
+        super().__init__(**kwargs)
+        self.config = config = bert.config
+        shares_all = config.shared == "all"
+        self.embeddings = (
+            bert.embeddings_class(config, config.hidden_size, name="embeddings")
+            if config.shared == "none"
+            else bert.embeddings
+        )
+        self.layers = [
+            DecoderLayer(
+                config, layer if shares_all else None, name=f"layer_{i}"
+            )
+            for i, layer in enumerate(bert.encoder.layers)
+        ]
+        kind = heads.MaskedLMHead if config.has_transform else OutputBias
+        self.predictions = kind(config, name="predictions")
+
+    def build(self, input_shape=None):
+        for part in (self.embeddings, *self.layers, self.predictions):
+            if not part.built:
+                part.build()
+
+    def memory(self, sequence: tf.Tensor, input_mask: tf.Tensor) -> Memory:
+        """Returns what it reads of the encoder's output [B, S, D]."""
+        return Memory(
+            [x.crossattention.keys_and_values(sequence) for x in self.layers],
+            modeling.additive_mask(input_mask),
+        )
+
+    def hidden(
+        self,
+        ids: tf.Tensor,
+        memory: Memory,
+        dropout_seed: tf.Tensor | None = None,
+        position: tf.Tensor | None = None,
+        caches: Sequence[Cache] | None = None,
+    ) -> tf.Tensor:
+        """Returns the last layer's output, [B * K, T, D].
+
+        Args:
+            ids: The tokens, [B * K, T].
+            memory: The source.
+            dropout_seed: int32 [2], or None for no dropout.
+            position: The position of the first token, by default 0; with
+                `caches` only, for T = 1.
+            caches: Of each layer, the tokens before. They get this one.
+        """
+        seeds = ops.split_seed(dropout_seed, len(self.layers) + 1)
+        places = None
+        layouts: Sequence[padding.Rows]
+        if caches is None:
+            mask = left_to_right.causal_mask(tf.shape(ids)[1])
+            layouts = [padding.Rows(mask)] * len(self.layers)
+        else:
+            places = tf.zeros_like(ids) + position
+            layouts = caches
+        x = self.embeddings(ids, tf.zeros_like(ids), seeds[0], places)
+        for layer, pair, seed, layout in zip(
+            self.layers, memory.keys_values, seeds[1:], layouts, strict=True
+        ):
+            x = layer(x, *pair, memory.mask, seed, layout=layout)
+        return x
+
+    def logits(self, x: tf.Tensor) -> tf.Tensor:  # [B, T, D]
+        """Returns float32 logits [B, T, V]."""
+        words = tf.convert_to_tensor(self.embeddings.word_embeddings)
+        return tf.cast(self.predictions(x, words), tf.float32)
+
+
+# ---- The model ---------------------------------------------------------------
+
+
+class Seq2Seq(heads.Model):
+    """Encoder and decoder.
+
+    Attributes:
+        search: How targets are found; needed where none are passed.
+    """
+
+    reads_all = True
+    reads_pooled = False
+    reads_sequence = True
+    search: beam_search.Search | None = None
+
+    def __init__(
+        self, bert: modeling.Bert, name: str = "seq2seq", **kwargs: Any
+    ):
+        super().__init__(bert, name=name, **kwargs)
+        encoder_decoders.check(bert.config)
+        with self._own_policy():
+            self.decoder = Decoder(bert, name="decoder")
+        self.decoder.build()
+        self.built = True
+
+    def call(self, inputs, dropout_seed=None, training=None):
+        """Returns the logits of targets, or without targets the best ones.
+
+        Args:
+            inputs: As for `Bert`; and `target_ids` int32 [B, T], which begin
+                with the start token, or not.
+            dropout_seed: int32 [2], or None for no dropout.
+            training: Whether to draw a dropout seed if `dropout_seed` is None.
+
+        Returns:
+            float32 [B, T, V], the logits of the token after each target token;
+            without `target_ids` what `beam_search.find` returns.
+        """
+        targets = inputs.get("target_ids")
+        inputs = model_inputs.standard(inputs)
+        dropout_seed = self._drawn.unless(dropout_seed, training)
+        seeds = ops.split_seed(dropout_seed, 2)
+        sequence = self.bert(inputs, seeds[0]).sequence  # [B, S, D]
+        memory = self.decoder.memory(sequence, inputs["input_mask"])
+        if targets is not None:
+            x = self.decoder.hidden(targets, memory, seeds[1])  # [B, T, D]
+            return self.decoder.logits(x)
+        return beam_search.find(
+            self._predictor(memory), tf.shape(sequence)[0], self.search
+        )
+
+    def _predictor(self, memory: Memory) -> beam_search.Predictor:
+        """Returns a function that predicts the next token of each target."""
+
+        def predict(ids, position, caches):  # [B * K, T]
+            if not caches:
+                x = self.decoder.hidden(ids, memory)[:, -1:]
+                return self.decoder.logits(x)[:, 0], caches
+            own = [Cache(*pair) for pair in caches]
+            x = self.decoder.hidden(
+                ids[:, -1:], memory, None, position, caches=own
+            )
+            kept = [(cache.keys, cache.values) for cache in own]
+            return self.decoder.logits(x)[:, 0], kept
+
+        config = self.bert.config
+        size = config.hidden_size // config.num_attention_heads
+        return beam_search.Predictor(
+            predict,
+            len(self.decoder.layers),
+            config.num_attention_heads,
+            size,
+            memory.keys_values[0][0].dtype,
+        )

@@ -1,0 +1,110 @@
+"""A SavedModel that writes a text for a text.
+
+Shapes: B texts.
+"""
+
+import functools
+
+from bert_tf import vocabularies
+from bert_tf.errors import InputError
+from bert_tf.exporting import inference, saved_model, serving_inputs
+from bert_tf.seq2seq import beam_search, decoder, detokenizer
+from bert_tf.text import text_graph
+
+import tensorflow as tf
+
+
+def make_search(
+    vocabulary: vocabularies.Vocabulary,
+    max_target_length: int,
+    beams: int,
+    alpha: float,
+) -> beam_search.Search:
+    """Returns the search for targets between the vocabulary's special tokens.
+
+    As in records, targets of up to `max_target_length` tokens begin with [CLS]
+    and end with [SEP], or what the vocabulary has there.
+    """
+    template = vocabulary.template
+    if len(template.before) != 1 or len(template.after) != 1:
+        raise InputError(
+            "A target needs one token before it and one after it, and the "
+            "texts of this vocabulary have others. "
+            f"Received: kind={vocabulary.kind}"
+        )
+    return beam_search.Search(
+        start=template.before[0],
+        end=template.after[0],
+        pad=vocabulary.special.pad.id,
+        tokens=len(vocabulary.pieces),
+        max_length=max_target_length - 1,
+        beams=beams,
+        alpha=alpha,
+    )
+
+
+class _Seq2SeqModule(tf.Module):
+    def __init__(
+        self,
+        model: decoder.Seq2Seq,
+        vocabulary: vocabularies.Vocabulary,
+        max_seq_length: int,
+    ):
+        super().__init__()
+        self.tokenizer = text_graph.make_tokenizer(vocabulary)
+        self.detokenizer = detokenizer.Detokenizer(vocabulary)
+        served = inference.AsTrained(model)
+        self.weights = served.variables
+
+        def serve(text):
+            (text,) = serving_inputs.shaped(text)
+            tokens = self.tokenizer.tokenize(text)
+            inputs = self.tokenizer.pack(tokens, None, max_seq_length, False)
+            found = served(inputs)
+            return {
+                "target": self.detokenizer(found["target_ids"]),
+                "score": found["score"],
+            }
+
+        def serve_text(text):
+            return self.serve(text)
+
+        function = functools.partial(tf.function, autograph=False)
+        texts = [serving_inputs.TEXTS]
+        self.serve = function(serve, texts)
+        self.serve_text = function(serve_text, texts)
+        # Makes the loaded model callable.
+        self.__call__ = self.serve
+
+
+def writer(
+    model: decoder.Seq2Seq,
+    vocabulary: vocabularies.Vocabulary,
+    max_seq_length: int,
+) -> saved_model.Export:
+    """Returns an export of the model that takes raw text.
+
+    The signature `serving_default` takes `text` (string [B]) and returns
+    `target` (string [B]), the best text found, and `score` (float32 [B]), its
+    log-probability divided by the length penalty. `serve_text` is the same.
+    Sources longer than `max_seq_length` tokens are truncated. The model's
+    `search` says how to search.
+    """
+    config, search = model.bert.config, model.search
+    if search is None:
+        raise InputError("The model needs a `search` to write texts with.")
+    saved_model.check_fits(config, vocabulary, max_seq_length)
+    module = _Seq2SeqModule(model, vocabulary, max_seq_length)
+    description = {
+        "head": "seq2seq",
+        **vocabulary.settings,
+        "max_seq_length": max_seq_length,
+        "max_target_length": search.max_length + 1,
+        "beam_size": search.beams,
+        "length_penalty": search.alpha,
+    }
+    return saved_model.Export(
+        module,
+        {"serving_default": module.serve, "serve_text": module.serve_text},
+        saved_model.contents(config, vocabulary, None, description),
+    )

@@ -1,0 +1,88 @@
+"""Pairs from files to records, and tokens back to texts."""
+
+from bert_tf.seq2seq import detokenizer, text_pairs
+from bert_tf.text import text_graph
+from bert_tf.vocabularies import word_pieces
+from tests import tiny_files
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+VOCABULARY = word_pieces.WordPiece(tuple(tiny_files.VOCAB), True)
+PAIRS = [("the cat", "a bird sings"), ("it is, so", "yes"), ("no", "ran")]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    sources, targets = zip(*PAIRS, strict=True)
+    (tmp_path / "a.en").write_text("\n".join(sources) + "\n")
+    (tmp_path / "a.de").write_text("\n".join(targets) + "\n")
+    rows = ["\t".join(pair) for pair in PAIRS]
+    (tmp_path / "a.tsv").write_text("\n".join(["source\ttarget", *rows]))
+    (tmp_path / "alone.tsv").write_text("\n".join(["source", *sources]))
+    return tmp_path
+
+
+class TestSources:
+    def test_tables_and_parallel_files(self, folder):
+        table = text_pairs.Source(f"{folder}/a.tsv")
+        files = text_pairs.Source(f"{folder}/a.en", f"{folder}/a.de")
+        assert list(table.pairs()) == PAIRS == list(files.pairs())
+        swapped = text_pairs.Source(
+            f"{folder}/a.tsv", None, "target", "0", has_header=True
+        )
+        assert list(swapped.pairs()) == [(b, a) for a, b in PAIRS]
+
+    def test_sources_alone_to_predict(self, folder):
+        expected = [(source, None) for source, _ in PAIRS]
+        for source in (
+            text_pairs.Source(f"{folder}/alone.tsv"),
+            text_pairs.Source(f"{folder}/a.en", file_format="text"),
+        ):
+            assert list(source.pairs(needs_targets=False)) == expected
+            with pytest.raises(ValueError, match="target"):
+                list(source.pairs())
+
+    def test_files_that_are_not_parallel(self, folder):
+        (folder / "short").write_text("a\n")
+        (folder / "empty").write_text("")
+        for one, other, words in (
+            ("a.en", "short", "short ends before line 2 of .*a.en"),
+            ("short", "a.de", "short ends before line 2 of .*a.de"),
+            ("empty", "empty", "the file has no lines"),
+        ):
+            source = text_pairs.Source(f"{folder}/{one}", f"{folder}/{other}")
+            with pytest.raises(ValueError, match=words):
+                list(source.pairs())
+
+    def test_table_with_a_target_file(self, folder):
+        source = text_pairs.Source(
+            f"{folder}/a.tsv", f"{folder}/a.de", file_format="tsv"
+        )
+        with pytest.raises(ValueError, match="use file_format=text.*=tsv"):
+            list(source.pairs())
+
+
+def test_records_have_both_texts_truncated(tmp_path, caplog):
+    encoder = text_pairs.Encoder(text_graph.make_tokenizer(VOCABULARY), 5, 4)
+    pairs = [text_pairs.Pair(*pair) for pair in PAIRS]
+    with caplog.at_level("INFO"):
+        records = encoder.write(str(tmp_path / "x.tf_record"), pairs)
+    assert (
+        "Wrote 3 pairs to x.tf_record; 1 sources were longer than 5 tokens and "
+        "1 targets longer than 4, and were truncated." in caplog.text
+    )
+    assert records.lengths == {"S": 5, "T": 4}
+    serialized = list(tf.data.TFRecordDataset(records.path).as_numpy_iterator())
+    batch = text_pairs.RECORD.parse(tf.constant(serialized), records.lengths)
+    expected = [
+        ("[CLS] the cat [SEP] [PAD]", "[CLS] a bird [SEP]"),
+        ("[CLS] it is , [SEP]", "[CLS] yes [SEP] [PAD]"),
+        ("[CLS] no [SEP] [PAD] [PAD]", "[CLS] ran [SEP] [PAD]"),
+    ]
+    for i, name in enumerate(("input", "target")):
+        ids = [[VOCABULARY.ids[x] for x in row[i].split()] for row in expected]
+        np.testing.assert_array_equal(batch[f"{name}_ids"], ids)
+        mask = np.array(ids) != 0
+        np.testing.assert_array_equal(batch[f"{name}_mask"], mask)
