@@ -163,7 +163,6 @@ from bert_tf import files
 from bert_tf.encoders import families
 from bert_tf.seq2seq import (
     decoder,
-    detokenizer,
     predicting,
     seq2seq_model,
     seq2seq_objective,
@@ -177,7 +176,7 @@ from bert_tf.setup import (
     run_setup,
     trained_setup,
 )
-from bert_tf.text import text_graph
+from bert_tf.text import detokenizer, text_graph
 from bert_tf.training import (
     distribution,
     fine_tuning,

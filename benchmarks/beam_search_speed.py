@@ -9,14 +9,16 @@ tokens/s of finished targets.
 import argparse
 import time
 
+from bert_tf.contrib import encoder_decoders
 from bert_tf.encoders import families
-from bert_tf.seq2seq import beam_search, decoder, encoder_decoders
+from bert_tf.seq2seq import beam_search, decoder
 
 import numpy as np
 import tensorflow as tf
 
 
 def _seconds(function, inputs):
+    """Returns the seconds of a call, after a call that traces."""
     function(inputs)  # Traced.
     start = time.perf_counter()
     function(inputs)["target_ids"].numpy()
@@ -24,6 +26,7 @@ def _seconds(function, inputs):
 
 
 def main():
+    """Prints a line for each number of beams."""
     parser = argparse.ArgumentParser(description=__doc__)
     for name, default in (
         *(("tokens", 64), ("batch", 16), ("source", 32)),
@@ -31,7 +34,7 @@ def main():
     ):
         parser.add_argument(f"--{name}", type=int, default=default)
     args = parser.parse_args()
-    config = encoder_decoders.TransformerConfig(
+    config = encoder_decoders.VaswaniConfig(
         vocab_size=args.vocabulary,
         hidden_size=args.hidden,
         num_hidden_layers=args.layers,

@@ -39,6 +39,10 @@ import tensorflow as tf
 BertConfig = configuration.BertConfig
 MULTI_LABEL = configuration.MULTI_LABEL
 
+# Twice the mask of padding: if there is only padding before a token, the
+# softmax still gives exactly 0 to the tokens after it.
+_BEHIND = -20000.0
+
 # ---- Embeddings -------------------------------------------------------------
 
 
@@ -143,6 +147,16 @@ def block_diagonal_mask(sequence_ids: tf.Tensor) -> tf.Tensor:  # [B, S]
     queries = sequence_ids[:, tf.newaxis, :, tf.newaxis]  # [B, 1, S, 1]
     keys = sequence_ids[:, tf.newaxis, tf.newaxis, :]  # [B, 1, 1, S]
     return -10000.0 * tf.cast(queries != keys, tf.float32)
+
+
+def causal_mask(length: tf.Tensor) -> tf.Tensor:
+    """Returns -20000 for the keys after each query, else 0: [1, 1, S, S]."""
+    # For GPUs TensorFlow compares int32 on the host.
+    places = tf.cast(tf.range(length), tf.float32)  # [S]
+    is_behind = tf.expand_dims(places, 0) > tf.expand_dims(places, 1)
+    mask = _BEHIND * tf.cast(is_behind, tf.float32)  # [S, S], queries first
+    # LiteRT has no slices with new axes.
+    return tf.expand_dims(tf.expand_dims(mask, 0), 0)
 
 
 class Encoder(keras.layers.Layer):

@@ -19,10 +19,6 @@ from bert_tf.encoders import bert, families, foreign, model_inputs, ops
 
 import tensorflow as tf
 
-# Twice the mask of padding: if there is only padding before a token, the
-# softmax still gives exactly 0 to the tokens after it.
-_BEHIND = -20000.0
-
 
 @dataclasses.dataclass(frozen=True)
 class LeftToRightConfig(modeling.BertConfig):
@@ -31,16 +27,6 @@ class LeftToRightConfig(modeling.BertConfig):
     model_type: ClassVar[str] = "left_to_right"
     architectures: ClassVar[str] = "Bert"
     pretraining_head: ClassVar[str | None] = "next_piece"
-
-
-def causal_mask(length: tf.Tensor) -> tf.Tensor:
-    """Returns -20000 for the keys after each query, else 0: [1, 1, S, S]."""
-    # For GPUs TensorFlow compares int32 on the host.
-    places = tf.cast(tf.range(length), tf.float32)  # [S]
-    is_behind = tf.expand_dims(places, 0) > tf.expand_dims(places, 1)
-    mask = _BEHIND * tf.cast(is_behind, tf.float32)  # [S, S], queries first
-    # LiteRT has no slices with new axes.
-    return tf.expand_dims(tf.expand_dims(mask, 0), 0)
 
 
 def last_tokens(input_mask: tf.Tensor) -> tf.Tensor:  # [B, S]
@@ -66,7 +52,7 @@ class LeftToRight(modeling.Bert):
     def mask(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
         """Returns what is added to scores, float32 [B, 1, S, S]."""
         length = tf.shape(inputs["input_ids"])[1]
-        return super().mask(inputs) + causal_mask(length)
+        return super().mask(inputs) + modeling.causal_mask(length)
 
     def seen(self, tokens: tf.Tensor, pairs: tf.Tensor) -> tf.Tensor:
         """Returns how often a token sees one before it, or itself."""

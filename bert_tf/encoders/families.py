@@ -127,11 +127,10 @@ def read_config(path: str) -> configuration.BertConfig:
 
 
 def _register_contrib() -> None:
-    """Imports the modules that register other encoders."""
+    """Imports the modules of `contrib`, which register their encoders."""
     contrib = importlib.import_module("bert_tf.contrib")
     for module in pkgutil.iter_modules(contrib.__path__, "bert_tf.contrib."):
         importlib.import_module(module.name)
-    importlib.import_module("bert_tf.seq2seq.encoder_decoders")
 
 
 _register_contrib()

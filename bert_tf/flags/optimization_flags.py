@@ -28,8 +28,8 @@ LR_SCHEDULE = _OPTIMIZER.choice(
     "Learning rate after the warm-up. linear is the original's decay, a line "
     "from step 0; linear_times_warmup, as in ELECTRA, multiplies this line by "
     "the warm-up; polynomial and cosine decay from the peak; constant stays at "
-    "the peak until the cooldown; inverse_sqrt, as in the Transformer, falls as "
-    "the inverse square root of the step.",
+    "the peak until the cooldown; inverse_sqrt, as in the Transformer, decays "
+    "as the inverse square root of the step.",
 )
 END_LEARNING_RATE = _OPTIMIZER.number(
     "end_learning_rate",

@@ -1,8 +1,8 @@
 """Beam search: the most likely targets, token by token.
 
-The order and the end of hypotheses are those of transformers; the length
-penalty is GNMT's (Wu et al., 2016, https://arxiv.org/abs/1609.08144, equation
-14). All runs in the graph, for all sources of a batch at once.
+Hypotheses are ordered and end as in transformers; the length penalty is GNMT's
+(Wu et al., 2016, https://arxiv.org/abs/1609.08144, equation 14). All sources of
+a batch are searched at once, in the graph.
 
 Shapes: B sources, K beams, V vocabulary, T tokens so far, N heads, H head size,
 M max length. Beams of a source are rows next to each other, [B * K, ...].
@@ -71,9 +71,7 @@ class Predictor(NamedTuple):
             [B * K, `heads`, T, `size`] of type `dtype`.
     """
 
-    predict: Callable[
-        [tf.Tensor, tf.Tensor, Caches], tuple[tf.Tensor, Caches]
-    ]
+    predict: Callable[[tf.Tensor, tf.Tensor, Caches], tuple[tf.Tensor, Caches]]
     layers: int
     heads: int
     size: int
@@ -112,8 +110,10 @@ def find(
         float32 [B], the log-probability divided by the length penalty.
     """
     state = tf.while_loop(
-        lambda state: (tf.shape(state.ids)[-1] <= search.max_length)
-        & tf.reduce_any(_is_open(state, search)),
+        lambda state: (
+            (tf.shape(state.ids)[-1] <= search.max_length)
+            & tf.reduce_any(_is_open(state, search))
+        ),
         lambda state: (_step(predictor, search, state),),
         (_first_state(predictor, sources, search),),
         shape_invariants=(_shapes(predictor, search),),
@@ -207,7 +207,7 @@ def _with_ended(
         search: How to search.
         state: Has those that have ended before.
         ids: The start and `length` tokens of candidates, [B, 2 K, T + 1].
-        scores: Their log-probabilities; _NONE of those that go on.
+        scores: Their log-probabilities; _NONE if they continue.
         length: T.
     """
     beams = search.beams

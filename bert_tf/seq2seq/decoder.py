@@ -1,7 +1,7 @@
 """The decoder, and the encoder-decoder model.
 
 Shapes as in modeling.py, and T: length of targets; K: targets for each source,
-which are rows of their own, [B * K, T].
+which are separate rows, [B * K, T].
 """
 
 import dataclasses
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from bert_tf import heads, modeling
-from bert_tf.contrib import left_to_right
+from bert_tf.contrib import encoder_decoders
 from bert_tf.encoders import layers, model_inputs, ops, padding
-from bert_tf.seq2seq import beam_search, encoder_decoders
+from bert_tf.seq2seq import beam_search
 
 import keras
 import tensorflow as tf
@@ -81,7 +81,7 @@ class DecoderLayer(keras.layers.Layer):
         shared: layers.TransformerLayer | None,
         **kwargs: Any,
     ):
-        """Uses all but the cross-attention of a layer of the encoder, if any."""
+        """Uses the parts of a layer of the encoder, if one is passed."""
         super().__init__(**kwargs)
         if shared is None:
             self.attention = layers.Attention(config, name="attention")
@@ -213,7 +213,7 @@ class Decoder(keras.layers.Layer):
         places = None
         layouts: Sequence[padding.Rows]
         if caches is None:
-            mask = left_to_right.causal_mask(tf.shape(ids)[1])
+            mask = modeling.causal_mask(tf.shape(ids)[1])
             layouts = [padding.Rows(mask)] * len(self.layers)
         else:
             places = tf.zeros_like(ids) + position

@@ -7,7 +7,8 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 
 from bert_tf import losses
-from bert_tf.seq2seq import decoder, detokenizer, seq2seq_objective
+from bert_tf.seq2seq import decoder, seq2seq_objective
+from bert_tf.text import detokenizer
 from bert_tf.training import loop
 
 import numpy as np
@@ -34,9 +35,7 @@ def outputs(
     return function
 
 
-def _losses(
-    model: decoder.Seq2Seq, batch: loop.Batch
-) -> dict[str, tf.Tensor]:
+def _losses(model: decoder.Seq2Seq, batch: loop.Batch) -> dict[str, tf.Tensor]:
     batch = seq2seq_objective.trimmed(batch)
     ids = batch["target_ids"]
     logits = model({**batch, "target_ids": ids[:, :-1]})  # [B, T, V]

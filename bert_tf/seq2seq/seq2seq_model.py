@@ -8,8 +8,8 @@ import functools
 from bert_tf import vocabularies
 from bert_tf.errors import InputError
 from bert_tf.exporting import inference, saved_model, serving_inputs
-from bert_tf.seq2seq import beam_search, decoder, detokenizer
-from bert_tf.text import text_graph
+from bert_tf.seq2seq import beam_search, decoder
+from bert_tf.text import detokenizer, text_graph
 
 import tensorflow as tf
 

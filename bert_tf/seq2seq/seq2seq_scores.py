@@ -10,8 +10,8 @@ _ROUGE = ("rouge1", "rouge2", "rougeL")
 
 def check_packages() -> None:
     """Raises InputError if the packages of the scores are missing."""
-    for package in ("sacrebleu", "rouge_score"):
-        extras.check(package, "seq2seq", "Scores of generated texts")
+    extras.check("sacrebleu", "seq2seq", "Scores of generated texts")
+    extras.check("rouge_score", "seq2seq", "Scores of generated texts")
 
 
 def compute(

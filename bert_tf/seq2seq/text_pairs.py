@@ -50,8 +50,8 @@ class Source:
         target_path: A text file of their targets, if these are not in `path`.
         source_column: Name in the header or JSON key, or number from 0.
         target_column: Likewise.
-        file_format: One of options.TEXT_PAIR_FORMATS; by default found in `path`, or text if
-            there is a `target_path`.
+        file_format: One of options.TEXT_PAIR_FORMATS; by default found in
+            `path`, or text if there is a `target_path`.
         has_header: Whether the first row of a table names the columns.
     """
 

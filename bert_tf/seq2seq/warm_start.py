@@ -5,9 +5,9 @@ from typing import TypeVar
 
 from bert_tf import modeling
 from bert_tf.checkpoints import names, opened, original
+from bert_tf.contrib import encoder_decoders
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
-from bert_tf.seq2seq import encoder_decoders
 
 S = TypeVar("S", opened.Checkpoint, original.Files)
 
@@ -61,8 +61,8 @@ def with_decoder(
 ) -> opened.Checkpoint:
     """Returns a checkpoint that has weights for both halves.
 
-    The decoder gets the weights of the encoder, and its output layer those of
-    the masked-word head, if there is one. There are none for the
+    The decoder gets the weights of the encoder, and its output layer the
+    weights of the masked-word head, if there is one. There are none for the
     cross-attention. A checkpoint of an encoder-decoder is returned as it is.
     """
     if "decoder/predictions/output_bias" in source.shapes:
@@ -84,6 +84,7 @@ def with_decoder(
         return {name: values[origin] for name, origin in wanted.items()}
 
     copies = {ours: source.shapes[y] for ours, y in origins.items()}
-    return dataclasses.replace(
-        source, shapes={**source.shapes, **copies}, read=read
-    )
+    # The head is moved; the encoder's weights are copied.
+    moved = {y for y in origins.values() if y.startswith("cls/")}
+    kept = {x: y for x, y in source.shapes.items() if x not in moved}
+    return dataclasses.replace(source, shapes={**kept, **copies}, read=read)

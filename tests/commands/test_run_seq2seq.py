@@ -28,12 +28,15 @@ CONFIG = dataclasses.replace(
     intermediate_size=64,
     num_hidden_layers=1,
     attention_probs_dropout_prob=0.0,
+    hidden_dropout_prob=0.0,
+    initializer_range=0.2,
 )
 WORDS = ["cat", "dog", "bird", "fish"]
 FLAGS = (
     *("--max_seq_length=8", "--max_target_length=7", "--beam_size=2"),
-    *("--train_batch_size=16", "--eval_batch_size=8", "--learning_rate=0.01"),
+    *("--train_batch_size=16", "--eval_batch_size=8", "--learning_rate=0.003"),
     *("--num_train_epochs=4", "--optimizer=adamw_bias_corrected"),
+    "--metric=loss",
 )
 
 
@@ -94,13 +97,10 @@ def lines(path):
 class TestRun:
     def test_learns_to_reverse(self, folder):
         results = classifier_runs.results(folder / "output/eval_results.txt")
-        assert results["eval_rouge1"] > 60
-        assert results["eval_loss"] < np.log(len(WORDS))
+        assert results["eval_rouge1"] == results["eval_chrf"] == 100
+        assert results["eval_loss"] < 0.2
         found = lines(folder / "output/test_predictions.txt")
-        expected = lines(folder / "test.tgt")
-        assert len(found) == len(expected)
-        right = sum(a == b for a, b in zip(found, expected, strict=True))
-        assert right >= 4
+        assert found == lines(folder / "test.tgt")
         tested = classifier_runs.results(folder / "output/test_results.txt")
         assert tested.keys() == results.keys()
 
@@ -109,7 +109,7 @@ class TestRun:
         for text in (
             "Wrote 800 pairs to train.tf_record; 0 sources were longer than 8",
             "as expected for a new head, start from random values",
-            "crossattention",
+            "values: decoder/layer_0/* (10 variables)",
             "Wrote 9 texts to",
         ):
             assert text in log
@@ -136,9 +136,7 @@ class TestRun:
         command = [*of_run(folder), "--do_export=false"]
         run(tmp_path / "log", *command, f"--output_dir={again}")
         newest = f"model.ckpt-{steps[-1]}"
-        trained_weights.assert_same(
-            again / newest, folder / "output" / newest
-        )
+        trained_weights.assert_same(again / newest, folder / "output" / newest)
         for name in ("eval_results.txt", "test_predictions.txt"):
             before = (folder / "output" / name).read_text()
             assert (again / name).read_text() == before
@@ -168,7 +166,7 @@ class TestRun:
 def test_a_transformer_from_random_weights(folder, tmp_path):
     """With tables, a dev loss, two replicas and accumulated gradients."""
     config = {
-        "model_type": "transformer",
+        "model_type": "vaswani",
         "vocab_size": len(tiny_files.VOCAB),
         "hidden_size": 16,
         "num_hidden_layers": 1,
@@ -181,7 +179,7 @@ def test_a_transformer_from_random_weights(folder, tmp_path):
         *(tmp_path / "log", "--do_train", "--do_eval", "--metric=loss"),
         *(f"--train_file={folder}/train.jsonl", "--source_column=from"),
         *(f"--dev_file={folder}/dev.jsonl", "--target_column=to", *FLAGS),
-        *("--num_train_epochs=2", "--lr_schedule=inverse_sqrt"),
+        *("--num_train_epochs=0.4", "--lr_schedule=inverse_sqrt"),
         *("--distribution_strategy=mirrored", "--logical_cpus=2"),
         *("--gradient_accumulation_steps=2", "--group_by_length"),
         f"--bert_config_file={tmp_path}/config.json",
@@ -206,7 +204,7 @@ def test_a_transformer_from_random_weights(folder, tmp_path):
         (["--beam_size=0"], "beam_size=0"),
         (["--label_smoothing=1"], "label_smoothing=1"),
         (["--share_weights=some"], "none, embeddings, all"),
-        (["--train_batch_size=1000"], "too few examples"),
+        (["--train_batch_size=4000"], "too few examples"),
     ],
 )
 def test_bad_input_in_one_line(flags, words, tmp_path):

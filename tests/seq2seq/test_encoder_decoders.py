@@ -4,12 +4,11 @@ import dataclasses
 
 from bert_tf import modeling
 from bert_tf.checkpoints import formats, names, restoring
+from bert_tf.contrib import encoder_decoders, sinusoids
 from bert_tf.encoders import families
 from bert_tf.seq2seq import (
     beam_search,
     decoder,
-    encoder_decoders,
-    sinusoids,
     warm_start,
 )
 from tests import interop_samples as samples
@@ -60,7 +59,7 @@ def bert2bert(tmp_path_factory):
 def transformer():
     """A MarianMTModel, and ours with its weights."""
     other = theirs.marian()
-    config = encoder_decoders.TransformerConfig(
+    config = encoder_decoders.VaswaniConfig(
         **theirs.SIZES | {"type_vocab_size": 0, "layer_norm_eps": 1e-5}
     )
     model = decoder.Seq2Seq(families.make(config))
@@ -141,7 +140,7 @@ class TestFiles:
         bert = encoder_decoders.of_encoder(samples.TINY, shared)
         for config in (
             bert,
-            encoder_decoders.TransformerConfig(
+            encoder_decoders.VaswaniConfig(
                 11, 4, 2, 2, 8, max_position_embeddings=8, shared=shared
             ),
         ):
@@ -164,7 +163,7 @@ class TestFiles:
         config.architectures = ["EncoderDecoderModel"]
         config.save_pretrained(tmp_path)
         with pytest.raises(
-            ValueError, match="same size.*num_hidden_layers is 3 and 2"
+            ValueError, match=r"same size.*num_hidden_layers is 3 and 2"
         ):
             formats.open_checkpoint(str(tmp_path))
 
@@ -182,12 +181,13 @@ class TestWarmStart:
             model.variables, warm_start.with_decoder(source, own)
         )
         assert all("crossattention" in name for name in report.fresh)
+        assert not any(name.startswith("cls/") for name in report.unused)
         read = source.read(sorted(source.shapes))
         values = {v.path: np.asarray(v) for v in model.variables}
-        encoder, head = "bert/encoder/layer_1", "cls/predictions"
+        layer, head = "layer_1/output/dense/bias", "cls/predictions"
         for ours, origin in (
-            (f"{encoder}/output/dense/kernel", f"{encoder}/output/dense/kernel"),
-            ("decoder/layer_1/output/dense/bias", f"{encoder}/output/dense/bias"),
+            (f"bert/encoder/{layer}", f"bert/encoder/{layer}"),
+            (f"decoder/{layer}", f"bert/encoder/{layer}"),
             (
                 "decoder/embeddings/position_embeddings",
                 "bert/embeddings/position_embeddings",
@@ -216,12 +216,12 @@ class TestWarmStart:
         config = encoder_decoders.of_encoder(encoder, "all")
         assert config.encoder(modeling.BertConfig) == encoder
         assert warm_start.find_config(encoder, config, None) == config
-        with pytest.raises(ValueError, match="shared=all.*weights=none"):
+        with pytest.raises(ValueError, match=r"shared=all.*weights=none"):
             warm_start.find_config(encoder, config, "none")
 
     def test_other_encoders(self):
         config = families.FAMILIES["albert"].config(11)
-        with pytest.raises(ValueError, match="must be BERTs.*albert"):
+        with pytest.raises(ValueError, match=r"must be BERTs.*albert"):
             encoder_decoders.of_encoder(config, "none")
 
 

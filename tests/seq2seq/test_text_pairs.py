@@ -1,6 +1,6 @@
 """Pairs from files to records, and tokens back to texts."""
 
-from bert_tf.seq2seq import detokenizer, text_pairs
+from bert_tf.seq2seq import text_pairs
 from bert_tf.text import text_graph
 from bert_tf.vocabularies import word_pieces
 from tests import tiny_files
@@ -60,7 +60,7 @@ class TestSources:
         source = text_pairs.Source(
             f"{folder}/a.tsv", f"{folder}/a.de", file_format="tsv"
         )
-        with pytest.raises(ValueError, match="use file_format=text.*=tsv"):
+        with pytest.raises(ValueError, match=r"use file_format=text.*=tsv"):
             list(source.pairs())
 
 

@@ -10,8 +10,8 @@ from bert_tf.vocabularies import byte_pair_files, byte_pairs, word_pieces
 
 import tensorflow as tf
 
-# Spaces that WordPiece loses the place of: before closing punctuation, around
-# an apostrophe in a word, and after an opening bracket.
+# Spaces that WordPiece adds: before closing punctuation, around an apostrophe
+# in a word, and after an opening bracket.
 _CLOSING = r" ([.,!?;:%)\]}])"
 _APOSTROPHE = r"([\pL\pN]) ' ([\pL])"
 _OPENING = r"([(\[{]) "

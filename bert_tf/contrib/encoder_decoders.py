@@ -1,7 +1,7 @@
 """The encoder-decoders: configs, variables, and names in transformers.
 
 Registers two families: `encoder-decoder`, whose halves are BERTs (Rothe et al.,
-2020, https://arxiv.org/abs/1907.12461), and `transformer`, the original
+2020, https://arxiv.org/abs/1907.12461), and `vaswani`, the original
 Transformer (Vaswani et al., 2017, https://arxiv.org/abs/1706.03762).
 
 Variables of the encoder have BERT's names. The decoder's begin with `decoder/`
@@ -15,9 +15,16 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from bert_tf import configuration, modeling, options
-from bert_tf.encoders import bert, families, family, foreign
+from bert_tf.contrib import sinusoids
+from bert_tf.encoders import (
+    albert,
+    bert,
+    families,
+    family,
+    foreign,
+    roberta,
+)
 from bert_tf.errors import InputError
-from bert_tf.seq2seq import sinusoids
 
 # What the decoder shares with the encoder: nothing, the embeddings, or
 # everything but the cross-attention. The output layer is always the decoder's
@@ -67,11 +74,11 @@ class EncoderDecoderConfig(modeling.BertConfig):
 
 
 @dataclasses.dataclass(frozen=True)
-class TransformerConfig(EncoderDecoderConfig):
+class VaswaniConfig(EncoderDecoderConfig):
     """Architecture of the original Transformer; the defaults are its base."""
 
-    model_type: ClassVar[str] = "transformer"
-    architectures: ClassVar[str] = "Transformer"
+    model_type: ClassVar[str] = "vaswani"
+    architectures: ClassVar[str] = "Vaswani"
     least_types: ClassVar[int] = 0
     pooler_acts: ClassVar[tuple[str, ...]] = (configuration.NO_POOLER,)
     has_transform: ClassVar[bool] = False
@@ -113,7 +120,7 @@ def check(config: modeling.BertConfig) -> None:
         raise InputError(
             "The config must be an encoder-decoder's: make it with "
             "`of_encoder`, or give a file with model_type=encoder-decoder or "
-            f"transformer. Received: model_type={config.model_type}"
+            f"vaswani. Received: model_type={config.model_type}"
         )
 
 
@@ -284,7 +291,7 @@ ENCODER_DECODER = dataclasses.replace(
         **_TRANSFORM,
     },
     absent=_absent,
-    vocabularies=("word_pieces", "byte_pairs"),
+    vocabularies=bert.BERT.vocabularies + roberta.ROBERTA.vocabularies,
     starts_from=None,
     on_top=frozenset(_TRANSFORM),
     huggingface=_HUGGINGFACE,
@@ -295,9 +302,9 @@ _WORD_TABLES = {
     for name, letters in ENCODER_DECODER.variables.items()
     if "/embeddings/" not in name or name.endswith("/word_embeddings")
 }
-TRANSFORMER = family.Family(
-    name=TransformerConfig.model_type,
-    config=TransformerConfig,
+VASWANI = family.Family(
+    name=VaswaniConfig.model_type,
+    config=VaswaniConfig,
     model=sinusoids.Encoder,
     variables={
         name: letters
@@ -307,7 +314,7 @@ TRANSFORMER = family.Family(
     words=bert.BERT.words,
     pooler=frozenset(),
     absent=_absent,
-    vocabularies=(*ENCODER_DECODER.vocabularies, "sentence_pieces"),
+    vocabularies=ENCODER_DECODER.vocabularies + albert.ALBERT.vocabularies,
 )
 families.register(ENCODER_DECODER)
-families.register(TRANSFORMER)
+families.register(VASWANI)

@@ -1,7 +1,7 @@
 """Tokens back to texts, for each kind of vocabulary."""
 
-from bert_tf.seq2seq import detokenizer
 from bert_tf.text import (
+    detokenizer,
     learning_byte_pairs,
     learning_sentence_pieces,
     text_graph,
