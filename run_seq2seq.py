@@ -25,14 +25,12 @@ with the same weights as an uninterrupted run.
 """
 
 import dataclasses
-import functools
-import os
-from collections.abc import Mapping
 
 from bert_tf import options
 from bert_tf.errors import InputError
 from bert_tf.flags import (
     command_line,
+    distillation_flags,
     fine_tuning_flags,
     flag_sections,
     optimization_flags,
@@ -160,7 +158,6 @@ _BLEU_TOKENIZER = _SCORES.choice(
 command_line.start(__name__)
 
 from bert_tf import files
-from bert_tf.encoders import families
 from bert_tf.seq2seq import (
     decoder,
     predicting,
@@ -171,19 +168,13 @@ from bert_tf.seq2seq import (
     warm_start,
 )
 from bert_tf.setup import (
-    fine_tuning_setup,
+    fine_tune,
     model_files_setup,
     run_setup,
     trained_setup,
 )
 from bert_tf.text import detokenizer, text_graph
-from bert_tf.training import (
-    distribution,
-    fine_tuning,
-    memory_use,
-    progress,
-    scoring,
-)
+from bert_tf.training import fine_tuning, memory_use
 
 from absl import logging
 
@@ -194,215 +185,176 @@ _READING = (
     "beam_size",
     "length_penalty",
 )
-# What a run in progress can't change.
-_IDENTITY = (
-    "train_file",
-    "train_target_file",
-    "source_column",
-    "target_column",
-    "file_format",
-    "has_header",
-    "share_weights",
-    "label_smoothing",
-    "do_lower_case",
-    "max_seq_length",
-    "max_target_length",
-    "train_batch_size",
-    "group_by_length",
-    "seed",
-)
 
 
-# ---- Model and data ----------------------------------------------------------
+class Seq2Seq(fine_tune.Task):
+    """Writes a text for a text."""
 
-
-def load_files(trains):
-    """Reads config and vocabulary; InputError if they contradict each other."""
-    source = run_setup.find_source()
-    trained = source.config if source else None
-    if source:
-        path = run_flags.BERT_CONFIG_FILE.value
-        source = warm_start.with_encoders_config(source, path)
-    found = model_files_setup.load(source, trains)
-    config = warm_start.find_config(
-        found.config, trained, _SHARE_WEIGHTS.value
+    head = "seq2seq"
+    identity = (
+        "train_target_file",
+        "source_column",
+        "target_column",
+        "file_format",
+        "has_header",
+        "share_weights",
+        "label_smoothing",
+        "max_target_length",
     )
-    memory_use.check_room_for_weights(config)
-    for flag in (_MAX_SEQ_LENGTH, _MAX_TARGET_LENGTH):
-        if flag.value > config.max_position_embeddings:
+    reading = _READING
+    takes_pairs = False
+
+    @property
+    def metric(self):
+        """The result that selects the best weights."""
+        return f"eval_{_METRIC.value}"
+
+    @property
+    def lowest(self):
+        """Whether the lowest result is the best."""
+        return _METRIC.value == "loss"
+
+    # ---- Model and data -----------------------------------------------------
+
+    def prepare(self):
+        """Checks the packages of the scores, and that no teacher is passed."""
+        if self.work.evaluate:
+            seq2seq_scores.check_packages()
+        teacher = distillation_flags.TEACHER.value
+        if teacher:
             raise InputError(
-                f"--{flag.name} must be at most the number of positions of the "
-                f"model, {config.max_position_embeddings}. "
-                f"Received: {flag.name}={flag.value}"
+                "Encoder-decoders do not learn from a teacher: leave out "
+                f"--teacher. Received: teacher={teacher}"
             )
-    return dataclasses.replace(found, config=config)
+        if run_setup.on_tpu() and (self.work.evaluate or self.work.predict):
+            raise InputError(
+                "Texts are written on CPUs and GPUs: on a TPU only train, and "
+                "leave out --do_eval and --do_predict."
+            )
 
-
-def find_sources(work):
-    """Returns where the pairs of each split come from that the run needs."""
-    wanted = {"train": work.train, "dev": work.evaluate, "test": work.predict}
-    sources = {}
-    for split, (flag, target_flag) in _FILES.items():
-        if not wanted[split]:
-            continue
-        if not flag.value:
-            raise InputError(f"Give --{flag.name}, the {split} set.")
-        sources[split] = text_pairs.Source(
-            flag.value,
-            target_flag.value,
-            _SOURCE_COLUMN.value,
-            _TARGET_COLUMN.value,
-            _FILE_FORMAT.value,
-            _HAS_HEADER.value,
+    def load_files(self):
+        """Reads config and vocabulary; the config may be an encoder's."""
+        source = run_setup.find_source()
+        trained = source.config if source else None
+        if source:
+            path = run_flags.BERT_CONFIG_FILE.value
+            source = warm_start.with_encoders_config(source, path)
+        found = model_files_setup.load(source, self.work.train)
+        config = warm_start.find_config(
+            found.config, trained, _SHARE_WEIGHTS.value
         )
-    return sources
+        memory_use.check_room_for_weights(config)
+        if _MAX_TARGET_LENGTH.value > config.max_position_embeddings:
+            raise InputError(
+                "--max_target_length must be at most the number of positions "
+                f"of the model, {config.max_position_embeddings}. "
+                f"Received: max_target_length={_MAX_TARGET_LENGTH.value}"
+            )
+        return dataclasses.replace(found, config=config)
 
+    def check_trained(self):
+        return trained_setup.check(self.head, (*_READING, "do_lower_case"))
 
-def write_records(folder, sources, encoder, seed):
-    """Writes the records of each split: all data is checked before training.
+    def read(self):
+        self.splits = {}
+        paths = (flag for flag, _ in _FILES.values())
+        for split, path in self.files_of_splits(*paths):
+            self.splits[split] = text_pairs.Source(
+                path,
+                _FILES[split][1].value,
+                _SOURCE_COLUMN.value,
+                _TARGET_COLUMN.value,
+                _FILE_FORMAT.value,
+                _HAS_HEADER.value,
+            )
 
-    Those to train on are shuffled by `seed`.
-    """
-    return {
-        split: encoder.write(
-            os.path.join(folder, f"{split}.tf_record"),
-            source.pairs(needs_targets=split != "test"),
-            seed if split == "train" else None,
+    def make_model(self, encoder):
+        model = decoder.Seq2Seq(encoder)
+        model.search = seq2seq_model.make_search(
+            self.files.vocabulary,
+            _MAX_TARGET_LENGTH.value,
+            _BEAM_SIZE.value,
+            _LENGTH_PENALTY.value,
         )
-        for split, source in sources.items()
-    }
+        return model
 
-
-# ---- Train ------------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class Run(fine_tuning.Run):
-    """What every part of the run needs."""
-
-    sources: Mapping[str, text_pairs.Source]
-
-
-def train(run, plan, batch_size):
-    """Trains; with a dev set, evaluates each epoch and keeps the best."""
-    evaluation = None
-    if "dev" in run.data:
-        metric = _METRIC.value
-        evaluation = scoring.Evaluation(
-            f"eval_{metric}",
-            lambda: evaluate(run, "dev", batch_size, metric != "loss")[0],
-            lowest=metric == "loss",
+    def writer(self):
+        encoder = text_pairs.Encoder(
+            text_graph.make_tokenizer(self.files.vocabulary),
+            self.length,
+            _MAX_TARGET_LENGTH.value,
         )
-    config = run.files.config
-    fine_tuning.train(
-        run,
-        plan,
-        seq2seq_objective.make_objective(_LABEL_SMOOTHING.value),
-        functools.partial(
-            fine_tuning_setup.restore,
-            run.files,
-            select=lambda source: warm_start.with_decoder(source, config),
-        ),
-        evaluation,
-    )
-
-
-# ---- Evaluate and predict ---------------------------------------------------
-
-
-def evaluate(run, split, batch_size, writes=True):
-    """Returns the results on one split, and the texts if it `writes` them."""
-    targets = [x.target for x in run.sources[split].pairs(split != "test")]
-    has_targets = None not in targets
-    function = predicting.outputs(run.model, has_targets, writes)
-    parts = fine_tuning.predict(run, split, function, batch_size)
-    join = detokenizer.Detokenizer(run.files.vocabulary)
-    loss, texts = predicting.collect(parts, join)
-    if not has_targets:
-        return {}, texts
-    results = {"eval_loss": loss}
-    if writes:
-        scores = seq2seq_scores.compute(
-            texts,
-            targets,
-            run.files.vocabulary.settings.get("do_lower_case", False),
-            _BLEU_TOKENIZER.value,
+        return lambda split, path, seed: encoder.write(
+            path, self._pairs(split), seed
         )
-        results |= {f"eval_{name}": x for name, x in scores.items()}
-    return results, texts
 
+    def _pairs(self, split):
+        return self.splits[split].pairs(needs_targets=split != "test")
 
-def write_results(run, split, name, batch_size, step):
-    """Writes the texts of a split, one a line, and the results if it has any.
+    # ---- Train --------------------------------------------------------------
 
-    The files are NAME_predictions.txt and NAME_results.txt.
-    """
-    results, texts = evaluate(run, split, batch_size)
-    if not run.is_chief:
-        return
-    path = os.path.join(run.folder, f"{name}_predictions.txt")
-    files.write_lines(path, [" ".join(text.splitlines()) for text in texts])
-    logging.info("Wrote %d texts to %s.", len(texts), path)
-    if results:
-        results |= {"loss": results["eval_loss"], "global_step": step}
-        path = os.path.join(run.folder, f"{name}_results.txt")
-        progress.write_results(path, results)
+    @property
+    def objective(self):
+        """The objective, with label smoothing."""
+        return seq2seq_objective.make_objective(_LABEL_SMOOTHING.value)
 
+    def select(self, source):
+        return warm_start.with_decoder(source, self.files.config)
 
-# ---- Main -------------------------------------------------------------------
+    # ---- Evaluate and predict -----------------------------------------------
+
+    def evaluate(self, run, batch_size):
+        return self._results(run, "dev", batch_size, _METRIC.value != "loss")[0]
+
+    def _results(self, run, split, batch_size, writes=True):
+        """Returns the results on a split, and the texts if it `writes` them."""
+        targets = [pair.target for pair in self._pairs(split)]
+        has_targets = None not in targets
+        function = predicting.outputs(run.model, has_targets, writes)
+        parts = fine_tuning.predict(run, split, function, batch_size)
+        join = detokenizer.Detokenizer(self.files.vocabulary)
+        loss, texts = predicting.collect(parts, join)
+        if not has_targets:
+            return {}, texts
+        results = {"eval_loss": loss}
+        if writes:
+            scores = seq2seq_scores.compute(
+                texts,
+                targets,
+                self.files.vocabulary.settings.get("do_lower_case", False),
+                _BLEU_TOKENIZER.value,
+            )
+            results |= {f"eval_{name}": x for name, x in scores.items()}
+        return results, texts
+
+    def write_evaluation(self, run, batch_size, step):
+        """Writes eval_results.txt and eval_predictions.txt."""
+        self._write(run, "dev", "eval", batch_size, step)
+
+    def write_predictions(self, run, batch_size, step):
+        """Writes test_predictions.txt and, with targets, test_results.txt."""
+        self._write(run, "test", "test", batch_size, step)
+
+    def _write(self, run, split, name, batch_size, step):
+        results, texts = self._results(run, split, batch_size)
+        if not run.is_chief:
+            return
+        path = run.path(f"{name}_predictions.txt")
+        files.write_lines(path, [" ".join(x.splitlines()) for x in texts])
+        logging.info("Wrote %d texts to %s.", len(texts), path)
+        if results:
+            path = run.path(f"{name}_results.txt")
+            fine_tune.write_results(path, results, step)
+
+    def export(self, run):
+        return seq2seq_model.writer(
+            run.model, self.files.vocabulary, self.length
+        )
 
 
 def main(_):
-    """The whole run as an outline."""
-    work = fine_tuning_setup.work()
-    trained_setup.take_flags(_READING)
-    if work.evaluate:
-        seq2seq_scores.check_packages()
-    model_files = load_files(work.train)
-    length = _MAX_SEQ_LENGTH.value
-    sources = find_sources(work)
-    if not work.train:
-        trained_setup.check("seq2seq", (*_READING, "do_lower_case"))
-
-    strategy = fine_tuning_setup.set_up_distribution()
-    if distribution.is_tpu(strategy) and (work.evaluate or work.predict):
-        raise InputError(
-            "Texts are written on CPUs and GPUs: on a TPU only train, and "
-            "leave out --do_eval and --do_predict."
-        )
-    plan = fine_tuning_setup.plan(strategy)
-    with strategy.scope():
-        model = decoder.Seq2Seq(families.make(model_files.config))
-    model.search = seq2seq_model.make_search(
-        model_files.vocabulary,
-        _MAX_TARGET_LENGTH.value,
-        _BEAM_SIZE.value,
-        _LENGTH_PENALTY.value,
-    )
-    records_folder = fine_tuning_setup.make_folder(strategy, _IDENTITY)
-    tokenizer = text_graph.make_tokenizer(model_files.vocabulary)
-    encoder = text_pairs.Encoder(tokenizer, length, _MAX_TARGET_LENGTH.value)
-    seed = run_flags.SEED.value
-    data = write_records(records_folder, sources, encoder, seed)
-    folder = run_flags.OUTPUT_DIR.value
-    run = Run(folder, strategy, model, model_files, None, data, sources)
-    if work.train:
-        train(run, plan, fine_tuning_flags.EVAL_BATCH_SIZE.value)
-    if plan.check_only:
-        fine_tuning_setup.report_check(run, "seq2seq", length)
-        return
-    if not (work.evaluate or work.predict or work.export):
-        return
-    step = trained_setup.restore(run, "seq2seq")
-    if work.evaluate:
-        batch_size = fine_tuning_flags.EVAL_BATCH_SIZE.value
-        write_results(run, "dev", "eval", batch_size, step)
-    if work.predict:
-        batch_size = fine_tuning_flags.PREDICT_BATCH_SIZE.value
-        write_results(run, "test", "test", batch_size, step)
-    if work.export and run.is_chief:
-        made = seq2seq_model.writer(model, model_files.vocabulary, length)
-        fine_tuning.write_export(run, made)
+    """Runs the task."""
+    fine_tune.run_task(Seq2Seq())
 
 
 if __name__ == "__main__":

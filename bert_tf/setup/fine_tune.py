@@ -58,6 +58,7 @@ class Task:
     rows = 1  # sequences per example
     predicted_tokens = 0  # per sequence, besides the task
     metric = "eval_accuracy"  # the result that selects the best weights
+    lowest = False  # whether its lowest value is the best
     objective: loop.Objective
     comparison: distillation.Comparison  # with a teacher's logits
     # Set by `run_task`: the requested actions, and config and vocabulary.
@@ -226,7 +227,9 @@ def _train(
     if task.work.evaluate:
         batch_size = fine_tuning_flags.EVAL_BATCH_SIZE.value
         evaluation = scoring.Evaluation(
-            task.metric, functools.partial(task.evaluate, run, batch_size)
+            task.metric,
+            functools.partial(task.evaluate, run, batch_size),
+            task.lowest,
         )
     objective, run = task.make_objective(run, plan, teacher)
     restore = functools.partial(

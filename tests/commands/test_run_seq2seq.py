@@ -162,7 +162,7 @@ class TestRun:
         assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_transformer_from_random_weights(folder, tmp_path):
     """With tables, a dev loss, two replicas and accumulated gradients."""
     config = {
@@ -179,7 +179,7 @@ def test_a_transformer_from_random_weights(folder, tmp_path):
         *(tmp_path / "log", "--do_train", "--do_eval", "--metric=loss"),
         *(f"--train_file={folder}/train.jsonl", "--source_column=from"),
         *(f"--dev_file={folder}/dev.jsonl", "--target_column=to", *FLAGS),
-        *("--num_train_epochs=0.4", "--lr_schedule=inverse_sqrt"),
+        *("--num_train_epochs=0.2", "--lr_schedule=inverse_sqrt"),
         *("--distribution_strategy=mirrored", "--logical_cpus=2"),
         *("--gradient_accumulation_steps=2", "--group_by_length"),
         f"--bert_config_file={tmp_path}/config.json",

@@ -211,6 +211,23 @@ class TestWarmStart:
         layer = model.bert.encoder.layers[1]
         assert model.decoder.layers[1].attention is layer.attention
 
+    @pytest.mark.parametrize("shared", encoder_decoders.SHARED)
+    def test_trains_what_has_a_gradient(self, shared):
+        own = encoder_decoders.of_encoder(samples.TINY, shared)
+        model = decoder.Seq2Seq(families.make(own))
+        ids = tf.constant([[1, 2, 3]])
+        with tf.GradientTape() as tape:
+            logits = model({"input_ids": ids, "target_ids": ids})
+            loss = tf.reduce_sum(logits**2)
+        values = [v.value for v in model.variables]
+        gradients = tape.gradient(loss, values)
+        found = {
+            v.path
+            for v, gradient in zip(model.variables, gradients, strict=True)
+            if gradient is not None
+        }
+        assert found == {v.path for v in model.trained_variables}
+
     def test_config_of_a_resumed_run(self):
         encoder = modeling.BertConfig(11, 4, 2, 2, 8)
         config = encoder_decoders.of_encoder(encoder, "all")
