@@ -204,20 +204,15 @@ class Seq2Seq(fine_tune.Task):
     reading = _READING
     takes_pairs = False
 
-    @property
-    def metric(self):
-        """The result that selects the best weights."""
-        return f"eval_{_METRIC.value}"
-
-    @property
-    def lowest(self):
-        """Whether the lowest result is the best."""
-        return _METRIC.value == "loss"
-
     # ---- Model and data -----------------------------------------------------
 
     def prepare(self):
-        """Checks the packages of the scores, and that no teacher is passed."""
+        """Takes the flags of training, and checks what it does not support."""
+        self.metric = f"eval_{_METRIC.value}"
+        self.lowest = _METRIC.value == "loss"
+        self.objective = seq2seq_objective.make_objective(
+            _LABEL_SMOOTHING.value
+        )
         if self.work.evaluate:
             seq2seq_scores.check_packages()
         teacher = distillation_flags.TEACHER.value
@@ -293,23 +288,20 @@ class Seq2Seq(fine_tune.Task):
 
     # ---- Train --------------------------------------------------------------
 
-    @property
-    def objective(self):
-        """The objective, with label smoothing."""
-        return seq2seq_objective.make_objective(_LABEL_SMOOTHING.value)
-
     def select(self, source):
         return warm_start.with_decoder(source, self.files.config)
 
     # ---- Evaluate and predict -----------------------------------------------
 
     def evaluate(self, run, batch_size):
-        return self._results(run, "dev", batch_size, _METRIC.value != "loss")[0]
+        return self._results(run, "dev", batch_size, not self.lowest)[0]
 
     def _results(self, run, split, batch_size, writes=True):
         """Returns the results on a split, and the texts if it `writes` them."""
         targets = [pair.target for pair in self._pairs(split)]
         has_targets = None not in targets
+        if has_targets and writes:
+            seq2seq_scores.check_packages()
         function = predicting.outputs(run.model, has_targets, writes)
         parts = fine_tuning.predict(run, split, function, batch_size)
         join = detokenizer.Detokenizer(self.files.vocabulary)
