@@ -103,8 +103,11 @@ def of_encoder(
     """
     names = {field.name for field in dataclasses.fields(modeling.BertConfig)}
     own = {field.name for field in dataclasses.fields(config)}
-    own_layers = families.find(config).model.make_parts
-    if own != names or own_layers is not modeling.Bert.make_parts:
+    model = families.find(config).model
+    make_parts = getattr(model, "make_parts", None)
+    has_berts_layers = make_parts is modeling.Bert.make_parts
+    is_causal = getattr(model, "is_causal", False)
+    if own != names or not has_berts_layers or is_causal:
         raise InputError(
             "Both halves of an encoder-decoder must be BERTs: start from BERT "
             "or RoBERTa, or give the config of a transformer. "

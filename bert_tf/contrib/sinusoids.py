@@ -69,16 +69,3 @@ class Encoder(modeling.Bert):
     """The encoder without a head."""
 
     embeddings_class = Embeddings
-
-    def make_parts(self):
-        """Makes `embeddings`, `encoder` and no pooler."""
-        config = self.config
-        self.embeddings = Embeddings(
-            config, config.hidden_size, name="embeddings"
-        )
-        stack = [
-            layers.TransformerLayer(config, name=f"layer_{i}")
-            for i in range(config.num_hidden_layers)
-        ]
-        self.encoder = modeling.Encoder(stack, name="encoder")
-        self.pooler = modeling.NoPooler(name="pooler")

@@ -236,9 +236,12 @@ class TestWarmStart:
         with pytest.raises(ValueError, match=r"shared=all.*weights=none"):
             warm_start.find_config(encoder, config, "none")
 
-    def test_other_encoders(self):
-        config = families.FAMILIES["albert"].config(11)
-        with pytest.raises(ValueError, match=r"must be BERTs.*albert"):
+    @pytest.mark.parametrize(
+        "kind", ["albert", "electra", "left_to_right", "textcnn"]
+    )
+    def test_other_encoders(self, kind):
+        config = families.FAMILIES[kind].config(11)
+        with pytest.raises(ValueError, match=rf"must be BERTs.*{kind}"):
             encoder_decoders.of_encoder(config, "none")
 
 
