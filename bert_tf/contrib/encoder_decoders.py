@@ -117,14 +117,15 @@ def of_encoder(
     return EncoderDecoderConfig(**values, shared=shared)
 
 
-def check(config: modeling.BertConfig) -> None:
-    """Raises InputError if a config is not an encoder-decoder's."""
+def checked(config: modeling.BertConfig) -> EncoderDecoderConfig:
+    """Returns a config; InputError if it is not an encoder-decoder's."""
     if not isinstance(config, EncoderDecoderConfig):
         raise InputError(
             "The config must be an encoder-decoder's: make it with "
             "`of_encoder`, or give a file with model_type=encoder-decoder or "
             f"vaswani. Received: model_type={config.model_type}"
         )
+    return config
 
 
 # ---- Variables ---------------------------------------------------------------

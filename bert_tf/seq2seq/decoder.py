@@ -12,6 +12,7 @@ from typing import Any
 from bert_tf import heads, modeling
 from bert_tf.contrib import encoder_decoders
 from bert_tf.encoders import layers, model_inputs, ops, padding
+from bert_tf.errors import InputError
 from bert_tf.seq2seq import beam_search
 
 import keras
@@ -163,7 +164,7 @@ class Decoder(keras.layers.Layer):
     def __init__(self, bert: modeling.Bert, **kwargs: Any):
         """Shares what the config of the encoder says with the encoder."""
         super().__init__(**kwargs)
-        self.config = config = bert.config
+        self.config = config = encoder_decoders.checked(bert.config)
         shares_all = config.shared == "all"
         self.embeddings = (
             bert.embeddings_class(config, config.hidden_size, name="embeddings")
@@ -250,7 +251,6 @@ class Seq2Seq(heads.Model):
         self, bert: modeling.Bert, name: str = "seq2seq", **kwargs: Any
     ):
         super().__init__(bert, name=name, **kwargs)
-        encoder_decoders.check(bert.config)
         with self._own_policy():
             self.decoder = Decoder(bert, name="decoder")
         self.decoder.build()
@@ -278,6 +278,11 @@ class Seq2Seq(heads.Model):
         if targets is not None:
             x = self.decoder.hidden(targets, memory, seeds[1])  # [B, T, D]
             return self.decoder.logits(x)
+        if self.search is None:
+            raise InputError(
+                "Set the model's `search`, or pass `target_ids`. "
+                f"Received: {', '.join(sorted(inputs))}"
+            )
         return beam_search.find(
             self._predictor(memory), tf.shape(sequence)[0], self.search
         )

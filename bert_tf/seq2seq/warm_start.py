@@ -1,18 +1,18 @@
 """Starts encoder-decoders from encoders (Rothe et al., 2020)."""
 
 import dataclasses
-from typing import TypeVar
+from typing import Any
 
 from bert_tf import modeling
-from bert_tf.checkpoints import names, opened, original
+from bert_tf.checkpoints import model_files, names, opened
 from bert_tf.contrib import encoder_decoders
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 
-S = TypeVar("S", opened.Checkpoint, original.Files)
 
-
-def with_encoders_config(source: S, bert_config_file: str | None) -> S:
+def with_encoders_config(
+    source: model_files.Source, bert_config_file: str | None
+) -> model_files.Source:
     """Returns a run or a checkpoint with a config to compare a file with.
 
     A run that started from the config of an encoder is resumed with the same
@@ -26,7 +26,8 @@ def with_encoders_config(source: S, bert_config_file: str | None) -> S:
     kind = type(families.read_config(bert_config_file))
     if issubclass(kind, encoder_decoders.EncoderDecoderConfig):
         return source
-    return dataclasses.replace(source, config=own.encoder(kind))
+    files: Any = source
+    return dataclasses.replace(files, config=own.encoder(kind))
 
 
 def find_config(
@@ -57,7 +58,7 @@ def find_config(
 
 
 def with_decoder(
-    source: opened.Checkpoint, config: encoder_decoders.EncoderDecoderConfig
+    source: opened.Checkpoint, config: modeling.BertConfig
 ) -> opened.Checkpoint:
     """Returns a checkpoint that has weights for both halves.
 
