@@ -85,7 +85,11 @@ def _of_characters() -> tuple[str, ...]:
 
 def _words(tokens: Sequence[str], decode: Decode) -> list[str]:
     """Returns words of tokens, and the same in other cases."""
-    ids = [x for x, y in enumerate(tokens) if y not in added_tokens.OF_ROWS]
+    ids = [
+        number
+        for number, token in enumerate(tokens)
+        if not added_tokens.is_of_rows(token, number)
+    ]
     texts = []
     for number in range(0, len(ids), len(ids) // _WORDS + 1):
         # Two from other parts of the vocabulary.

@@ -168,12 +168,12 @@ def read(
         return None
     made.no_truncation()
     made.no_padding()
-    added = [x.content for x in made.get_added_tokens_decoder().values()]
-    return Library(
-        made,
-        tuple(x for x in added if x not in added_tokens.OF_ROWS),
-        found,
+    added = tuple(
+        token.content
+        for number, token in made.get_added_tokens_decoder().items()
+        if not added_tokens.is_of_rows(token.content, number)
     )
+    return Library(made, added, found)
 
 
 # ---- Comparison --------------------------------------------------------------
