@@ -28,11 +28,12 @@ PAD, UNKNOWN = sentence_pieces.PAD, sentence_pieces.UNKNOWN
 FIRST = (UNKNOWN, "<s>", "</s>", CLS, SEP, PAD, MASK)
 _OWNER = unigram_json.NO_ACCENTS._replace(name="an XLNet")
 CLS_SEGMENT = 2
+_START = 64  # Bytes of a model that contain its first four tokens.
 
 
 def fits(contents: Mapping[str, bytes]) -> bool:
-    """Whether a model has the token `<cls>`, which ALBERT's does not have."""
-    return CLS.encode() in contents[FILE]
+    """Whether `<cls>` is among the first tokens, unlike in ALBERT's models."""
+    return CLS.encode() in contents[FILE][:_START]
 
 
 def owns(found: Mapping[str, Any]) -> bool:
