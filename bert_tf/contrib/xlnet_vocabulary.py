@@ -1,4 +1,4 @@
-"""SentencePiece in XLNet: nearly ALBERT's rules for texts, and another layout.
+"""SentencePiece in XLNet: nearly ALBERT's rules, with a different layout.
 
 A sequence ends with `<cls>`. As in the original, `` and '' in texts become a
 quotation mark, and a number that is cut off its comma gets no space inside a
