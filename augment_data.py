@@ -48,8 +48,8 @@ shared_flags.do_lower_case(_MODEL)
 _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     _MODEL,
     128,
-    "Max number of tokens of a text and its copy, which the model reads "
-    "together. Words after the first half stay unchanged.",
+    "Max number of tokens that the model reads at a time: a text, and as much "
+    "of its copy as fits. Words of a text after these tokens stay unchanged.",
     least=4,
 )
 _BATCH_SIZE = shared_flags.batch_size(_MODEL)

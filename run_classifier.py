@@ -127,8 +127,8 @@ from bert_tf.training import distribution, fine_tuning
 
 from absl import logging
 
-# What says which rows of the training file are held out.
-_OF_HOLD_OUT = (
+# Flags that determine which rows of the training file are held out.
+_HOLD_OUT = (
     "train_file",
     "file_format",
     "has_header",
@@ -168,13 +168,13 @@ class Classification(fine_tune.Task):
         self.is_multi_label = task.is_multi_label
         self.data_dir = classification_flags.DATA_DIR.value
         if self.work.evaluate and classification_flags.DEV_FRACTION.value:
-            self.hold_out = _OF_HOLD_OUT
+            self.hold_out = _HOLD_OUT
         find = functools.partial(
             classification_task.with_mismatched, task, self.data_dir
         )
         self.splits = [x for split in self.work.splits for x in find(split)]
-        self.compares = self.work.evaluate and _BASELINES.value
-        if self.compares:
+        self.has_baselines = self.work.evaluate and _BASELINES.value
+        if self.has_baselines:
             baselines_setup.check(task, self.data_dir, self.work.train)
         if self.work.predict and _GLUE_SERVER_FILES.value:
             glue.check_server_files(task)
@@ -185,10 +185,11 @@ class Classification(fine_tune.Task):
         return super().load_files().of_problem(self.is_multi_label)
 
     def check_trained(self):
-        """Raises InputError unless there is a trained model of these labels."""
+        """Returns the trained weights; InputError if their labels differ."""
         trained_models.check_labels(run_flags.OUTPUT_DIR.value, self.labels)
         source = super().check_trained()
         trained_models.check_classes(source, self.labels, self.is_multi_label)
+        return source
 
     def read(self):
         """Checks the settings, and finds the weights of the classes."""
@@ -222,15 +223,19 @@ class Classification(fine_tune.Task):
     def writer(self):
         tokenizer = text_graph.make_tokenizer(self.files.vocabulary)
         encoder = text_records.Encoder(tokenizer, self.length, self.documents)
-        if self.compares:
+        if self.has_baselines:
             self.average = baselines_setup.find_average(self.files, tokenizer)
         if self.labels:
             logging.info("Labels: %s.", ", ".join(self.labels))
         return lambda split, path, seed: encoder.write(
-            path, self.to_write(split), self.labels, self.is_multi_label, seed
+            path,
+            self.examples_to_write(split),
+            self.labels,
+            self.is_multi_label,
+            seed,
         )
 
-    def to_write(self, split):
+    def examples_to_write(self, split):
         """Reads a split; --double_unordered doubles the pairs to train on."""
         examples = self.examples(split)
         is_doubled = _DOUBLE_UNORDERED.value and self.task.is_symmetric
@@ -263,7 +268,7 @@ class Classification(fine_tune.Task):
         distribution.check_batch_size(run.strategy, flag.name, flag.value)
         if plan.check_only:
             return False
-        # Before the teacher, who takes long.
+        # Checked before the teacher's logits, which take long.
         fine_tuning.check(run, plan)
         steps = plan.steps(run.data["train"].count)
         return steps not in tf1_files.numbered(run.folder)
@@ -280,7 +285,7 @@ class Classification(fine_tune.Task):
         return predictions.results(self.task, logits, labels)
 
     def write_evaluation(self, run, batch_size, step):
-        """Writes eval_results.txt, and reports of where the model errs."""
+        """Writes eval_results.txt and, for classes, a report and a picture."""
         self.results = {}
         for split in (name for name in run.data if name.startswith("dev")):
             logits, labels = fine_tuning.logits_and_labels(
@@ -300,7 +305,7 @@ class Classification(fine_tune.Task):
                 reports.write_picture(path, self.task, labels, predicted)
 
     def write_predictions(self, run, batch_size, step):
-        """Writes the predictions: as the original, by name, for the server."""
+        """Writes the probabilities, the labels and the GLUE server's files."""
         for split in (name for name in run.data if name.startswith("test")):
             logits, _ = fine_tuning.logits_and_labels(run, split, batch_size)
             if not run.is_chief:
@@ -334,7 +339,7 @@ class Classification(fine_tune.Task):
 
     def finish(self, run):
         """With --baselines, writes baselines.txt."""
-        if not (self.compares and run.is_chief):
+        if not (self.has_baselines and run.is_chief):
             return
         # Slow to import, and only used here.
         from bert_tf.tasks.classification import baselines

@@ -81,12 +81,12 @@ from absl import logging
 
 
 def weights(batch):
-    """What the loss is divided by: the number of problems."""
+    """Returns the divisor of the loss: the number of problems."""
     return {"choice": tf.reduce_sum(batch["row_weights"])}
 
 
 def sums(model, batch, dropout_seed):
-    """Loss and accuracy sums of one replica's batch."""
+    """Returns the loss and accuracy sums of one replica's batch."""
     logits = model(batch, dropout_seed)  # [B, K]
     return {
         "choice": losses.classification(

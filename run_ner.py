@@ -122,17 +122,17 @@ from absl import logging
 
 
 def word_weights(batch):
-    """1 at the first token of each word, [B, S]."""
+    """Returns 1 at the first token of each word, otherwise 0, [B, S]."""
     return batch["label_weights"] * batch["row_weights"][:, tf.newaxis]
 
 
 def weights(batch):
-    """What the loss is divided by: the number of words."""
+    """Returns the divisor of the loss: the number of words."""
     return {"label": tf.reduce_sum(word_weights(batch))}
 
 
 def sums(model, batch, dropout_seed):
-    """Loss and accuracy sums of one replica's batch."""
+    """Returns the loss and accuracy sums of one replica's batch."""
     logits = model(batch, dropout_seed)  # [B, S, C]
     return {
         "label": losses.classification(
@@ -203,7 +203,7 @@ class Tagging(fine_tune.Task):
         paths = (_TRAIN_FILE, _DEV_FILE, _TEST_FILE)
         for name, path in self.files_of_splits(*paths):
             if name == "test":
-                # Once more when a column of predictions is added.
+                # It is read again when a column of predictions is added.
                 input_files.check_can_be_read_again(path)
             has_labels = name != "test" or _TEST_HAS_LABELS.value
             columns = conll.Columns(

@@ -162,25 +162,24 @@ from absl import logging
 
 
 def weights(batch):
-    """What the loss is divided by: the number of windows."""
+    """Returns the divisor of the loss: the number of windows."""
     return {"span": tf.reduce_sum(batch["row_weights"])}
 
 
-def of_tokens(logits, batch):
-    """Masks the logits of positions, [B, S], so padding is never chosen."""
-    # The original leaves the padding in; without it a loss does not depend on
-    # how far its batch is padded.
+def mask_padding(logits, batch):
+    """Masks the logits of padding, [B, S], so that it is never chosen."""
+    # Unlike in the original, a loss does not depend on the length of its batch.
     return tf.where(batch["input_mask"] > 0, logits, -1e9)
 
 
 def sums(model, batch, dropout_seed):
-    """Loss and accuracy sums of one replica's batch."""
+    """Returns the loss and accuracy sums of one replica's batch."""
     rows = batch["row_weights"]  # [B]
     loss, metrics = 0.0, {}
     for name, logits in zip(
         ("start", "end"), model(batch, dropout_seed), strict=True
     ):
-        logits = of_tokens(logits, batch)
+        logits = mask_padding(logits, batch)
         labels = batch[f"{name}_positions"]  # [B]
         entropy, best = losses.cross_entropy(logits, labels)
         loss += tf.reduce_sum(rows * entropy) / 2
@@ -191,12 +190,12 @@ def sums(model, batch, dropout_seed):
 
 
 def compare(logits, teacher, batch, temperature):
-    """How far starts and ends are from a teacher's."""
+    """Returns the loss of starts and ends on a teacher's logits."""
     loss = 0.0
     for ours, theirs in zip(logits, teacher, strict=True):
         loss += distillation_losses.classes(
-            of_tokens(ours, batch),
-            of_tokens(theirs, batch),
+            mask_padding(ours, batch),
+            mask_padding(theirs, batch),
             batch["row_weights"],
             temperature,
         )
@@ -210,7 +209,7 @@ OBJECTIVE = loop.Objective(weights, sums)
 
 
 def threshold_of_run():
-    """Returns --null_score_diff_threshold, or what the training tuned it to."""
+    """Returns --null_score_diff_threshold, or the value tuned in training."""
     given = _NULL_SCORE_DIFF_THRESHOLD
     folder = trained_setup.folder()
     if given.present or not folder:
@@ -235,7 +234,7 @@ def find_search(version_2):
 
 @functools.lru_cache(maxsize=1)
 def padded_outputs(model, max_seq_length, search):
-    """Returns one function for one model, which is traced but once."""
+    """Returns a function that pads outputs; it is traced once per model."""
 
     def outputs(batch):
         if isinstance(search, squad_joint.Search):
@@ -354,7 +353,7 @@ class Answering(fine_tune.Task):
                 answers[key] = squad_answers.find(
                     windows, found["starts"], found["ends"], self.search
                 )
-        next(outputs, None)  # Workers leave at the end of it.
+        next(outputs, None)  # Ends the loop, so that all workers leave it.
         return answers
 
     def score(self, answers):

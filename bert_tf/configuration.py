@@ -81,15 +81,15 @@ class BertConfig:
     # Whether the encoder has a vector for each token, not only for the
     # sequence.
     gives_sequence: ClassVar[bool] = True
-    # Whether the encoder compares two texts, so it can't read a single one.
+    # Whether the encoder compares two texts, so it can't read single texts.
     needs_pairs: ClassVar[bool] = False
     # Whether rows may contain several sequences that do not see each other.
     reads_packed: ClassVar[bool] = True
     # The head for pre-training, a key of names.HEADS; None for families that
     # start from another encoder.
     pretraining_head: ClassVar[str | None] = "pretraining"
-    # Whether the heads for the next token and for classes are products with a
-    # matrix, without a layer before and a bias: `output_bias` stays zero.
+    # Whether the heads for the next token and for classes are a matrix alone,
+    # without a layer before it and without a bias: `output_bias` stays zero.
     has_plain_outputs: ClassVar[bool] = False
     # Fields that describe other parts of pre-training.
     pretraining_keys: ClassVar[frozenset[str]] = frozenset()

@@ -283,7 +283,7 @@ def write(
     zeros = names.zeros(config, head).keys() & source.shapes.keys()
     if any(x.any() for x in source.read([*zeros]).values()):
         raise InputError(
-            "transformers has no bias there, and this model's is not zero: "
+            "transformers has no such bias, and this model's is not zero: "
             "use --output_format=tf1. "
             f"Received: {', '.join(zeros)} in {source.path}"
         )

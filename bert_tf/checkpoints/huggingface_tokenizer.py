@@ -27,8 +27,8 @@ def read_vocab(folder: str) -> vocabularies.Files | None:
     """Returns the vocabulary of a folder; None if it has none of ours.
 
     Raises:
-        tf1_files.UnreadableError: Its tokenizer gives other tokens than ours,
-            or its WordPiece vocabulary can't be read.
+        tf1_files.UnreadableError: Its tokenizer gives different tokens than
+            ours, or its WordPiece vocabulary can't be read.
     """
     found = _find(folder)
     if found is not None:

@@ -1,6 +1,6 @@
-"""Texts on which tokenizers of other rules give other tokens.
+"""Texts that show the differences between tokenizers.
 
-The same in every run: the characters are chosen by their Unicode categories.
+They are the same in every run. Their characters are chosen by Unicode category.
 """
 
 import functools
@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 
 from bert_tf.vocabularies import added_tokens
 
-# Code points of a block. Of each category in it one character is taken.
+# Code points per block. One character of each category in a block is used.
 _BLOCK = 64
-# Of private use and unassigned characters, which are many and alike.
+# The same for private-use and unassigned characters: many, and similar.
 _LARGE_BLOCK = 0x4000
-# An odd step finds capital and small letters that alternate.
+# An odd step finds both letters where capital and small letters alternate.
 _STEP = 3
 _SPARSE = 0x20000  # Beyond: ideographs, tags, variants and private use.
 _WORDS = 1000
@@ -84,15 +84,19 @@ def _of_characters() -> tuple[str, ...]:
 
 
 def _words(tokens: Sequence[str], decode: Decode) -> list[str]:
-    """Returns words of tokens, and the same in other cases."""
-    ids = [x for x, y in enumerate(tokens) if y not in added_tokens.OF_ROWS]
+    """Returns words of three tokens each, also with capital letters."""
+    ids = [
+        number
+        for number, token in enumerate(tokens)
+        if not added_tokens.is_of_rows(token, number)
+    ]
     texts = []
     for number in range(0, len(ids), len(ids) // _WORDS + 1):
-        # Two from other parts of the vocabulary.
+        # Two tokens from other parts of the vocabulary.
         others = (ids[(number * x + x) % len(ids)] for x in (7, 31))
         text = decode([ids[number], *others])
         texts += [text, text.title()]
-    # In these names tokenizers find special tokens.
+    # Tokenizers find special tokens in texts with these names.
     return [x for x in texts if not any(y in x for y in added_tokens.OF_ROWS)]
 
 

@@ -2,9 +2,9 @@
 
 The fields of a tokenizer.json do not show what its steps do together. If the
 library `tokenizers` is installed, a folder's tokenizer and ours tokenize some
-thousand texts, and a folder with other tokens is an error. The differences that
-`tokenizer_files` lists are accepted: for such texts, a folder must return what
-the library or transformers returns for its vocabulary.
+thousand texts, and a folder with different tokens is an error. The differences
+that `tokenizer_files` lists are accepted: for such texts, a folder must return
+what the library or transformers returns for its vocabulary.
 """
 
 import hashlib
@@ -34,8 +34,8 @@ import numpy as np
 from absl import logging
 
 _MAX_LENGTH = 512  # No text is truncated here.
-# Of a difference in an error: ids, and characters of a text.
-_SHOWN, _LONGEST = 12, 60
+# Max numbers of ids and of characters of a text in an error.
+_MAX_SHOWN, _MAX_CHARACTERS = 12, 60
 # Folders that passed in this process, by the content of their files.
 _passed: set[str] = set()
 
@@ -60,9 +60,9 @@ class Library(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """One text or two that tokenizers encode differently, as ids or segments.
+    """A text, or a pair of texts, that the tokenizers encode differently.
 
-    `what` is the name of the numbers.
+    `what` is the name of the numbers: ids or segments.
     """
 
     texts: tuple[str, ...]
@@ -85,7 +85,7 @@ def check(folder: str, files: vocabularies.Files) -> None:
         files: Its vocabulary, with added tokens and settings.
 
     Raises:
-        tf1_files.UnreadableError: They give different tokens.
+        tf1_files.UnreadableError: The tokens differ.
     """
     if importlib.util.find_spec("tokenizers") is None:
         return
@@ -107,7 +107,7 @@ def check(folder: str, files: vocabularies.Files) -> None:
 
 
 def _compare(theirs: Library, files: vocabularies.Files, path: str) -> bool:
-    """Returns whether our tokenizer can be made; an error if they differ."""
+    """Returns whether our tokenizer exists; an error if they differ."""
     try:
         ours = vocabularies.read(files, theirs.lower, path)
         ours.template  # noqa: B018
@@ -128,21 +128,23 @@ def _explain(path: str, found: Difference) -> str:
     theirs, ours = (_shown(x, start) for x in (found.theirs, found.ours))
     return (
         f"The tokenizer of {path} and the tokenizer of bert_tf for this "
-        f"vocabulary give other {found.what}. If the model was trained with "
-        "this file, it can't be used here; if it was not, remove the file, so "
-        "that only the vocabulary's own files are read. Received: "
+        f"vocabulary give different {found.what}. If the model was trained "
+        "with this file, it can't be used here; if it was not, remove the "
+        "file, so that only the vocabulary's own files are read. Received: "
         f"{found.what}=[{theirs}] for {texts}, where bert_tf has [{ours}]"
     )
 
 
 def _shown(numbers: Sequence[int], start: int) -> str:
-    end = start + _SHOWN
+    end = start + _MAX_SHOWN
     shown = ", ".join(map(str, numbers[start:end]))
     return "..., " * (start > 0) + shown + ", ..." * (len(numbers) > end)
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    if len(text) <= _MAX_CHARACTERS:
+        return text
+    return f"{text[:_MAX_CHARACTERS]}..."
 
 
 def read(
@@ -153,7 +155,7 @@ def read(
     Args:
         found: Its content.
         name: Its path, for messages.
-        data: The JSON of the content, if it is at hand.
+        data: The content as JSON, if it is available.
     """
     # Installed only with some extras.
     import tokenizers
@@ -168,12 +170,12 @@ def read(
         return None
     made.no_truncation()
     made.no_padding()
-    added = [x.content for x in made.get_added_tokens_decoder().values()]
-    return Library(
-        made,
-        tuple(x for x in added if x not in added_tokens.OF_ROWS),
-        found,
+    added = tuple(
+        token.content
+        for number, token in made.get_added_tokens_decoder().items()
+        if not added_tokens.is_of_rows(token.content, number)
     )
+    return Library(made, added, found)
 
 
 # ---- Comparison --------------------------------------------------------------

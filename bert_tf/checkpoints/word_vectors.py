@@ -20,8 +20,8 @@ from bert_tf.storage import file_systems, input_files
 
 import numpy as np
 
-# More numbers of a vector are taken for an error.
-_MOST_NUMBERS = 1 << 16
+# Larger vectors are considered an error.
+_MAX_SIZE = 1 << 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,8 +45,8 @@ def read(
 ) -> Vectors:
     """Returns vectors for a vocabulary's tokens, E = `size` numbers each.
 
-    Without a size, E is the size of the vectors there. Raises InputError if the
-    path has no vectors, or none that fit.
+    Without a size, E is the size of the vectors at the path. Raises InputError
+    if the path has no vectors, or none that fit.
     """
     if _is_text(path):
         return _of_file(path, vocabulary, size)
@@ -103,7 +103,7 @@ def _of_file(
     """Reads a text file; the first line of a repeated word counts."""
     there, header, lines = _open(path)
     if size is None:
-        if not 0 < there <= _MOST_NUMBERS:
+        if not 0 < there <= _MAX_SIZE:
             raise _unreadable(path, f"its first line says {there} numbers")
         size = there
     if there != size:

@@ -1,4 +1,4 @@
-"""Encoders that few people need: a module each, which registers its own.
+"""Encoders and vocabularies that few people need, which modules register.
 
 Modules here import the package; nothing in the package imports them by name.
 """

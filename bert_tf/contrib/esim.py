@@ -6,8 +6,8 @@ read their mean and max (Chen et al., 2017, https://arxiv.org/abs/1609.06038).
 The first text of a pair is the premise, the second the hypothesis.
 
 Shapes as in modeling.py, and E: size of the word vectors; G: gates of all units
-of a direction, 4 D; W: what is known about a token or a pair, 8 D. The first B
-of 2 B rows are the first texts, the others the second texts.
+of a direction, 4 D; W: features of a token or a pair, 8 D. The first B of 2 B
+rows are the first texts, the others the second texts.
 """
 
 import dataclasses
@@ -64,11 +64,12 @@ class EsimConfig(StudentConfig):
 
 
 def attend(x: tf.Tensor, other: tf.Tensor, is_token: tf.Tensor) -> tf.Tensor:
-    """Returns for each of `x` the tokens of the other text that are like it.
+    """Aligns each token of `x` with the tokens of the other text.
 
-    `x` and `other` are [2 B, S, 2 D], and so is the result, sums over `other`
-    with weights from the softmax of products. `is_token` is the mask of `other`
-    [2 B, S]. Without tokens there, the result is 0, as the states are.
+    `x`, `other` and the result are [2 B, S, 2 D]. The result is a weighted mean
+    of `other`, with weights from the softmax of dot products. `is_token` is the
+    mask of `other`, [2 B, S]. If it has no tokens, the result is 0, as its
+    states are.
     """
     scores = tf.matmul(x, other, transpose_b=True)  # [2 B, S, S]
     scores = tf.cast(scores, tf.float32)
@@ -84,9 +85,9 @@ def pool(states: tf.Tensor, is_token: tf.Tensor) -> tf.Tensor:
     is_token = tf.expand_dims(is_token, -1)  # [2 B, S, 1]
     count = tf.reduce_sum(is_token, axis=1)  # [2 B, 1]
     mean = tf.math.divide_no_nan(tf.reduce_sum(states, axis=1), count)
-    most = tf.where(is_token > 0, states, states.dtype.min)
-    most = tf.where(count > 0, tf.reduce_max(most, axis=1), 0)
-    return tf.concat([mean, most], axis=-1)
+    largest = tf.where(is_token > 0, states, states.dtype.min)
+    largest = tf.where(count > 0, tf.reduce_max(largest, axis=1), 0)
+    return tf.concat([mean, largest], axis=-1)
 
 
 def _swapped(x: tf.Tensor) -> tf.Tensor:

@@ -25,8 +25,8 @@ _NORM = "bert/embeddings/LayerNorm"
 _TRANSFORM = "cls/next_piece/transform"
 # Feed-forward units per unit of the hidden states.
 _WIDTH = 4
-# transformers' activations -> its usual names of the same functions: GELU is
-# the tanh form in this model alone.
+# Activations in transformers -> its usual names of the same functions. Only in
+# this model is "gelu" the tanh form.
 _ACTIVATIONS = {
     "gelu": "gelu_new",
     "silu": "silu",

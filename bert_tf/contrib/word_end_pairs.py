@@ -35,7 +35,7 @@ from etils import epath
 
 START, DELIMITER, CLASSIFY = "_start_", "_delimiter_", "_classify_"
 PAD, UNKNOWN = "<pad>", "<unk>"
-# What the last token of a word ends with.
+# The end of the last token of a word.
 END = "</w>"
 FILES = byte_pairs.FILES
 
@@ -51,14 +51,14 @@ _OF_BYTES = (f'"{byte_pairs.SPACE}"'.encode(), rb'"\u0120"')
 
 
 def fits(contents: Mapping[str, bytes]) -> bool:
-    """Whether a vocab.json has tokens with `</w>`, and none of bytes."""
+    """Whether a vocab.json has tokens with `</w>`, and is not of bytes."""
     data = contents[byte_pair_files.VOCAB]
     is_of_bytes = any(token in data for token in _OF_BYTES)
     return f'{END}"'.encode() in data and not is_of_bytes
 
 
 def owns(found: Mapping[str, Any]) -> bool:
-    """Whether a tokenizer.json splits words and ends them by `</w>`."""
+    """Whether a tokenizer.json splits words, and marks their ends by `</w>`."""
     steps = tokenizer_json.pre_tokenizers(found)
     is_marked = found["model"].get("end_of_word_suffix") == END
     return is_marked and [x.get("type") for x in steps] == ["BertPreTokenizer"]

@@ -229,7 +229,7 @@ class Words(keras.layers.Layer):
 
 
 class MaskedWord(keras.layers.Layer):
-    """The query of a hidden word in pre-training, which is not used here."""
+    """The embedding of masked words in pre-training, which is not used."""
 
     def __init__(self, config: XlnetConfig, **kwargs: Any):
         super().__init__(**kwargs)

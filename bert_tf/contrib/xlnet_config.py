@@ -1,4 +1,4 @@
-"""The architecture of an XLNet, and its keys in the files of others.
+"""The architecture of an XLNet, and its keys in other libraries' files.
 
 The released xlnet_config.json has the original's keys (`d_model`, `n_layer`);
 its activation "gelu" is the tanh form. A config.json of transformers has nearly
@@ -33,8 +33,8 @@ _SUMMARY: dict[str, Any] = {
     "summary_use_proj": True,
     "summary_activation": "tanh",
 }
-# Keys with the only value that is computed here. Memory and two directions of
-# data are parts of pre-training.
+# Keys with the only supported value. Memory and data in two directions are for
+# pre-training.
 _ONE_VALUE: dict[str, Any] = {
     "attn_type": "bi",
     "bi_data": False,
@@ -104,7 +104,7 @@ class XlnetConfig(configuration.BertConfig):
 
     @classmethod
     def check_is_bert(cls, values: Mapping[str, Any]) -> None:
-        """Raises InputError if a config is not of an XLNet that we compute."""
+        """Raises InputError if a config is not of a supported XLNet."""
         super().check_is_bert(values)
         names = ("d_head", "d_model", "n_head")
         of_head, size, heads = (values.get(x) for x in names)

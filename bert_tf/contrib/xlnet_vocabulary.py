@@ -1,4 +1,4 @@
-"""SentencePiece in XLNet: nearly ALBERT's rules for texts, and another layout.
+"""SentencePiece in XLNet: nearly ALBERT's rules, with a different layout.
 
 A sequence ends with `<cls>`. As in the original, `` and '' in texts become a
 quotation mark, and a number that is cut off its comma gets no space inside a
@@ -28,11 +28,12 @@ PAD, UNKNOWN = sentence_pieces.PAD, sentence_pieces.UNKNOWN
 FIRST = (UNKNOWN, "<s>", "</s>", CLS, SEP, PAD, MASK)
 _OWNER = unigram_json.NO_ACCENTS._replace(name="an XLNet")
 CLS_SEGMENT = 2
+_START = 64  # Bytes of a model that contain its first four tokens.
 
 
 def fits(contents: Mapping[str, bytes]) -> bool:
-    """Whether a model has the token `<cls>`, which ALBERT's does not have."""
-    return CLS.encode() in contents[FILE]
+    """Whether `<cls>` is among the first tokens, unlike in ALBERT's models."""
+    return CLS.encode() in contents[FILE][:_START]
 
 
 def owns(found: Mapping[str, Any]) -> bool:

@@ -2,8 +2,8 @@
 
 Shapes are written as words with a letter for each size, as in modeling.py: V
 vocabulary, T token types, M positions, D hidden size, E size of word
-embeddings, F feed-forward size, L layers of one variable; digits are literal
-sizes. A family may define more letters.
+embeddings, F feed-forward size, L layers that share a variable; digits are
+literal sizes. A family may define more letters.
 """
 
 import dataclasses

@@ -245,9 +245,10 @@ class HuggingFaceHead(NamedTuple):
 
 
 class Conversion(NamedTuple):
-    """Tensors of a file, and those that they are split or stacked to.
+    """Names of tensors in a file, and of the tensors that they are split into.
 
-    `to_ours` and `to_theirs` return a list of arrays for the other list.
+    Tensors can also be stacked. `to_ours` and `to_theirs` convert the arrays of
+    one list to those of the other.
     """
 
     theirs: list[str]

@@ -76,7 +76,7 @@ DYNAMIC_MASKING = _MASKS.boolean(
     "dynamic_masking",
     False,
     "Leaves masking to run_pretraining.py, which draws new masks each time it "
-    "reads a record. --dupe_factor is then not needed.",
+    "reads a record. Use it with --dupe_factor=1.",
 )
 MASKED_LM_PROB = _MASKS.number(
     "masked_lm_prob", 0.15, "Share of the tokens to mask."

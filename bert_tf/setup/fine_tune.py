@@ -43,12 +43,16 @@ _Teacher: TypeAlias = teachers.Teacher | None
 
 
 class Task:
-    """What a script adds to the outline; methods are in the order of calls."""
+    """The part of a fine-tuning script that depends on its task.
 
-    head: str  # to train: a key of names.HEADS
+    `run_task` calls the methods in this order.
+    """
+
+    head: str  # The head to train: a key of names.HEADS.
     # The task's own flags that a run in progress can't change.
     identity: tuple[str, ...] = ()
-    # Flags of reading texts: if omitted, as in the training of the weights.
+    # Flags that determine how texts are read. If they are omitted, the values
+    # from the training of the weights apply.
     reading: tuple[str, ...] = ("max_seq_length",)
     # Flags that determine which rows are held out from training.
     hold_out: tuple[str, ...] = ()
@@ -64,7 +68,7 @@ class Task:
     # Set by `run_task`: the requested actions, and config and vocabulary.
     work: fine_tuning_setup.Work
     files: trained_models.ModelFiles
-    # Set by `read`: the names of the splits, or a mapping from them.
+    # Set by `prepare` or `read`: a list of the splits, or a mapping by split.
     splits: Any
 
     @property
@@ -121,14 +125,14 @@ class Task:
     def writer(self) -> Writer:
         """Returns a function that writes the records of a split to a path.
 
-        It shuffles them if it is called with a seed, not None.
+        The function shuffles them, unless the seed is None.
         """
         raise NotImplementedError
 
     def make_objective(
         self, run: _Run, plan: fine_tuning.Plan, teacher: _Teacher
     ) -> tuple[loop.Objective, _Run]:
-        """Returns the objective, with the teacher in it, and the run."""
+        """Returns the objective, including the teacher's, and the run."""
         if teacher is None:
             return self.objective, run
         own = (self.objective, self.comparison)
@@ -157,11 +161,11 @@ class Task:
         raise NotImplementedError
 
     def finish(self, run: _Run) -> None:
-        """Does what comes after all of this."""
+        """Writes what remains at the end, such as comparisons."""
 
 
 def write_results(path: str, results: Mapping[str, Any], step: int) -> None:
-    """Writes results, with the loss and the step as the original names them."""
+    """Writes results, and the loss and the step by the original's names."""
     more = {"loss": results["eval_loss"], "global_step": step}
     progress.write_results(path, {**results, **more})
 

@@ -35,6 +35,14 @@ OF_ROWS = frozenset(
         "<unk>NOTUSED",
     ]
 )
+# The ids of XLNet's tokens. With other ids they are added tokens.
+_IDS = {"<cls>": 3, "<sep>": 4}
+
+
+def is_of_rows(content: str, number: int) -> bool:
+    """Whether a token with this id is one that every row has."""
+    return content in OF_ROWS and _IDS.get(content, number) == number
+
 
 @dataclasses.dataclass(frozen=True)
 class AddedToken:
@@ -106,7 +114,7 @@ def of_tokenizer(found: Mapping[str, Any], name: str) -> Tokens:
         (
             AddedToken.parse(entry, entry.get("id"), name)
             for entry in tokenizer_json.added(found)
-            if entry["content"] not in OF_ROWS
+            if not is_of_rows(entry["content"], entry.get("id"))
         ),
         name,
     )
@@ -118,8 +126,8 @@ def of_decoder(found: Any, name: str) -> Tokens:
     entries = found.items() if isinstance(found, dict) else [("", found)]
     for number, entry in entries:
         content = entry.get("content") if isinstance(entry, dict) else None
-        if not isinstance(content, str) or content not in OF_ROWS:
-            place = int(number) if number.isdecimal() else number
+        place = int(number) if number.isdecimal() else number
+        if not isinstance(content, str) or not is_of_rows(content, place):
             tokens.append(AddedToken.parse(entry, place, name))
     return _sorted(tokens, name)
 
@@ -133,7 +141,7 @@ def of_ids(found: Any, special: Any, name: str) -> Tokens:
     tokens = []
     entries = found.items() if isinstance(found, dict) else [("", found)]
     for content, number in entries:
-        if content not in OF_ROWS:
+        if not is_of_rows(content, number):
             is_special = content in names
             flags = {"special": is_special, "normalized": not is_special}
             entry = {"content": content, **flags}

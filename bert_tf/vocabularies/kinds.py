@@ -90,8 +90,8 @@ class Kind:
             accepts, too; "" for a kind without one.
         owns: Whether a tokenizer.json with such a model is of this kind. The
             first kind that owns it reads it.
-        fits: Whether the contents of files of these names are of this kind,
-            if another kind has such files, too; None if the names are enough.
+        fits: Whether the contents of files with these names are of this kind,
+            if another kind has the same names; None if no other kind has them.
         difference: Describes how contents differ from another vocabulary's,
             such as by their numbers of tokens; "" if they are the same. By
             default, any different byte is a difference.

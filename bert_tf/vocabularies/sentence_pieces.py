@@ -121,8 +121,8 @@ class SentencePieces(vocabulary.Vocabulary):
     kind: ClassVar[str] = "sentence_pieces"
     # Whether the comma rule applies.
     cuts_numbers: ClassVar[bool] = True
-    # A pattern and what it is replaced by before all else: a text of as many
-    # characters.
+    # A pattern and its replacement of the same length, which comes before all
+    # other rules.
     quotes: ClassVar[tuple[str, str] | None] = None
 
     @classmethod
@@ -245,7 +245,7 @@ class SentencePieces(vocabulary.Vocabulary):
         ]
 
     def is_tie(self, first: Sequence[int], second: Sequence[int]) -> bool:
-        """Whether two ways to split a text differ in rounding only."""
+        """Whether two ways to split a text have the same score, if rounded."""
         both, unknown = (first, second), self.special.unk.id
         # Unknown characters may be at other positions.
         known = ([x for x in ids if x != unknown] for ids in both)

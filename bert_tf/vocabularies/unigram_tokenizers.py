@@ -33,7 +33,7 @@ def make(vocabulary: SentencePieces) -> Any:
     return made
 
 
-# Of a score, which some files have in single precision.
+# Tolerance of scores, which some files store in single precision.
 _ROUNDING = 1e-3
 _SPACE: dict[str, Any] = {
     "replacement": sentence_models.SPACE,
@@ -111,10 +111,10 @@ def has_scores(
 
 
 def forms(vocabulary: SentencePieces, model: Any) -> Iterator[Any]:
-    """Yields the tokenizers that folders have for a vocabulary.
+    """Yields the tokenizers that folders may have for a vocabulary.
 
-    The first ones are from versions of transformers, which treat spaces at the
-    end of a text differently, the last one is ours. `model` is the model of the
+    The last one is ours. The others come from versions of transformers, which
+    treat spaces at the end of a text differently. `model` is the model of the
     library.
     """
     from tokenizers import Regex, Tokenizer, normalizers

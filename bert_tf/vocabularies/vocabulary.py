@@ -65,8 +65,8 @@ class Template:
     Attributes:
         segments: Segment ids of the first text (and of padding) and the second.
         pooled: The position of the token whose vector represents the sequence.
-        last_segment: The segment id of the last token in other libraries, if
-            it is a separate one; an encoder that reads it sets it itself.
+        last_segment: The segment id that other libraries give the last token,
+            if it differs from the text's. Our encoders set it themselves.
     """
 
     before: tuple[int, ...]
@@ -176,7 +176,7 @@ class Vocabulary(abc.ABC):
 
     @property
     def tokenizer_kind(self) -> str:
-        """The kind whose tokenizers in the graph and in transformers it has."""
+        """The kind whose tokenizers in the graph and in transformers to use."""
         return self.kind
 
     @property
@@ -251,8 +251,8 @@ class Vocabulary(abc.ABC):
     def is_tie(self, first: Sequence[int], second: Sequence[int]) -> bool:
         """Whether two ways to split a text are equally likely.
 
-        Libraries round differently, and so may choose either. The default is
-        False, for kinds with one way.
+        Libraries round differently, so they may choose either. The default is
+        for kinds with only one way.
         """
         del first, second
         return False

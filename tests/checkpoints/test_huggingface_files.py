@@ -122,7 +122,8 @@ def test_a_tokenizer_with_other_tokens(folder):
     values = json.loads(path.read_text())
     del values["pre_tokenizer"]
     path.write_text(json.dumps(values))
-    with pytest.raises(ValueError, match=r"give other ids.*Received: ids=\["):
+    message = r"give different ids.*Received: ids=\["
+    with pytest.raises(ValueError, match=message):
         formats.open_checkpoint(str(folder))
 
 

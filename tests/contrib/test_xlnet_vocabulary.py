@@ -9,7 +9,7 @@ from bert_tf.checkpoints import huggingface_tokenizer, tokenizer_files
 from bert_tf.contrib import xlnet_vocabulary
 from bert_tf.errors import InputError
 from bert_tf.text import graph_offsets, text_graph
-from bert_tf.vocabularies import unigram_json
+from bert_tf.vocabularies import sentence_pieces, unigram_json
 from tests import sample_texts
 from tests.vocabularies import sentence_models
 
@@ -140,10 +140,13 @@ def test_numbers_inside_words_get_no_space():
 
 
 def test_kind_by_content(tmp_path):
+    albert = {FILE: sentence_models.train()}
+    added = sentence_pieces.append(albert, ["<cls>"])[FILE]
     for name, model, kind in (
         (FILE, train(), "xlnet_sentence_pieces"),
         ("any.model", train(), "xlnet_sentence_pieces"),
-        (FILE, sentence_models.train(), "sentence_pieces"),
+        (FILE, added, "sentence_pieces"),
+        (FILE, albert[FILE], "sentence_pieces"),
     ):
         (tmp_path / name).write_bytes(model)
         files = vocabularies.open_files(tmp_path / name)

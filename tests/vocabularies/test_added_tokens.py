@@ -44,11 +44,12 @@ _TOKENS = [
     tokenizers.AddedToken("paris", single_word=True, lstrip=True, rstrip=True),
     tokenizers.AddedToken("人", single_word=True, normalized=True),
 ]
-_MARKERS = ["[E1]", "[/E1]", "[E12]"]
+# XLNet has the last one in its own vocabulary.
+_MARKERS = ["[E1]", "[/E1]", "[E12]", "<sep>"]
 _WORDS = (
     "covid COVID covid19 Covid19 <user> <USER> new york New\xa0York café Café "
     "CAFE 中国 我中国人 한국 한국어 [E1] [e1] [E12] [/E1] <l> <r> a+b? A+B? "
-    "Paris x ! x2 ork Ork x2x york\u0301 _ paris 人"
+    "<sep> Paris x ! x2 ork Ork x2x york\u0301 _ paris 人"
 )
 
 

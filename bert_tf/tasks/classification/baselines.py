@@ -2,8 +2,8 @@
 
 They are the majority class, logistic regression on TF-IDF features of words and
 of pairs of consecutive words, and logistic regression on averaged word vectors.
-Scores have the mean and ridge regression. In multi-label tasks, each label has
-its own majority and its own regression.
+For scores, they are the mean and ridge regression. In multi-label tasks, each
+label has its own majority and its own regression.
 
 Shapes: B examples, C classes, V tokens of the vocabulary, E numbers of a
 vector, F features.
@@ -95,12 +95,12 @@ def measure(
         task: The task, which has the metrics.
         train: The training examples.
         splits: The examples to evaluate on, by split.
-        seed: Seed for drawing a sample of too many training examples.
+        seed: Seed of the sample, if there are too many training examples.
         average: As returned by `averages`; None leaves out word vectors.
 
     Returns:
-        A row for each baseline, by split. Scores also have their loss, the mean
-        squared error.
+        A row for each baseline, by split. Results of scores include the loss,
+        the mean squared error.
     """
     examples = _sample(task, train, seed)
     labels = _labels(task, examples)
@@ -189,8 +189,8 @@ def averages(
 def _sample(
     task: classification_task.Task, train: Iterable[tables.Example], seed: int
 ) -> list[tables.Example]:
-    """Returns the training examples, or a random sample of too many."""
-    most = min(ROWS, _ROWS_BY_CLASSES // len(task.labels or [""]))
+    """Returns the training examples, or a sample if there are too many."""
+    limit = min(ROWS, _ROWS_BY_CLASSES // len(task.labels or [""]))
     total = 0
 
     def counted() -> Iterator[tables.Example]:
@@ -199,7 +199,7 @@ def _sample(
             total += 1
             yield _cut(example)
 
-    examples = text_batches.drawn(counted(), most, seed)
+    examples = text_batches.drawn(counted(), limit, seed)
     if len(examples) < total:
         logging.info(
             "The baselines are trained on a random sample of %d of the %d "
@@ -257,7 +257,7 @@ def _tf_idf(task: classification_task.Task, texts: Sequence[str]) -> Featurize:
     )
 
 
-def _nothing(texts: Sequence[str]) -> np.ndarray:
+def _no_features(texts: Sequence[str]) -> np.ndarray:
     return np.zeros([len(texts), 1])
 
 
@@ -307,7 +307,7 @@ def _kinds(
 
     tf_idf = functools.partial(_tf_idf, task)
     kinds = [
-        _Kind(name, lambda _: _nothing, constant),
+        _Kind(name, lambda _: _no_features, constant),
         _Kind(f"TF-IDF, {regression}", tf_idf, model(_TF_IDF_STRENGTH)),
     ]
     if average is not None:
