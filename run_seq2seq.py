@@ -1,7 +1,7 @@
-r"""Trains encoder-decoders to write a text for a text: translations, summaries.
+r"""Trains encoder-decoders for translation, summarization or replies.
 
 Files are tables with a column `source` and a column `target` (TSV, CSV or JSON
-lines), or two text files with a text on each line. To translate with a BERT as
+lines), or two text files with one text per line. To translate with a BERT as
 encoder and as decoder:
     python run_seq2seq.py --do_train=true --do_eval=true --do_predict=true \
         --train_file=train.en --train_target_file=train.de \
@@ -16,8 +16,8 @@ For a Transformer without pre-training, pass --bert_config_file=
 configs/models/transformer_small.json and --vocab_file, and leave out
 --init_checkpoint.
 
-Written to output_dir are eval_results.txt (loss, BLEU, chrF and ROUGE) and
-eval_predictions.txt, a text on each line; of --do_predict
+Files in output_dir: eval_results.txt (loss, BLEU, chrF and ROUGE) and
+eval_predictions.txt, one text per line. With --do_predict also
 test_predictions.txt and, if the test file has targets, test_results.txt.
 
 To resume a run after a crash or a kill, run the same command again. It ends
@@ -62,8 +62,8 @@ def _target_file(split: str, action: str) -> flag_sections.Holder:
     name = f"{split}_file"
     return _DATA.input_path(
         f"{split}_target_file",
-        f"Text file with the target of each line of --{name}, which is then a "
-        "text file, too.",
+        f"Text file with the target of each line of --{name}, which must also "
+        "be a text file.",
         only_with=action,
         harmless=True,
     )
@@ -71,36 +71,38 @@ def _target_file(split: str, action: str) -> flag_sections.Holder:
 
 _FILES = {
     "train": (
-        shared_flags.train_file(_DATA, "To train on."),
+        shared_flags.train_file(_DATA, "Training file."),
         _target_file("train", "do_train"),
     ),
     "dev": (
-        shared_flags.dev_file(_DATA, "To evaluate on."),
+        shared_flags.dev_file(_DATA, "Dev file, for evaluation."),
         _target_file("dev", "do_eval"),
     ),
     "test": (
-        shared_flags.test_file(_DATA, "To predict. Targets are optional."),
+        shared_flags.test_file(
+            _DATA, "Test file, for prediction. Targets are optional."
+        ),
         _target_file("test", "do_predict"),
     ),
 }
 _SOURCE_COLUMN = _DATA.string(
     "source_column",
     "source",
-    "Column of the texts to read: name, or number from 0.",
+    "Column of the source texts: name, or number from 0.",
     kind="COLUMN",
 )
 _TARGET_COLUMN = _DATA.string(
     "target_column",
     "target",
-    "Column of the texts to write: name, or number from 0.",
+    "Column of the target texts: name, or number from 0.",
     kind="COLUMN",
 )
 _FILE_FORMAT = _DATA.choice(
     "file_format",
     None,
     options.TEXT_PAIR_FORMATS,
-    "Format of the files; text is a text on each line. By default text with "
-    "target files, or else found by the name and first line.",
+    "Format of the files; text has one text per line. By default text if there "
+    "are target files, otherwise detected from the name and first line.",
 )
 _HAS_HEADER = shared_flags.has_header(_DATA)
 _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
@@ -109,17 +111,17 @@ _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
 _MAX_TARGET_LENGTH = _DATA.integer(
     "max_target_length",
     64,
-    "Max tokens of a target; longer ones are truncated, and no longer ones are "
-    "written.",
+    "Max tokens of a target; longer ones are truncated. Also the max length of "
+    "generated texts.",
     least=3,
 )
 _SHARE_WEIGHTS = _NEW_MODEL.choice(
     "share_weights",
     None,
     options.SHARED_WEIGHTS,
-    "Weights that encoder and decoder share: none, embeddings, or all but the "
-    "cross-attention. By default as the config file or the checkpoint says, "
-    "and none for a model that starts from an encoder.",
+    "Weights that encoder and decoder share: none, embeddings, or all except "
+    "the cross-attention. By default as in the config file or the checkpoint, "
+    "and none if the model starts from an encoder.",
 )
 _LABEL_SMOOTHING = _TRAINING.number(
     "label_smoothing",
@@ -144,8 +146,8 @@ _METRIC = _SCORES.choice(
     "metric",
     "bleu",
     options.TEXT_METRICS,
-    "Result of the dev set that selects the best checkpoint. With loss, no "
-    "texts are written during training, which takes less time.",
+    "Metric on the dev set that selects the best checkpoint. With loss, "
+    "evaluation during training generates no texts, which saves time.",
     only_with="do_eval",
 )
 _BLEU_TOKENIZER = _SCORES.choice(
@@ -188,7 +190,7 @@ _READING = (
 
 
 class Seq2Seq(fine_tune.Task):
-    """Writes a text for a text."""
+    """Generates a target text from a source text."""
 
     head = "seq2seq"
     identity = (
@@ -223,8 +225,8 @@ class Seq2Seq(fine_tune.Task):
             )
         if run_setup.on_tpu() and (self.work.evaluate or self.work.predict):
             raise InputError(
-                "Texts are written on CPUs and GPUs: on a TPU only train, and "
-                "leave out --do_eval and --do_predict."
+                "Texts are generated on CPUs and GPUs only: on a TPU, leave "
+                "out --do_eval and --do_predict."
             )
 
     def load_files(self):

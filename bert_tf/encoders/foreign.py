@@ -248,7 +248,7 @@ class Conversion(NamedTuple):
     """Names of tensors in a file, and of the tensors that they are split into.
 
     Tensors can also be stacked. `to_ours` and `to_theirs` convert the arrays of
-    one list to those of the other.
+    one list to the rows of the other.
     """
 
     theirs: list[str]
