@@ -247,8 +247,8 @@ class HuggingFaceHead(NamedTuple):
 class Conversion(NamedTuple):
     """Names of tensors in a file, and of the tensors that they are split into.
 
-    Tensors can also be stacked. `to_ours` and `to_theirs` convert the arrays of
-    one list to the rows of the other.
+    Tensors can also be stacked. `to_ours` and `to_theirs` convert arrays
+    between the two lists.
     """
 
     theirs: list[str]
