@@ -39,7 +39,7 @@ OF_ROWS = frozenset(
 _IDS = {"<cls>": 3, "<sep>": 4}
 
 
-def is_of_rows(content: str, number: int) -> bool:
+def is_of_rows(content: str, number: Any) -> bool:
     """Whether a token with this id is one that every row has."""
     return content in OF_ROWS and _IDS.get(content, number) == number
 
