@@ -30,7 +30,6 @@ from bert_tf import options
 from bert_tf.errors import InputError
 from bert_tf.flags import (
     command_line,
-    distillation_flags,
     fine_tuning_flags,
     flag_sections,
     optimization_flags,
@@ -211,18 +210,12 @@ class Seq2Seq(fine_tune.Task):
     def prepare(self):
         """Takes the flags of training, and checks what it does not support."""
         self.metric = f"eval_{_METRIC.value}"
-        self.lowest = _METRIC.value == "loss"
+        self.prefers_lower = _METRIC.value == "loss"
         self.objective = seq2seq_objective.make_objective(
             _LABEL_SMOOTHING.value
         )
         if self.work.evaluate:
             seq2seq_scores.check_packages()
-        teacher = distillation_flags.TEACHER.value
-        if teacher:
-            raise InputError(
-                "Encoder-decoders do not learn from a teacher: leave out "
-                f"--teacher. Received: teacher={teacher}"
-            )
         if run_setup.on_tpu() and (self.work.evaluate or self.work.predict):
             raise InputError(
                 "Texts are generated on CPUs and GPUs only: on a TPU, leave "
@@ -296,7 +289,7 @@ class Seq2Seq(fine_tune.Task):
     # ---- Evaluate and predict -----------------------------------------------
 
     def evaluate(self, run, batch_size):
-        return self._results(run, "dev", batch_size, not self.lowest)[0]
+        return self._results(run, "dev", batch_size, not self.prefers_lower)[0]
 
     def _results(self, run, split, batch_size, writes=True):
         """Returns the results on a split, and the texts if it `writes` them."""

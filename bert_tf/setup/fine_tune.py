@@ -62,9 +62,10 @@ class Task:
     rows = 1  # sequences per example
     predicted_tokens = 0  # per sequence, besides the task
     metric = "eval_accuracy"  # the result that selects the best weights
-    lowest = False  # whether its lowest value is the best
+    prefers_lower = False  # whether its lowest value is the best
     objective: loop.Objective
-    comparison: distillation.Comparison  # with a teacher's logits
+    # With a teacher's logits; tasks without it can't learn from a teacher.
+    comparison: distillation.Comparison
     # Set by `run_task`: the requested actions, and config and vocabulary.
     work: fine_tuning_setup.Work
     files: trained_models.ModelFiles
@@ -188,11 +189,7 @@ def run_task(task: Task) -> None:
     if not work.train:
         task.check_trained()
     task.read()
-    teacher = None
-    if work.train:
-        teacher = teachers.find(
-            task.head, task.files, task.length, task.labels, task.is_multi_label
-        )
+    teacher = _find_teacher(task) if work.train else None
 
     strategy = fine_tuning_setup.set_up_distribution()
     plan = fine_tuning_setup.plan(strategy)
@@ -208,6 +205,18 @@ def run_task(task: Task) -> None:
         _report_check(task, run)
     elif work.evaluate or work.predict or work.export:
         _apply(task, run)
+
+
+def _find_teacher(task: Task) -> _Teacher:
+    path = distillation_flags.TEACHER.value
+    if path and not hasattr(task, "comparison"):
+        raise InputError(
+            "This script does not train from a teacher: leave out --teacher. "
+            f"Received: teacher={path}"
+        )
+    return teachers.find(
+        task.head, task.files, task.length, task.labels, task.is_multi_label
+    )
 
 
 def _write_records(
@@ -233,7 +242,7 @@ def _train(
         evaluation = scoring.Evaluation(
             task.metric,
             functools.partial(task.evaluate, run, batch_size),
-            task.lowest,
+            task.prefers_lower,
         )
     objective, run = task.make_objective(run, plan, teacher)
     restore = functools.partial(
