@@ -201,7 +201,7 @@ def test_a_transformer_from_random_weights(folder, tmp_path):
         (["--file_format=tsv"], "use file_format=text"),
         (["--max_target_length=64"], "number of positions of the model, 32"),
         (["--max_seq_length=64"], "is more than the model has positions for"),
-        (["--teacher=x"], "does not train from a teacher"),
+        (["--teacher=x"], "There is no flag --teacher"),
         (["--beam_size=0"], "beam_size=0"),
         (["--label_smoothing=1"], "label_smoothing=1"),
         (["--share_weights=some"], "none, embeddings, all"),
