@@ -161,7 +161,7 @@ command_line.start(__name__)
 from bert_tf import files
 from bert_tf.seq2seq import (
     decoder,
-    predicting,
+    generated_texts,
     seq2seq_model,
     seq2seq_objective,
     seq2seq_scores,
@@ -297,10 +297,10 @@ class Seq2Seq(fine_tune.Task):
         has_targets = None not in targets
         if has_targets and writes:
             seq2seq_scores.check_packages()
-        function = predicting.outputs(run.model, has_targets, writes)
+        function = generated_texts.outputs(run.model, has_targets, writes)
         parts = fine_tuning.predict(run, split, function, batch_size)
         join = detokenizer.Detokenizer(self.files.vocabulary)
-        loss, texts = predicting.collect(parts, join)
+        loss, texts = generated_texts.collect(parts, join)
         if not has_targets:
             return {}, texts
         results = {"eval_loss": loss}

@@ -85,7 +85,8 @@ def test_one_beam_takes_the_most_likely_token():
     logits = table()
     expected = []
     for source in range(SOURCES):
-        row, last = [], START
+        row: list[int] = []
+        last = START
         while len(row) < LONGEST and last != END:
             last = int(logits[source, len(row), last].argmax())
             row.append(last)
