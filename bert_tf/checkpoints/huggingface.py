@@ -283,8 +283,8 @@ def write(
     zeros = names.zeros(config, head).keys() & source.shapes.keys()
     if any(x.any() for x in source.read([*zeros]).values()):
         raise InputError(
-            "transformers has no such bias, and this model's is not zero: "
-            "use --output_format=tf1. "
+            "transformers has no bias in this head, and this model's is not "
+            "zero: use --output_format=tf1. "
             f"Received: {', '.join(zeros)} in {source.path}"
         )
     values = source.read([row.ours for row in rows])

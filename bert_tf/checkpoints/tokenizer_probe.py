@@ -225,6 +225,8 @@ def _differing_rows(
         both = [_ids(theirs, text) for text in pair]
         for count in (1, 2):
             texts, (ids, segments) = pair[:count], template.row(*both[:count])
+            if template.last_segment is not None:
+                segments = [*segments[:-1], template.last_segment]
             found = theirs.encode(*texts)
             if found.ids != ids:
                 yield Difference(texts, found.ids, ids)

@@ -25,9 +25,9 @@ _PAGES = [
 _BLOCKS = {
     f"{page.stem}-{number}": code
     for page in _PAGES
-    # The page on TensorFlow Serving is run against a test server by
-    # tests/exporting/test_tensorflow_serving_page.py.
-    if page.stem != "tensorflow_serving"
+    # tests/exporting/test_tensorflow_serving_page.py and
+    # tests/commands/test_run_seq2seq.py run these pages.
+    if page.stem not in ("seq2seq", "tensorflow_serving")
     for number, code in enumerate(
         re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.S)
     )

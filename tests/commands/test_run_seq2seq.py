@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pathlib
+import re
 import shutil
 
 import bert_tf
@@ -126,6 +127,13 @@ class TestRun:
         np.testing.assert_allclose(
             [answer["score"] for answer in answers], found["score"], rtol=1e-4
         )
+
+    def test_the_example_of_the_page(self, folder, tmp_path):
+        page = pathlib.Path(__file__).resolve().parents[2] / "docs/seq2seq.md"
+        (code,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
+        code = code.replace("/tmp/multi30k", f"{folder}/output")
+        (tmp_path / "example.py").write_text(code)
+        assert scripts.run_here(tmp_path / "example") == 0
 
     def test_a_killed_run_ends_with_the_same_weights(self, folder, tmp_path):
         again = tmp_path / "again"
