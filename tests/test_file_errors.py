@@ -98,8 +98,9 @@ class TestFullDisk:
                 OSError, match=f"^Cannot write {disk}/.*: File too large$"
             ):
                 litert.convert(found, is_int8=False)
-            # AutoGraph has files there until Python exits.
-            assert not [path for path in disk.iterdir() if path.is_dir()]
+            # AutoGraph has files there until Python exits, also compiled ones.
+            folders = {path.name for path in disk.iterdir() if path.is_dir()}
+            assert folders <= {"__pycache__"}
 
 
 class TestPlaces:
