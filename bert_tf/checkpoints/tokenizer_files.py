@@ -332,7 +332,7 @@ def _by_library(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
 
 
 Writer = Callable[[Vocabulary, int], TokenizerFiles]
-# The kind of a vocabulary -> what makes its files.
+# The kind of a vocabulary -> its writer.
 WRITERS: dict[str, Writer] = {
     word_pieces.WordPiece.kind: _word_pieces,
     byte_pairs.BytePairs.kind: _byte_pairs,
@@ -342,7 +342,7 @@ WRITERS: dict[str, Writer] = {
 
 
 def find_writer(vocabulary: Vocabulary) -> Writer | None:
-    """Returns what makes the files of a vocabulary; None if nothing does."""
+    """Returns the writer for a kind of vocabulary, or None."""
     kind = type(vocabulary)
     has_own = kind.library_tokenizer is not Vocabulary.library_tokenizer
     own = _by_library if has_own else None

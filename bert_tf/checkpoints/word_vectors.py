@@ -110,7 +110,7 @@ def _of_file(
         raise InputError(
             f"{path} has vectors of {there} numbers, and the model's words "
             f"have {size}: give other vectors, or say so in the model's config "
-            "(`embedding_size`, or `hidden_size` where there is none). "
+            "(`embedding_size`, or else `hidden_size`). "
             f"Received: word_vectors={path}"
         )
     words = _Words(vocabulary)

@@ -220,7 +220,7 @@ class _NestedKeys(foreign.ConfigKeys):
         }
 
     def token_ids(self, special):
-        """Returns what generation begins and ends with, and padding."""
+        """Returns the IDs of the start, end and padding tokens."""
         return {
             "decoder_start_token_id": special.cls.id,
             "eos_token_id": special.sep.id,

@@ -107,10 +107,11 @@ class XlnetConfig(configuration.BertConfig):
         """Raises InputError if a config is not of a supported XLNet."""
         super().check_is_bert(values)
         names = ("d_head", "d_model", "n_head")
-        of_head, size, heads = (values.get(x) for x in names)
+        sizes: list[Any] = [values.get(name) for name in names]
+        of_head, size, heads = sizes
         # Other values are checked as `hidden_size` and `num_attention_heads`.
-        are_whole = all(type(x) is int for x in (of_head, size, heads))
-        if are_whole and size != heads * of_head:  # type: ignore[operator]
+        are_whole = all(type(x) is int for x in sizes)
+        if are_whole and size != heads * of_head:
             raise InputError(
                 "`d_head` must be `d_model` divided by `n_head`. Received: "
                 f"d_head={of_head!r}, d_model={size!r}, n_head={heads!r}"

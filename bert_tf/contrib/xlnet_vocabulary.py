@@ -6,8 +6,8 @@ word. The file has the same name as ALBERT's and is recognized by `<cls>`.
 """
 
 import functools
-from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from bert_tf import vocabularies
 from bert_tf.errors import InputError
@@ -65,22 +65,15 @@ class XlnetSentencePieces(sentence_pieces.SentencePieces):
     quotes: ClassVar[tuple[str, str] | None] = ("``|''", '"\u0301')
 
     @classmethod
-    def parse(
-        cls, contents: Mapping[str, bytes], do_lower_case: bool, name: str
-    ) -> Self:
-        """Parses the single file of `contents`; errors call it `name`."""
-        (model,) = contents.values()
-        proto = sentence_models.parse(model, name)
-        pieces = tuple(entry.piece for entry in proto.pieces)
-        if pieces[: len(FIRST)] != FIRST:
+    def check_special(cls, pieces: Sequence[str], name: str) -> None:
+        """Raises InputError unless the first tokens are those of an XLNet."""
+        first = tuple(pieces[: len(FIRST)])
+        if first != FIRST:
             raise InputError(
                 f"{name}: the tokens of an XLNet must begin with "
                 f"{' '.join(FIRST)}. Give the spiece.model of an XLNet. "
-                f"Received: {len(pieces)} tokens, the first "
-                f"{list(pieces[: len(FIRST)])}"
+                f"Received: {len(pieces)} tokens, the first {list(first)}"
             )
-        sentence_models.processor(model, name)
-        return cls(pieces, model, do_lower_case)
 
     @property
     def tokenizer_kind(self) -> str:

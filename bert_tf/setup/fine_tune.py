@@ -177,6 +177,7 @@ def write_results(path: str, results: Mapping[str, Any], step: int) -> None:
 def run_task(task: Task) -> None:
     """Trains, evaluates, predicts and exports, as the flags request."""
     task.work = work = fine_tuning_setup.work()
+    check_actions(task)
     trained_setup.take_flags(task.reading)
     task.prepare()
     task.files = task.load_files()
@@ -205,6 +206,19 @@ def run_task(task: Task) -> None:
         _report_check(task, run)
     elif work.evaluate or work.predict or work.export:
         _apply(task, run)
+
+
+def check_actions(task: Task) -> None:
+    """Raises InputError if the task has no method for a requested action."""
+    work = task.work
+    for is_requested, method, flag in (
+        (work.evaluate, "evaluate", "do_eval"),
+        (work.predict, "write_predictions", "do_predict"),
+        (work.export, "export", "do_export"),
+    ):
+        is_missing = getattr(type(task), method) is getattr(Task, method)
+        if is_requested and is_missing:
+            raise InputError(f"This script does not support --{flag}.")
 
 
 def _find_teacher(task: Task) -> _Teacher:

@@ -133,6 +133,13 @@ class SentencePieces(vocabulary.Vocabulary):
         (model,) = contents.values()
         proto = sentence_models.parse(model, name)
         pieces = tuple(entry.piece for entry in proto.pieces)
+        cls.check_special(pieces, name)
+        sentence_models.processor(model, name)
+        return cls(pieces, model, do_lower_case)
+
+    @classmethod
+    def check_special(cls, pieces: Sequence[str], name: str) -> None:
+        """Raises InputError unless the tokens include the special ones."""
         for piece in (CLS, SEP):
             if piece not in pieces:
                 raise InputError(
@@ -141,8 +148,6 @@ class SentencePieces(vocabulary.Vocabulary):
                     f"Received: {len(pieces)} pieces, the first "
                     f"{list(pieces[:5])}"
                 )
-        sentence_models.processor(model, name)
-        return cls(pieces, model, do_lower_case)
 
     @classmethod
     def read(
