@@ -66,7 +66,7 @@ class XlnetSentencePieces(sentence_pieces.SentencePieces):
 
     @classmethod
     def check_special(cls, pieces: Sequence[str], name: str) -> None:
-        """Raises InputError unless the first tokens are those of an XLNet."""
+        """Raises InputError unless the tokens begin as in an XLNet."""
         first = tuple(pieces[: len(FIRST)])
         if first != FIRST:
             raise InputError(
