@@ -129,8 +129,9 @@ def _explain(path: str, found: Difference) -> str:
     return (
         f"The tokenizer of {path} and the tokenizer of bert_tf for this "
         f"vocabulary give different {found.what}. If the model was trained "
-        "with this file, it can't be used here; if it was not, remove the "
-        "file, so that only the vocabulary's own files are read. Received: "
+        "with this file, it can't be used here. If it was trained with the "
+        "vocabulary's own files and they are in the folder, remove the file, "
+        "so that only they are read. Received: "
         f"{found.what}=[{theirs}] for {texts}, where bert_tf has [{ours}]"
     )
 

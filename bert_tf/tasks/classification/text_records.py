@@ -46,8 +46,7 @@ class Encoder:
         )
         def pack(texts_a, texts_b):
             """Maps [B], [B] to ids [W, S], text indices [W] and cut texts."""
-            first = tokenizer.tokenize(texts_a)
-            second = tokenizer.tokenize(texts_b)
+            first, second = tokenizer.tokenize_columns(texts_a, texts_b)
             pieces = first.row_lengths() + second.row_lengths()
             is_pair = tf.cast(second.row_lengths() > 0, pieces.dtype)
             is_cut = pieces + len(template.between) * is_pair > room

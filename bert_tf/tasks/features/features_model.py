@@ -89,8 +89,7 @@ class _ExtractorModule(tf.Module):
 
         def extract_pairs(first, second):
             inputs = tokenizer.pack(
-                tokenizer.tokenize(first),
-                tokenizer.tokenize(second),
+                *tokenizer.tokenize_columns(first, second),
                 max_seq_length,
                 pad_to_max=False,
             )

@@ -30,12 +30,11 @@ def pack(
         which sequences were truncated, [B, K].
     """
     shape = tf.shape(choices)  # [2]
-    pieces = tokenizer.tokenize(prompts)
+    flat = tf.reshape(choices, [-1])
+    pieces, second = tokenizer.tokenize_columns(prompts, flat)
     rows = tf.repeat(tf.range(shape[0]), shape[1])
     first = tf.gather(pieces, rows)  # [B * K, (tokens)]
-    choices = tf.reshape(choices, [-1])
-    second = tokenizer.tokenize(choices)
-    is_choice = choices != ""
+    is_choice = flat != ""
     vocabulary = tokenizer.vocabulary
     room = max_seq_length - vocabulary.template.special(2)
     is_long = first.row_lengths() + second.row_lengths() > room
