@@ -36,7 +36,7 @@ MASKS = (
     (r"(?m)^[IWE]\d{4} [\d:.]+ .*\n", _LOGS, "TensorFlow's own log"),
     (r"(?m)^\d\d:\d\d:\d\d ", _LOGS, "time of a line"),
     (r"\n +", _LOGS, "where a line is broken, which speeds decide"),
-    (r"(?m)^(Tokenized|Cut|Wrote) .*/s$\n?", _LOGS, "how fast it goes"),
+    (r"(?m)^(Tokenized|Cut|Wrote) .*(/s|left)$\n?", _LOGS, "how fast it goes"),
     (r"[\d,.]+ [\w ]+/s\b", _LOGS, "speed"),
     (r"(?m)^.* \d+:\d\d (so far|in all)\n", _LOGS, "how long it takes"),
     (r"(?m)^.*: [\d,]+ .* in (\d+:)?\d+:\d\d\.\n", _LOGS, "how long it took"),
