@@ -19,7 +19,13 @@ from bert_tf.checkpoints import (
     tf1_files,
 )
 from bert_tf.errors import InputError
-from bert_tf.flags import flagfiles, optimization_flags, output_paths, run_flags
+from bert_tf.flags import (
+    flag_sections,
+    flagfiles,
+    optimization_flags,
+    output_paths,
+    run_flags,
+)
 from bert_tf.setup import run_folder
 from bert_tf.storage import kept_flags
 from bert_tf.training import (
@@ -105,30 +111,6 @@ def _check_remote(*paths: flags.FlagHolder) -> None:
 # ---- The plan ---------------------------------------------------------------
 
 
-def recipe() -> recipes.Recipe:
-    """Returns the optimizer's flags as a recipe, validated."""
-    return recipes.Recipe(
-        optimizer=optimization_flags.OPTIMIZER.value,
-        lr_schedule=optimization_flags.LR_SCHEDULE.value,
-        end_learning_rate=optimization_flags.END_LEARNING_RATE.value,
-        lr_power=optimization_flags.LR_POWER.value,
-        num_cooldown_steps=optimization_flags.NUM_COOLDOWN_STEPS.value,
-        weight_decay_rate=optimization_flags.WEIGHT_DECAY_RATE.value,
-        adam_beta_1=optimization_flags.ADAM_BETA_1.value,
-        adam_beta_2=optimization_flags.ADAM_BETA_2.value,
-        adam_epsilon=optimization_flags.ADAM_EPSILON.value,
-        clip_norm=optimization_flags.CLIP_NORM.value,
-        clipping=optimization_flags.CLIPPING.value,
-        layer_decay=optimization_flags.LAYER_DECAY.value,
-        layer_decay_form=optimization_flags.LAYER_DECAY_FORM.value
-        or recipes.Recipe.layer_decay_form,
-        prune_to=optimization_flags.PRUNE_TO.value,
-        prune_until=optimization_flags.PRUNE_UNTIL.value,
-        prune_every=optimization_flags.PRUNE_EVERY.value,
-        dtype=run_flags.DTYPE.value,
-    )
-
-
 def plan_fields() -> dict[str, Any]:
     """Returns the fields of a session's plan that all scripts have."""
     return {
@@ -138,7 +120,7 @@ def plan_fields() -> dict[str, Any]:
         "save_checkpoints_steps": run_flags.SAVE_CHECKPOINTS_STEPS.value,
         "keep_checkpoint_max": run_flags.KEEP_CHECKPOINT_MAX.value,
         "log_steps": log_steps(),
-        "recipe": recipe(),
+        "recipe": flag_sections.read(recipes.Recipe),
         "peak_flops": run_flags.PEAK_FLOPS.value,
         "profile_steps": profile_steps(),
         "remat": run_flags.REMAT.value,
