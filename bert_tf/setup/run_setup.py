@@ -6,7 +6,7 @@ Called from the `main` of the training scripts only.
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from bert_tf import files, modeling
 from bert_tf.checkpoints import (
@@ -22,7 +22,6 @@ from bert_tf.errors import InputError
 from bert_tf.flags import (
     flag_sections,
     flagfiles,
-    optimization_flags,
     output_paths,
     run_flags,
 )
@@ -34,6 +33,7 @@ from bert_tf.training import (
     memory_use,
     recipes,
     run_report,
+    session,
     trackers,
     training_state,
 )
@@ -111,25 +111,20 @@ def _check_remote(*paths: flags.FlagHolder) -> None:
 # ---- The plan ---------------------------------------------------------------
 
 
-def plan_fields() -> dict[str, Any]:
-    """Returns the fields of a session's plan that all scripts have."""
-    return {
-        "learning_rate": optimization_flags.LEARNING_RATE.value,
-        "seed": run_flags.SEED.value,
-        "iterations_per_loop": run_flags.ITERATIONS_PER_LOOP.value,
-        "save_checkpoints_steps": run_flags.SAVE_CHECKPOINTS_STEPS.value,
-        "keep_checkpoint_max": run_flags.KEEP_CHECKPOINT_MAX.value,
-        "log_steps": log_steps(),
-        "recipe": flag_sections.read(recipes.Recipe),
-        "peak_flops": run_flags.PEAK_FLOPS.value,
-        "profile_steps": profile_steps(),
-        "remat": run_flags.REMAT.value,
-        "use_xla": run_flags.USE_XLA.value,
-        "fused_attention": run_flags.FUSED_ATTENTION.value,
-        "check_only": run_flags.CHECK_ONLY.value,
-        "report_to": report_to(),
-        "flags": flagfiles.told(flags.FLAGS),
-    }
+_Plan = TypeVar("_Plan", bound=session.Plan)
+
+
+def make_plan(made: type[_Plan], **own: Any) -> _Plan:
+    """Returns a plan from the flags; `own` are fields of one script."""
+    return flag_sections.read(
+        made,
+        log_steps=log_steps(),
+        recipe=flag_sections.read(recipes.Recipe),
+        profile_steps=profile_steps(),
+        report_to=report_to(),
+        flags=flagfiles.told(flags.FLAGS),
+        **own,
+    )
 
 
 def report_to() -> tuple[str, ...]:
