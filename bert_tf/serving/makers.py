@@ -24,21 +24,15 @@ from bert_tf.tasks import (
 from bert_tf.tasks.features import feature_layers, features_model
 from bert_tf.tasks.masked_words import masked_words_model
 from bert_tf.tasks.multiple_choice import choice_model
-from bert_tf.tasks.squad import (
-    squad_answers,
-    squad_joint,
-    squad_joint_export,
-    squad_model,
-    squad_windows,
-)
+from bert_tf.tasks.squad import squad_joint_export, squad_model, squad_options
 from bert_tf.tasks.tagging import tagging_model
 from bert_tf.text import long_documents
 
 import keras
 
 # The default values of the flags.
-_LAYOUT = squad_windows.Layout(384, 128, 64)
-_SEARCH = squad_answers.Search(20, 30, False)
+_LAYOUT = squad_options.Layout()
+_SEARCH = squad_options.Search()
 _CHOICE = feature_layers.Choice("last")
 
 
@@ -71,8 +65,8 @@ class Settings:
     is_multi_label: bool = False
     documents: long_documents.LongDocuments | None = None
     scheme: str = ""
-    layout: squad_windows.Layout = _LAYOUT
-    search: squad_answers.Search = _SEARCH
+    layout: squad_options.Layout = _LAYOUT
+    search: squad_options.Search = _SEARCH
     threshold: float | None = None
     top_k: int = 5
     choice: feature_layers.Choice = _CHOICE
@@ -250,8 +244,8 @@ def joint_span(
 ) -> saved_model.Export:
     """A question and a context -> the answer, by the joint head."""
     search = settings.search
-    if not isinstance(search, squad_joint.Search):
-        search = squad_joint.Search(**dataclasses.asdict(search))
+    if not isinstance(search, squad_options.JointSearch):
+        search = squad_options.JointSearch(**dataclasses.asdict(search))
     model = joint_answers.BertJointSpanFinder(
         families.make(files.config), search.start_n_top, search.end_n_top
     )
