@@ -14,7 +14,7 @@ from bert_tf.checkpoints import names, opened, trained_models
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.exporting import inference, quantized, saved_model
-from bert_tf.seq2seq import decoder, seq2seq_model
+from bert_tf.seq2seq import decoder, seq2seq_model, seq2seq_options
 from bert_tf.tasks import (
     label_column,
     next_piece_model,
@@ -33,6 +33,7 @@ import keras
 # The default values of the flags.
 _LAYOUT = squad_options.Layout()
 _SEARCH = squad_options.Search()
+_GENERATION = seq2seq_options.Generation()
 _CHOICE = feature_layers.Choice("last")
 
 
@@ -53,9 +54,7 @@ class Settings:
         unit: What a vector represents, from features.UNITS.
         labels_from: Source of the labels, for error messages.
         weights: Storage format of weights, from options.EXPORT_WEIGHTS.
-        max_target_length: Max number of tokens that an encoder-decoder writes.
-        beam_size: Number of hypotheses it keeps.
-        length_penalty: Exponent of their length penalty.
+        generation: How an encoder-decoder writes texts.
     """
 
     do_lower_case: bool
@@ -74,9 +73,7 @@ class Settings:
     normalize: bool = False
     labels_from: str = "--labels"
     weights: str = "float32"
-    max_target_length: int = 64
-    beam_size: int = 4
-    length_penalty: float = 0.6
+    generation: seq2seq_options.Generation = _GENERATION
 
 
 def _restored(
@@ -286,10 +283,7 @@ def seq2seq(
     model = decoder.Seq2Seq(families.make(files.config))
     trained_models.restore(model, source, "seq2seq")
     model.search = seq2seq_model.make_search(
-        files.vocabulary,
-        settings.max_target_length,
-        settings.beam_size,
-        settings.length_penalty,
+        files.vocabulary, settings.generation
     )
     return seq2seq_model.writer(
         model, files.vocabulary, settings.max_seq_length

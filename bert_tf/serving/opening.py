@@ -21,6 +21,7 @@ from bert_tf.checkpoints import (
 )
 from bert_tf.errors import InputError
 from bert_tf.exporting import saved_model
+from bert_tf.seq2seq import seq2seq_options
 from bert_tf.serving import makers, served_heads, serving_model
 from bert_tf.storage import kept_flags
 from bert_tf.tasks import label_column
@@ -330,11 +331,9 @@ def _span(
 
 
 def _seq2seq(said: Said, _: opened.Checkpoint, length: int) -> dict[str, Any]:
-    return {
-        "max_target_length": said.run("max_target_length", int, length),
-        "beam_size": said.run("beam_size", int, 4),
-        "length_penalty": said.run("length_penalty", float, 0.6),
-    }
+    longest = said.run("max_target_length", int, length)
+    made = seq2seq_options.Generation
+    return {"generation": said.fill(made, max_target_length=longest)}
 
 
 _OWN: Mapping[str, Callable[..., dict[str, Any]]] = {
