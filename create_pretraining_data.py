@@ -62,7 +62,7 @@ from etils import epath
 flags.adopt_module_key_flags(text_flags)
 
 # More than anyone needs; far beyond, memory ends before the records begin.
-_LONGEST, _MOST_TIMES, _MOST_WORKERS = 1 << 16, 10_000, 1024
+_MOST_WORKERS = 1024
 
 # ---- Flags: files -----------------------------------------------------------
 
@@ -142,58 +142,27 @@ _BEAM_OPTIONS = _RUN.string(
 # ---- Flags: what the records are like ---------------------------------------
 
 _RECORDS = flag_sections.Section("Records", only_with="!show")
+_SETTINGS = pretraining_sequences.Settings
 
-_MAX_SEQ_LENGTH = shared_flags.max_seq_length(
-    _RECORDS, 128, "Tokens per sequence.", most=_LONGEST
-)
+_RECORDS.define(_SETTINGS, "max_seq_length")
 _RANDOM_SEED = _RECORDS.integer(
     "random_seed", 12345, "Random seed of sampling and masking.", least=0
 )
-_DUPE_FACTOR = _RECORDS.integer(
-    "dupe_factor",
-    10,
-    "Times to use each document, masked differently.",
-    most=_MOST_TIMES,
-)
-_SHORT_SEQ_PROB = _RECORDS.number(
-    "short_seq_prob",
-    None,
-    "Share of the documents that are cut into shorter sequences, by default "
-    "0.1. With full_sentences and two_segments it is the share of the "
-    "sequences, by default 0 and 0.05.",
-)
-_OBJECTIVE = _RECORDS.choice(
-    "objective",
-    None,
-    pretraining_sequences.OBJECTIVES,
-    "nsp (default): does the second segment follow (BERT)? sop: are the two in "
-    "order (ALBERT)? two_segments: two segments without a segment objective "
-    "(ELECTRA). none: one segment of a document. full_sentences: sequences "
-    "that continue in the next document (RoBERTa).",
-)
+_RECORDS.define(_SETTINGS, "dupe_factor")
+_RECORDS.define(_SETTINGS, "short_seq_prob", "objective", default=None)
 _RANDOM_NEXT_SENTENCE = _RECORDS.boolean(
     "random_next_sentence",
     None,
     "ALBERT's name: true means --objective=nsp, false --objective=sop.",
     rare=True,
 )
-_PACK = _RECORDS.boolean(
-    "pack",
-    False,
-    "Packs several short sequences into one row, which saves padding.",
-)
+_RECORDS.define(_SETTINGS, "pack", "max_sequences_per_row")
 _SHOW = _SHOWING.integer(
     "show",
     0,
     "Prints this number of records from --input_file as text with marked "
     "masks, and writes nothing.",
     least=0,
-)
-_MAX_SEQUENCES_PER_ROW = _RECORDS.integer(
-    "max_sequences_per_row",
-    8,
-    "Max number of sequences in a packed row.",
-    only_with="pack",
 )
 
 flags.adopt_module_key_flags(mask_flags)
@@ -206,34 +175,30 @@ command_line.start(__name__)
 
 def settings_of_flags() -> pretraining_sequences.Settings:
     """Returns what the records are to be like."""
-    objective = objective_of_flags()
-    short = _SHORT_SEQ_PROB.value
+    objective, short = objective_of_flags(), flags.FLAGS.short_seq_prob
     if short is None:
         # RoBERTa's sequences are as long as can be.
         usual = {"full_sentences": 0.0, "two_segments": 0.05}
-        short = usual.get(objective, 0.1)
-    return pretraining_sequences.Settings(
-        max_seq_length=_MAX_SEQ_LENGTH.value,
+        short = usual.get(objective, _SETTINGS.short_seq_prob)
+    return flag_sections.read(
+        _SETTINGS,
         short_seq_prob=short,
-        dupe_factor=_DUPE_FACTOR.value,
         objective=objective,
-        pack=_PACK.value,
-        max_sequences_per_row=_MAX_SEQUENCES_PER_ROW.value,
-        **mask_flags.settings(),
+        masking=mask_flags.policy(),
     )
 
 
 def objective_of_flags() -> str:
     """Returns what is learnt of two segments."""
-    is_random = _RANDOM_NEXT_SENTENCE.value
+    given, is_random = flags.FLAGS.objective, _RANDOM_NEXT_SENTENCE.value
     if is_random is None:
-        return _OBJECTIVE.value or "nsp"
+        return given or _SETTINGS.objective
     meant = "nsp" if is_random else "sop"
-    if _OBJECTIVE.value not in (None, meant):
+    if given not in (None, meant):
         raise InputError(
             f"--random_next_sentence={str(is_random).lower()} means "
             f"--objective={meant}: leave one out. Received: "
-            f"objective={_OBJECTIVE.value}"
+            f"objective={given}"
         )
     return meant
 

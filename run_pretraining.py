@@ -75,10 +75,8 @@ _DO_EVAL = _WORK.boolean("do_eval", False, "Whether to evaluate.")
 _TRAIN_BATCH_SIZE = shared_flags.train_batch_size(
     _TRAINING, "Sequences per step, over all replicas."
 )
-_NUM_TRAIN_STEPS = _TRAINING.integer(
-    "num_train_steps", 100000, "Training steps.", least=1
-)
-_NUM_WARMUP_STEPS = _TRAINING.integer(
+_TRAINING.integer("num_train_steps", 100000, "Training steps.", least=1)
+_TRAINING.integer(
     "num_warmup_steps", 10000, "Steps of linear warm-up.", least=0
 )
 _POLY_POWER = _TRAINING.number(
@@ -94,7 +92,7 @@ _AUTO_BATCH_SIZE = _TRAINING.boolean(
     "Finds the largest micro-batches that fit in memory, by trial. On GPUs and "
     "TPUs only.",
 )
-_SAVE_IN_BACKGROUND = _TRAINING.boolean(
+_TRAINING.boolean(
     "save_in_background",
     True,
     "Trains while a checkpoint is written. Needs memory on the host for one "
@@ -108,7 +106,7 @@ _RUNTIME = flag_sections.Section("Devices", only_with="do_train").choice(
     "What runs the training step: TensorFlow, or JAX's PJRT on all devices of "
     "this host that JAX finds, such as TPUs. pjrt needs the extra jax.",
 )
-_EVAL_STEPS = _TRAINING.integer(
+_TRAINING.integer(
     "eval_steps",
     None,
     "Steps between evaluations during training. Their results go to the log, "
@@ -292,16 +290,12 @@ def find_plan():
             "--auto_batch_size finds the number of micro-batches itself. "
             f"Received: gradient_accumulation_steps={accumulate}"
         )
-    return pretraining.Plan(
+    return run_setup.make_plan(
+        pretraining.Plan,
         batch_size=_TRAIN_BATCH_SIZE.value,
         accumulate=None if _AUTO_BATCH_SIZE.value else accumulate,
-        num_warmup_steps=_NUM_WARMUP_STEPS.value,
-        num_train_steps=_NUM_TRAIN_STEPS.value,
-        eval_steps=_EVAL_STEPS.value,
         early_stop=_EARLY_STOP.value,
-        save_in_background=_SAVE_IN_BACKGROUND.value,
         chosen_on=flagfiles.told(_CHOSEN_ON),
-        **run_setup.plan_fields(),
     )
 
 

@@ -36,6 +36,7 @@ from bert_tf.flags import (
     run_flags,
     shared_flags,
 )
+from bert_tf.seq2seq import seq2seq_options
 
 from absl import flags
 
@@ -45,6 +46,7 @@ flags.adopt_module_key_flags(optimization_flags)
 
 # ---- Flags ------------------------------------------------------------------
 
+_OPTIONS = seq2seq_options.Generation
 _DATA = flag_sections.Section("Data")
 _NEW_MODEL = flag_sections.Section("Model", only_with="do_train")
 _TRAINING = flag_sections.Section("Training", only_with="do_train")
@@ -84,36 +86,30 @@ _FILES = {
         _target_file("test", "do_predict"),
     ),
 }
-_SOURCE_COLUMN = _DATA.string(
+_DATA.string(
     "source_column",
     "source",
     "Column of the source texts: name, or number from 0.",
     kind="COLUMN",
 )
-_TARGET_COLUMN = _DATA.string(
+_DATA.string(
     "target_column",
     "target",
     "Column of the target texts: name, or number from 0.",
     kind="COLUMN",
 )
-_FILE_FORMAT = _DATA.choice(
+_DATA.choice(
     "file_format",
     None,
     options.TEXT_PAIR_FORMATS,
     "Format of the files; text has one text per line. By default text if there "
     "are target files, otherwise detected from the name and first line.",
 )
-_HAS_HEADER = shared_flags.has_header(_DATA)
+shared_flags.has_header(_DATA)
 _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     _DATA, 128, "Max tokens of a source; longer ones are truncated.", least=3
 )
-_MAX_TARGET_LENGTH = _DATA.integer(
-    "max_target_length",
-    64,
-    "Max tokens of a target; longer ones are truncated. Also the max length of "
-    "generated texts.",
-    least=3,
-)
+_DATA.define(_OPTIONS, "max_target_length")
 _SHARE_WEIGHTS = _NEW_MODEL.choice(
     "share_weights",
     None,
@@ -129,18 +125,7 @@ _LABEL_SMOOTHING = _TRAINING.number(
     least=0,
     most=0.99,
 )
-_BEAM_SIZE = _GENERATION.integer(
-    "beam_size",
-    4,
-    "Hypotheses kept at each token; 1 takes the most likely token.",
-    least=1,
-)
-_LENGTH_PENALTY = _GENERATION.number(
-    "length_penalty",
-    0.6,
-    "Exponent of GNMT's length penalty: 0 for none, larger for longer texts.",
-    least=0,
-)
+_GENERATION.define(_OPTIONS, "beam_size", "length_penalty")
 _METRIC = _SCORES.choice(
     "metric",
     "bleu",
@@ -180,12 +165,7 @@ from bert_tf.training import fine_tuning, memory_use
 from absl import logging
 
 # Flags of reading and writing texts: as in training, unless set.
-_READING = (
-    "max_seq_length",
-    "max_target_length",
-    "beam_size",
-    "length_penalty",
-)
+_READING = ("max_seq_length", *options.names(_OPTIONS))
 
 
 class Seq2Seq(fine_tune.Task):
@@ -209,6 +189,7 @@ class Seq2Seq(fine_tune.Task):
 
     def prepare(self):
         """Takes the flags of training, and checks what it does not support."""
+        self.generation = flag_sections.read(_OPTIONS)
         self.metric = f"eval_{_METRIC.value}"
         self.prefers_lower = _METRIC.value == "loss"
         self.objective = seq2seq_objective.make_objective(
@@ -234,11 +215,12 @@ class Seq2Seq(fine_tune.Task):
             found.config, trained, _SHARE_WEIGHTS.value
         )
         memory_use.check_room_for_weights(config)
-        if _MAX_TARGET_LENGTH.value > config.max_position_embeddings:
+        longest = self.generation.max_target_length
+        if longest > config.max_position_embeddings:
             raise InputError(
                 "--max_target_length must be at most the number of positions "
                 f"of the model, {config.max_position_embeddings}. "
-                f"Received: max_target_length={_MAX_TARGET_LENGTH.value}"
+                f"Received: max_target_length={longest}"
             )
         return dataclasses.replace(found, config=config)
 
@@ -249,22 +231,16 @@ class Seq2Seq(fine_tune.Task):
         self.splits = {}
         paths = (flag for flag, _ in _FILES.values())
         for split, path in self.files_of_splits(*paths):
-            self.splits[split] = text_pairs.Source(
-                path,
-                _FILES[split][1].value,
-                _SOURCE_COLUMN.value,
-                _TARGET_COLUMN.value,
-                _FILE_FORMAT.value,
-                _HAS_HEADER.value,
+            self.splits[split] = flag_sections.read(
+                text_pairs.Source,
+                path=path,
+                target_path=_FILES[split][1].value,
             )
 
     def make_model(self, encoder):
         model = decoder.Seq2Seq(encoder)
         model.search = seq2seq_model.make_search(
-            self.files.vocabulary,
-            _MAX_TARGET_LENGTH.value,
-            _BEAM_SIZE.value,
-            _LENGTH_PENALTY.value,
+            self.files.vocabulary, self.generation
         )
         return model
 
@@ -272,7 +248,7 @@ class Seq2Seq(fine_tune.Task):
         encoder = text_pairs.Encoder(
             text_graph.make_tokenizer(self.files.vocabulary),
             self.length,
-            _MAX_TARGET_LENGTH.value,
+            self.generation.max_target_length,
         )
         return lambda split, path, seed: encoder.write(
             path, self._pairs(split), seed

@@ -33,6 +33,7 @@ from bert_tf.flags import (
     run_flags,
     shared_flags,
 )
+from bert_tf.tasks.squad import squad_options
 
 from absl import flags
 
@@ -59,29 +60,8 @@ _PREDICT_FILE = _DATA.input_path(
     only_with=("do_eval", "do_predict"),
     harmless=True,
 )
-_MAX_SEQ_LENGTH = shared_flags.max_seq_length(
-    _DATA,
-    384,
-    "Tokens per window: the question and a part of the context.",
-    least=1,
-)
-_DOC_STRIDE = _DATA.integer(
-    "doc_stride",
-    128,
-    "Tokens from the start of one window to the start of the next.",
-    least=1,
-)
-_MAX_QUERY_LENGTH = _DATA.integer(
-    "max_query_length",
-    64,
-    "Max number of tokens in a question; longer questions are cut.",
-    least=1,
-)
-_VERSION_2_WITH_NEGATIVE = _DATA.boolean(
-    "version_2_with_negative",
-    False,
-    "Whether some questions have no answer, as in SQuAD 2.0.",
-)
+_DATA.define(squad_options.Layout)
+_DATA.define(squad_options.Search, "version_2_with_negative")
 _NULL_SCORE_DIFF_THRESHOLD = _ANSWERS.number_or(
     "null_score_diff_threshold",
     "0.0",
@@ -92,16 +72,7 @@ _NULL_SCORE_DIFF_THRESHOLD = _ANSWERS.number_or(
     "the last file with answers in output_dir.",
     only_with="version_2_with_negative",
 )
-_N_BEST_SIZE = _ANSWERS.integer(
-    "n_best_size",
-    20,
-    "Number of answers in nbest_predictions.json, and of starts and ends to "
-    "try in each window.",
-    least=1,
-)
-_MAX_ANSWER_LENGTH = _ANSWERS.integer(
-    "max_answer_length", 30, "Max number of tokens in an answer.", least=1
-)
+_ANSWERS.define(squad_options.Search, "n_best_size", "max_answer_length")
 _ANSWER_HEAD = _MODEL.choice(
     "answer_head",
     "independent",
@@ -110,20 +81,7 @@ _ANSWER_HEAD = _MODEL.choice(
     "in BERT. joint predicts the end from the start, and a score that there "
     "is no answer, as in ALBERT, ELECTRA and XLNet.",
 )
-_START_N_TOP = _MODEL.integer(
-    "start_n_top",
-    5,
-    "Number of starts to consider per window.",
-    least=1,
-    only_with="answer_head=joint",
-)
-_END_N_TOP = _MODEL.integer(
-    "end_n_top",
-    5,
-    "Number of ends to consider per start.",
-    least=1,
-    only_with="answer_head=joint",
-)
+_MODEL.define(squad_options.JointSearch, "start_n_top", "end_n_top")
 _VERBOSE_LOGGING = _DATA.boolean(
     "verbose_logging",
     False,
@@ -217,11 +175,10 @@ def threshold_of_run():
     return squad_threshold.of_run(trained_setup.said(), folder) or given.value
 
 
-def find_search(version_2):
+def find_search():
     """Returns the settings of the search for answers, from the flags."""
-    own = (_N_BEST_SIZE.value, _MAX_ANSWER_LENGTH.value, version_2)
     if _ANSWER_HEAD.value == "independent":
-        return squad_answers.Search(*own)
+        return flag_sections.read(squad_options.Search)
     if distillation_flags.TEACHER.value:
         raise InputError(
             "A teacher's answers are compared by independent starts and ends: "
@@ -229,7 +186,7 @@ def find_search(version_2):
             f"Received: teacher={distillation_flags.TEACHER.value}, "
             f"answer_head={_ANSWER_HEAD.value}"
         )
-    return squad_joint.Search(*own, _START_N_TOP.value, _END_N_TOP.value)
+    return flag_sections.read(squad_options.JointSearch)
 
 
 @functools.lru_cache(maxsize=1)
@@ -237,7 +194,7 @@ def padded_outputs(model, max_seq_length, search):
     """Returns a function that pads outputs; it is traced once per model."""
 
     def outputs(batch):
-        if isinstance(search, squad_joint.Search):
+        if isinstance(search, squad_options.JointSearch):
             return squad_joint.padded(model(batch), search)
         starts, ends = model(batch)
         # Workers trim to different lengths, and gather equal ones only.
@@ -261,9 +218,9 @@ class Answering(fine_tune.Task):
         *("version_2_with_negative", "answer_head"),
     )
     reading = (
-        *("max_seq_length", "doc_stride", "max_query_length"),
-        *("version_2_with_negative", "n_best_size", "max_answer_length"),
-        *("answer_head", "start_n_top", "end_n_top"),
+        *options.names(squad_options.Layout),
+        *options.names(squad_options.JointSearch),
+        "answer_head",
     )
     metric = "f1"
     comparison = distillation.Comparison(("span",), compare)
@@ -271,16 +228,14 @@ class Answering(fine_tune.Task):
     def prepare(self):
         """Finds the settings of windows and of the search for answers."""
         self.head = options.ANSWER_HEADS[_ANSWER_HEAD.value]
-        self.version_2 = _VERSION_2_WITH_NEGATIVE.value
-        self.layout = squad_windows.Layout(
-            self.length, _DOC_STRIDE.value, _MAX_QUERY_LENGTH.value
-        )
+        self.version_2 = flags.FLAGS.version_2_with_negative
+        self.layout = flag_sections.read(squad_options.Layout)
 
     def read(self):
         """Reads the questions to train on and the questions to answer."""
         self.layout.check_room(self.files.vocabulary.template)
-        self.search = find_search(self.version_2)
-        self.is_joint = isinstance(self.search, squad_joint.Search)
+        self.search = find_search()
+        self.is_joint = isinstance(self.search, squad_options.JointSearch)
         self.objective = squad_joint.OBJECTIVE if self.is_joint else OBJECTIVE
         self.threshold = squad_threshold.find(
             threshold_of_run(), self.version_2, run_flags.OUTPUT_DIR.value

@@ -40,7 +40,10 @@ from bert_tf.tasks import next_sentence_model
 from bert_tf.tasks.features import feature_layers, features_model
 from bert_tf.tasks.masked_words import masked_words_model
 from bert_tf.tasks.multiple_choice import choice_model
-from bert_tf.tasks.squad import squad_answers, squad_model, squad_windows
+from bert_tf.tasks.squad import (
+    squad_model,
+    squad_options,
+)
 from bert_tf.tasks.tagging import tagging_model
 
 import keras
@@ -163,8 +166,8 @@ def _span(bert, of, vocabulary):
         of(heads.BertSpanFinder(bert)),
         bert.config,
         vocabulary,
-        squad_windows.Layout(_LENGTH.value, 64, 32),
-        squad_answers.Search(20, 30, False),
+        squad_options.Layout(_LENGTH.value, 64, 32),
+        squad_options.Search(20, 30, False),
         None,
     )
 

@@ -1,8 +1,19 @@
-"""Allowed values of flags; needs no TensorFlow.
+"""Options: their allowed values, and dataclasses of them; needs no TensorFlow.
 
 Flags are parsed before the modules that implement these options are imported,
 which takes seconds. Those modules have tables with the same names.
+
+A field of a dataclass that `option` returns is also a flag: see
+`flags.flag_sections.Section.define`. Its bounds apply to both.
 """
+
+import dataclasses
+import math
+import typing
+from collections.abc import Iterable
+from typing import Any
+
+from bert_tf.errors import InputError
 
 # Devices to compute on, and the dtypes of activations.
 STRATEGIES = ("default", "mirrored", "multi_worker_mirrored", "tpu")
@@ -104,3 +115,118 @@ RUNNERS = (
     "SparkRunner",
     "DataflowRunner",
 )
+
+# ---- Dataclasses of options -------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Bounds:
+    """Bounds of a finite number; None for no bound."""
+
+    min: float | None = None
+    max: float | None = None
+    above: float | None = None
+
+    def __str__(self) -> str:
+        return " and ".join(
+            f"{word} {bound if isinstance(bound, int) else f'{bound:g}'}"
+            for word, bound in (
+                ("above", self.above),
+                ("at least", self.min),
+                ("at most", self.max),
+            )
+            if bound is not None
+        )
+
+    def allow(self, value: float) -> bool:
+        """Whether a number is finite and within the bounds."""
+        return (
+            math.isfinite(value)
+            and (self.min is None or value >= self.min)
+            and (self.max is None or value <= self.max)
+            and (self.above is None or value > self.above)
+        )
+
+
+def option(
+    default: Any,
+    text: str = "",
+    *,
+    min: float | None = None,
+    max: float | None = None,
+    above: float | None = None,
+    choices: Iterable[str] = (),
+    **about: Any,
+) -> Any:
+    """Returns a field of a dataclass that is derived from `Options`.
+
+    Args:
+        default: Its default value.
+        text: Its help as a flag.
+        min: Min value of a number.
+        max: Max value of a number.
+        above: Bound that a number must exceed.
+        choices: Allowed words; by default, any.
+        about: Arguments of the methods of `flag_sections.Section`, such as
+            `rare`. `only_with` also applies to the dataclass: terms of options
+            that it lacks do not count.
+    """
+    bounds = Bounds(min, max, above)
+    own = {"text": text, "bounds": bounds, "choices": tuple(choices)}
+    return dataclasses.field(default=default, metadata=own | {"about": about})
+
+
+def names(options_class: type["Options"]) -> tuple[str, ...]:
+    """Returns the names of a dataclass's options."""
+    return tuple(field.name for field in dataclasses.fields(options_class))
+
+
+def kind(field: dataclasses.Field) -> type:
+    """Returns the type of an option's values, without None."""
+    return (*typing.get_args(field.type), field.type)[0]
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Base of dataclasses of options.
+
+    Raises:
+        InputError: A value is not allowed, or the option has no effect.
+    """
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.metadata and value != field.default:
+                self._check(field, value)
+
+    def _check(self, field: dataclasses.Field, value: Any) -> None:
+        name, known, others = field.name, field.metadata, vars(self)
+        choices, bounds = known["choices"], known["bounds"]
+        expected = str(bounds) or "finite"
+        if choices:
+            expected = (
+                "" if value in choices else f"one of {', '.join(choices)}"
+            )
+        elif isinstance(value, str | bool) or bounds.allow(value):
+            expected = ""
+        if expected:
+            raise InputError(
+                f"`{name}` must be {expected}. Received: {name}={value!r}"
+            )
+        terms = known["about"].get("only_with", ())
+        terms = (terms,) if isinstance(terms, str) else tuple(terms)
+        found = [x for x in terms if x.lstrip("!").partition("=")[0] in others]
+        is_harmless = known["about"].get("harmless", False)
+        if found and not is_harmless and not any(map(self._holds, found)):
+            names = (name, *(x.lstrip("!").partition("=")[0] for x in found))
+            raise InputError(
+                f"`{name}` goes with {' or '.join(found)}. Received: "
+                + ", ".join(f"{x}={others[x]}" for x in dict.fromkeys(names))
+            )
+
+    def _holds(self, term: str) -> bool:
+        name, is_value, value = term.lstrip("!").partition("=")
+        now = getattr(self, name)
+        is_so = str(now) == value if is_value else bool(now)
+        return is_so != term.startswith("!")

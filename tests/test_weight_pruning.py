@@ -167,7 +167,7 @@ def test_replicas_and_micro_batches_prune_alike(tmp_path, two_replicas):
 
 def test_shares_that_are_none():
     for share in (-0.1, 1.0):
-        with pytest.raises(InputError, match="`prune_to` must be a share"):
+        with pytest.raises(InputError, match="`prune_to` must be at least 0"):
             recipes.Recipe(prune_to=share)
     optimizer = recipes.Recipe().make_optimizer(lambda step: 0.1, _CONFIG)
     assert optimizer.pruning is None

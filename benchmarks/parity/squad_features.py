@@ -18,7 +18,12 @@ import time
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 from bert_tf import vocabularies
-from bert_tf.tasks.squad import squad_questions, squad_records, squad_windows
+from bert_tf.tasks.squad import (
+    squad_options,
+    squad_questions,
+    squad_records,
+    squad_windows,
+)
 
 import transformers
 from absl import app, flags, logging
@@ -39,7 +44,7 @@ def ours(train_file, vocab_file, folder):
     )
     cutter = squad_windows.Cutter(
         vocabularies.open(vocab_file, do_lower_case=True),
-        squad_windows.Layout(384, 128, 64),
+        squad_options.Layout(384, 128, 64),
     )
     path = os.path.join(folder, "train.tf_record")
     return squad_records.write_to_train(path, cutter, questions).count

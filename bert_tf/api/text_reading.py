@@ -4,27 +4,23 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Self
 
-from bert_tf import vocabularies
+from bert_tf import options, vocabularies
 from bert_tf.api import arguments
 from bert_tf.checkpoints import names, opened, runs
 from bert_tf.storage import kept_flags
-from bert_tf.tasks.squad import squad_threshold
+from bert_tf.tasks.squad import squad_options, squad_threshold
 
 # Of a run: what an export reads of them.
 _FLAGS = (
     "do_lower_case",
-    "doc_stride",
     "long_documents",
-    "max_answer_length",
-    "max_query_length",
-    "max_seq_length",
-    "n_best_size",
     "null_score_diff_threshold",
     "scheme",
     "task_name",
     "text_b_column",
-    "version_2_with_negative",
     "window_stride",
+    *options.names(squad_options.Layout),
+    *options.names(squad_options.Search),
 )
 # Of them, what is true of any head on the same encoder.
 _OF_ENCODER = ("do_lower_case", "max_seq_length")

@@ -10,11 +10,15 @@ validated while flags are parsed, before anything slow.
 import dataclasses
 import weakref
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from bert_tf import options
 from bert_tf.flags import flag_values
 
 from absl import flags
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 # Makes absl attribute flags to the module that calls a section.
 flags.disclaim_key_flags()
@@ -143,7 +147,7 @@ class Section:
         **how: Any,
     ) -> Holder:
         """Defines an integer flag with optional bounds."""
-        parser = flag_values.Whole(name, least, most)
+        parser = flag_values.Whole(name, options.Bounds(least, most))
         holder = flags.DEFINE(
             parser, name, default, text, serializer=flags.ArgumentSerializer()
         )
@@ -160,7 +164,8 @@ class Section:
         **how: Any,
     ) -> Holder:
         """Defines a flag with a finite number, with optional bounds."""
-        parser = flag_values.Number(name, least, most, above)
+        bounds = options.Bounds(least, most, above)
+        parser = flag_values.Number(name, bounds)
         holder = flags.DEFINE(
             parser, name, default, text, serializer=flags.ArgumentSerializer()
         )
@@ -212,6 +217,35 @@ class Section:
         alias = flags.DEFINE_alias(name, holder.name)
         return self._keep(alias, kind, {"alias": True})
 
+    # ---- Dataclasses --------------------------------------------------------
+
+    def define(
+        self, options_class: type[options.Options], *names: str, **how: Any
+    ) -> None:
+        """Defines a flag for each option of a dataclass; `read` reads them.
+
+        Args:
+            options_class: The dataclass.
+            names: The options to define, by default all.
+            how: Other properties than those of the fields.
+        """
+        fields = {x.name: x for x in dataclasses.fields(options_class)}
+        for name in names or [x for x in fields if fields[x].metadata]:
+            field, known = fields[name], fields[name].metadata
+            about = {"default": field.default, "text": known["text"]}
+            about |= known["about"] | how
+            bounds, kind = known["bounds"], options.kind(field)
+            limits = {"least": bounds.min, "most": bounds.max}
+            if known["choices"]:
+                self.choice(name, allowed=known["choices"], **about)
+            elif kind is int:
+                self.integer(name, **limits, **about)
+            elif kind is float:
+                self.number(name, above=bounds.above, **limits, **about)
+            else:
+                make = self.boolean if kind is bool else self.string
+                make(name, **about)
+
     # ---- Paths --------------------------------------------------------------
 
     def input_path(self, name: str, text: str, **how: Any) -> Holder:
@@ -251,6 +285,24 @@ class Section:
             **{"kind": kind, **how},
         )
         return holder
+
+
+_Dataclass = TypeVar("_Dataclass", bound="DataclassInstance")
+
+
+def read(made: type[_Dataclass], **given: Any) -> _Dataclass:
+    """Returns a dataclass with the values of the flags of the same names.
+
+    Fields without a flag, or whose flag is None, have their defaults.
+
+    Args:
+        made: The dataclass.
+        given: Fields that do not come from flags.
+    """
+    names = [x.name for x in dataclasses.fields(made)]
+    values = {x: flags.FLAGS[x].value for x in names if x in flags.FLAGS}
+    set_values = {x: y for x, y in values.items() if y is not None}
+    return made(**set_values | given)
 
 
 def _condition(

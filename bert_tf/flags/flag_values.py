@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from bert_tf import options
 from bert_tf.errors import InputError
 
 from absl import flags
@@ -43,36 +44,14 @@ class Number(Parser):
     _kind: Callable[[Any], Any] = float
     _called = "a number"
 
-    def __init__(
-        self,
-        name: str,
-        least: float | None,
-        most: float | None,
-        above: float | None = None,
-    ):
-        parts = [
-            f"{word} {bound if isinstance(bound, int) else f'{bound:g}'}"
-            for word, bound in (
-                ("above", above),
-                ("at least", least),
-                ("at most", most),
-            )
-            if bound is not None
-        ]
-        bounds = f", {' and '.join(parts)}" if parts else ""
-        super().__init__(name, self._called + bounds)
-        self._least = -math.inf if least is None else least
-        self._most = math.inf if most is None else most
-        self._above = -math.inf if above is None else above
+    def __init__(self, name: str, bounds: options.Bounds):
+        more = f", {bounds}" * bool(str(bounds))
+        super().__init__(name, self._called + more)
+        self._bounds = bounds
 
     def _read(self, text: Any) -> Any:
         value = type(self)._kind(text)
-        is_right = (
-            math.isfinite(value)
-            and self._least <= value <= self._most
-            and self._above < value
-        )
-        if not is_right:
+        if not self._bounds.allow(value):
             raise InputError
         self._check_range(value)
         return value

@@ -5,46 +5,22 @@ The names of ALBERT's script are accepted as aliases.
 
 from typing import Any
 
-from bert_tf import options
 from bert_tf.errors import InputError
 from bert_tf.flags import flag_sections
+from bert_tf.pretraining_data import pretraining_sequences
 
 from absl import flags
 
-# More than anyone needs; much larger values would never finish.
-_MOST_WORDS = 100
-
 _MASKS = flag_sections.Section("Masks", only_with="!show")
+_SETTINGS = pretraining_sequences.Settings
 
-MAX_PREDICTIONS_PER_SEQ = _MASKS.integer(
-    "max_predictions_per_seq", 20, "Max number of masked tokens per sequence."
-)
-MASKING = _MASKS.choice(
-    "masking",
-    None,
-    options.MASKING_POLICIES,
-    "Unit of masking: token (default), whole_word, span (several consecutive "
-    "words, as in SpanBERT) or ngram (one to three consecutive words, as in "
-    "ALBERT).",
-)
+_MASKS.define(_SETTINGS, "max_predictions_per_seq")
+_MASKS.define(_SETTINGS, "masking", default=None)
 DO_WHOLE_WORD_MASK = _MASKS.boolean(
     "do_whole_word_mask", False, "The same as --masking=whole_word."
 )
-NGRAM = _MASKS.integer(
-    "ngram",
-    None,
-    "Max number of words in an n-gram, by default 3. Implies --masking=ngram.",
-    least=1,
-    most=_MOST_WORDS,
-)
-FAVOR_SHORTER_NGRAM = _MASKS.boolean(
-    "favor_shorter_ngram",
-    True,
-    "Whether n words are drawn with a share of 1/n; false turns the shares "
-    "round, so that the longest n-grams are the likeliest.",
-    only_with=("masking=ngram", "ngram"),
-    rare=True,
-)
+_MASKS.define(_SETTINGS, "ngram", default=None)
+_MASKS.define(_SETTINGS, "favor_shorter_ngram")
 DO_PERMUTATION = _MASKS.boolean(
     "do_permutation",
     False,
@@ -72,34 +48,24 @@ SEGMENTER = _MASKS.string(
     kind="MODULE:FUNCTION",
     only_with=_OF_WORDS,
 )
-DYNAMIC_MASKING = _MASKS.boolean(
-    "dynamic_masking",
-    False,
-    "Leaves masking to run_pretraining.py, which draws new masks each time it "
-    "reads a record. Use it with --dupe_factor=1.",
-)
-MASKED_LM_PROB = _MASKS.number(
-    "masked_lm_prob", 0.15, "Share of the tokens to mask."
-)
-MASK_SHARE = _MASKS.number(
-    "mask_share", 0.8, "Share of the masked tokens that become [MASK]."
-)
-RANDOM_SHARE = _MASKS.number(
-    "random_share",
-    0.1,
-    "Share of the masked tokens that become a random token; the rest stay "
-    "unchanged.",
-)
+_MASKS.define(_SETTINGS, "dynamic_masking", "masked_lm_prob")
+_MASKS.define(_SETTINGS, "mask_share", "random_share")
 
 
 def policy() -> str:
     """Returns the masking policy."""
-    given = MASKING.value
-    if NGRAM.value is not None:
+    if DO_PERMUTATION.value:
+        raise InputError(
+            "--do_permutation, by which ALBERT's script shuffles some of the "
+            "tokens, is not in its paper and not here: leave it out, or give a "
+            "larger --random_share. Received: do_permutation=true"
+        )
+    given, longest = flags.FLAGS.masking, flags.FLAGS.ngram
+    if longest is not None:
         if given not in (None, "ngram"):
             raise InputError(
                 "--ngram means --masking=ngram: leave one out. Received: "
-                f"masking={given}, ngram={NGRAM.value}"
+                f"masking={given}, ngram={longest}"
             )
         given = "ngram"
     whole_words = flags.FLAGS[DO_WHOLE_WORD_MASK.name]
@@ -119,27 +85,6 @@ def policy() -> str:
             )
         return "whole_word"
     return given or "token"
-
-
-def settings() -> dict[str, Any]:
-    """Returns the fields of the data creation settings that concern masks."""
-    if DO_PERMUTATION.value:
-        raise InputError(
-            "--do_permutation, by which ALBERT's script shuffles some of the "
-            "tokens, is not in its paper and not here: leave it out, or give a "
-            "larger --random_share. Received: do_permutation=true"
-        )
-    longest = {} if NGRAM.value is None else {"ngram": NGRAM.value}
-    return {
-        "max_predictions_per_seq": MAX_PREDICTIONS_PER_SEQ.value,
-        "masked_lm_prob": MASKED_LM_PROB.value,
-        "masking": policy(),
-        "favor_shorter_ngram": FAVOR_SHORTER_NGRAM.value,
-        "dynamic_masking": DYNAMIC_MASKING.value,
-        "mask_share": MASK_SHARE.value,
-        "random_share": RANDOM_SHARE.value,
-        **longest,
-    }
 
 
 def words() -> dict[str, Any]:

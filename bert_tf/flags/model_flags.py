@@ -8,6 +8,7 @@ a run's folder can be omitted.
 from bert_tf import options
 from bert_tf.flags import flag_sections, shared_flags
 from bert_tf.tasks.classification import glue
+from bert_tf.tasks.squad import squad_options
 from bert_tf.tasks.tagging import schemes
 
 # For run_prediction.py: a SavedModel contains its export settings.
@@ -113,40 +114,19 @@ SCHEME = _HEADS["tagging"].choice(
     only_with="head=tagging",
 )
 _ANSWER_HEADS = tuple(f"head={x}" for x in options.ANSWER_HEADS.values())
-DOC_STRIDE = _HEADS["span"].integer(
-    "doc_stride",
-    None,
-    "As in run_squad.py; by default 128.",
-    least=1,
-    only_with=_ANSWER_HEADS,
-)
-MAX_QUERY_LENGTH = _HEADS["span"].integer(
-    "max_query_length",
-    None,
-    "As in run_squad.py; by default 64.",
-    least=1,
-    only_with=_ANSWER_HEADS,
-)
-N_BEST_SIZE = _HEADS["span"].integer(
-    "n_best_size",
-    None,
-    "As in run_squad.py; by default 20.",
-    least=1,
-    only_with=_ANSWER_HEADS,
-)
-MAX_ANSWER_LENGTH = _HEADS["span"].integer(
-    "max_answer_length",
-    None,
-    "As in run_squad.py; by default 30.",
-    least=1,
-    only_with=_ANSWER_HEADS,
-)
-VERSION_2_WITH_NEGATIVE = _HEADS["span"].boolean(
-    "version_2_with_negative",
-    None,
-    "As in run_squad.py; by default false.",
-    only_with=_ANSWER_HEADS,
-)
+for _made, _names in (
+    (squad_options.Layout, options.names(squad_options.Layout)[1:]),
+    (squad_options.Search, options.names(squad_options.Search)),
+):
+    for _name in _names:
+        _usual = str(getattr(_made, _name)).lower()
+        _HEADS["span"].define(
+            _made,
+            _name,
+            default=None,
+            text=f"As in run_squad.py; by default {_usual}.",
+            only_with=_ANSWER_HEADS,
+        )
 NULL_SCORE_DIFF_THRESHOLD = _HEADS["span"].number_or(
     "null_score_diff_threshold",
     None,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from bert_tf.flags import flag_sections
-from bert_tf.pretraining_data import corpus, text_files
+from bert_tf.pretraining_data import corpus
 from bert_tf.storage import paths
 
 from absl import logging
@@ -16,52 +16,12 @@ INPUT_FILE = _DATA.input_paths(
     ".xz, .zst). Or TensorFlow Datasets, as name/config@split.",
     required=True,
 )
-INPUT_FORMAT = _DATA.choice(
-    "input_format",
-    "lines",
-    corpus.FORMATS,
-    "lines: one sentence per line, a blank line between documents. documents: "
-    "one document per line. files: one document per file. wikiextractor: "
-    "WikiExtractor's output. jsonl: JSON objects with a text field. tfds: "
-    "TensorFlow Datasets. All formats except lines are split into sentences.",
-    only_with="!show",
-    harmless=True,
-)
-TEXT_FIELD = _DATA.string(
-    "text_field",
-    "text",
-    "Field of the text in jsonl and tfds.",
-    kind="NAME",
-    only_with=("input_format=jsonl", "input_format=tfds"),
-)
-LANGUAGE = _DATA.string(
-    "language",
-    "en",
-    "Language of the text (ISO 639), for splitting it into sentences.",
-    kind="CODE",
-    only_with=[
-        f"input_format={name}" for name in corpus.FORMATS if name != "lines"
-    ],
-)
-ON_BAD_TEXT = _DATA.choice(
-    "on_bad_text",
-    "error",
-    text_files.ON_BAD_TEXT,
-    "For bytes that are not valid UTF-8: error stops and names the file and "
-    "line, replace inserts U+FFFD.",
-    only_with="!show",
-    harmless=True,
-)
+_DATA.define(corpus.Reader)
 
 
 def reader() -> corpus.Reader:
     """Returns a reader of the text, configured by the flags."""
-    return corpus.Reader(
-        INPUT_FORMAT.value,
-        TEXT_FIELD.value,
-        LANGUAGE.value,
-        ON_BAD_TEXT.value,
-    )
+    return flag_sections.read(corpus.Reader)
 
 
 def units() -> Sequence[corpus.Unit]:
@@ -70,11 +30,12 @@ def units() -> Sequence[corpus.Unit]:
     Raises:
         InputError: A glob matches nothing, or a file is empty or a folder.
     """
-    files, input_format = INPUT_FILE.value, INPUT_FORMAT.value
+    files, how = INPUT_FILE.value, reader()
+    input_format = how.input_format
     if input_format != "tfds":
         files = paths.expand(files)
     if input_format in ("lines", "documents"):
-        looks = corpus.format_of(files[0], ON_BAD_TEXT.value)
+        looks = corpus.format_of(files[0], how.on_bad_text)
         if looks:
             logging.warning(
                 "%s looks like --input_format=%s but is read as plain text, so "

@@ -28,6 +28,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from bert_tf import options
 from bert_tf.errors import InputError
 from bert_tf.pretraining_data import text_files, text_formats
 from bert_tf.storage import file_systems
@@ -89,28 +90,45 @@ class Document:
 
 
 @dataclasses.dataclass(frozen=True)
-class Reader:
-    """How to read the input: `input_format` is one of FORMATS.
+class Reader(options.Options):
+    """How to read the input; the fields are flags."""
 
-    `text_field` is for jsonl and tfds. `language`, an ISO 639 code, determines
-    how sentences are split. `on_bad_text` is "error", or "replace" by U+FFFD.
-    """
-
-    input_format: str = "lines"
-    text_field: str = "text"
-    language: str = "en"
-    on_bad_text: str = "error"
+    input_format: str = options.option(
+        "lines",
+        "lines: one sentence per line, a blank line between documents. "
+        "documents: one document per line. files: one document per file. "
+        "wikiextractor: WikiExtractor's output. jsonl: JSON objects with a "
+        "text field. tfds: TensorFlow Datasets. All formats except lines are "
+        "split into sentences.",
+        choices=FORMATS,
+        only_with="!show",
+        harmless=True,
+    )
+    text_field: str = options.option(
+        "text",
+        "Field of the text in jsonl and tfds.",
+        only_with=("input_format=jsonl", "input_format=tfds"),
+        kind="NAME",
+    )
+    language: str = options.option(
+        "en",
+        "Language of the text (ISO 639), for splitting it into sentences.",
+        only_with=[
+            f"input_format={name}" for name in FORMATS if name != "lines"
+        ],
+        kind="CODE",
+    )
+    on_bad_text: str = options.option(
+        "error",
+        "For bytes that are not valid UTF-8: error stops and names the file "
+        "and line, replace inserts U+FFFD.",
+        choices=text_files.ON_BAD_TEXT,
+        only_with="!show",
+        harmless=True,
+    )
 
     def __post_init__(self):
-        for name, known in (
-            ("input_format", FORMATS),
-            ("on_bad_text", text_files.ON_BAD_TEXT),
-        ):
-            if getattr(self, name) not in known:
-                raise InputError(
-                    f"`{name}` must be one of {', '.join(known)}. "
-                    f"Received: {name}={getattr(self, name)!r}"
-                )
+        super().__post_init__()
         # sentencex treats unknown languages as English.
         if not _LANGUAGE.fullmatch(self.language):
             raise InputError(
@@ -176,8 +194,7 @@ def _different(names: Sequence[str]) -> list[str]:
         same = first.setdefault(place, name)
         if same != name:
             logging.warning(
-                "%s is the same file as %s: it is read once.",
-                name, same,
+                "%s is the same file as %s: it is read once.", name, same
             )
     return list(first.values())
 

@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Self
 
-from bert_tf import vocabularies
+from bert_tf import options, vocabularies
 from bert_tf.errors import InputError
 from bert_tf.pretraining_data import segments, two_segments
 from bert_tf.records import masking
@@ -25,65 +25,102 @@ _SEGMENTS = {
 }
 OBJECTIVES = tuple(_SEGMENTS)
 
+# More than anyone needs: memory or time would not suffice for much larger
+# values.
+_MAX_LENGTH, _MAX_TIMES, _MAX_WORDS = 1 << 16, 10_000, 100
+
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class Settings(options.Options):
     """The settings of records; most names are as in the original's flags.
 
-    Attributes:
-        masked_lm_prob: Share of the tokens to predict.
-        short_seq_prob: Share of the documents with shorter sequences; for
-            full_sentences and two_segments the share of the sequences.
-        dupe_factor: Number of times to use each document.
-        masking: A policy of masking.py: token, whole_word, span or ngram.
-        dynamic_masking: Whether the reader masks, each time anew.
-        objective: The second objective, on two segments: nsp (the second
-            follows or is from another document) or sop (they are swapped or
-            not). Without a second objective: two_segments (the halves of a
-            sequence) or, with one segment, none (it ends with the document) or
-            full_sentences (it continues in the next document, after a
-            separator).
-        pack: Whether to pack several sequences into one record.
-        max_sequences_per_row: K, for packed records.
-        mask_share: Share of the chosen tokens that become [MASK].
-        random_share: Share that become a random token. The rest stay.
-        span_success: Parameter of the geometric distribution of span lengths.
-        span_max_words: Max span length; 10 and 0.2 give a mean of 3.8 words.
-        ngram: Max number of words in an n-gram.
-        favor_shorter_ngram: Whether short n-grams are more likely.
+    The default mean of span lengths is 3.8 words.
     """
 
-    max_seq_length: int = 128
-    max_predictions_per_seq: int = 20
-    masked_lm_prob: float = 0.15
-    short_seq_prob: float = 0.1
-    dupe_factor: int = 10
-    masking: str = "token"
-    dynamic_masking: bool = False
-    objective: str = "nsp"
-    pack: bool = False
-    max_sequences_per_row: int = 8
-    mask_share: float = 0.8
-    random_share: float = 0.1
-    span_success: float = 0.2
-    span_max_words: int = 10
-    ngram: int = 3
-    favor_shorter_ngram: bool = True
+    max_seq_length: int = options.option(
+        128, "Tokens per sequence.", max=_MAX_LENGTH
+    )
+    max_predictions_per_seq: int = options.option(
+        20, "Max number of masked tokens per sequence."
+    )
+    masked_lm_prob: float = options.option(
+        0.15, "Share of the tokens to mask.", min=0, max=1
+    )
+    short_seq_prob: float = options.option(
+        0.1,
+        "Share of the documents that are cut into shorter sequences, by "
+        "default 0.1. With full_sentences and two_segments it is the share of "
+        "the sequences, by default 0 and 0.05.",
+        min=0,
+        max=1,
+    )
+    dupe_factor: int = options.option(
+        10,
+        "Times to use each document, masked differently.",
+        min=1,
+        max=_MAX_TIMES,
+    )
+    masking: str = options.option(
+        "token",
+        "Unit of masking: token (default), whole_word, span (several "
+        "consecutive words, as in SpanBERT) or ngram (one to three consecutive "
+        "words, as in ALBERT).",
+        choices=masking.POLICIES,
+    )
+    dynamic_masking: bool = options.option(
+        False,
+        "Leaves masking to run_pretraining.py, which draws new masks each time "
+        "it reads a record. Use it with --dupe_factor=1.",
+    )
+    objective: str = options.option(
+        "nsp",
+        "nsp (default): does the second segment follow (BERT)? sop: are the "
+        "two in order (ALBERT)? two_segments: two segments without a segment "
+        "objective (ELECTRA). none: one segment of a document. full_sentences: "
+        "sequences that continue in the next document (RoBERTa).",
+        choices=OBJECTIVES,
+    )
+    pack: bool = options.option(
+        False,
+        "Packs several short sequences into one row, which saves padding.",
+    )
+    max_sequences_per_row: int = options.option(
+        8, "Max number of sequences in a packed row.", min=1, only_with="pack"
+    )
+    mask_share: float = options.option(
+        0.8, "Share of the masked tokens that become [MASK].", min=0, max=1
+    )
+    random_share: float = options.option(
+        0.1,
+        "Share of the masked tokens that become a random token; the rest stay "
+        "unchanged.",
+        min=0,
+        max=1,
+    )
+    span_success: float = options.option(
+        0.2,
+        "Parameter of the geometric distribution of span lengths.",
+        above=0,
+        max=1,
+    )
+    span_max_words: int = options.option(10, "Max span length.", min=1)
+    ngram: int = options.option(
+        3,
+        "Max number of words in an n-gram, by default 3. Implies "
+        "--masking=ngram.",
+        min=1,
+        max=_MAX_WORDS,
+    )
+    favor_shorter_ngram: bool = options.option(
+        True,
+        "Whether n words are drawn with a share of 1/n; false turns the shares "
+        "round, so that the longest n-grams are the likeliest.",
+        only_with=("masking=ngram", "ngram"),
+        rare=True,
+    )
 
     def __post_init__(self):
-        self._check_choices()
-        self._check_numbers()
-        for name in (
-            "masked_lm_prob",
-            "short_seq_prob",
-            "mask_share",
-            "random_share",
-        ):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InputError(
-                    f"`{name}` must be from 0 to 1. "
-                    f"Received: {name}={getattr(self, name)}"
-                )
+        super().__post_init__()
         if self.mask_share + self.random_share > 1 + 1e-9:
             raise InputError(
                 "`mask_share` and `random_share` are shares of the same "
@@ -91,35 +128,6 @@ class Settings:
                 f"mask_share={self.mask_share}, "
                 f"random_share={self.random_share}"
             )
-        if not 0 < self.span_success <= 1:
-            raise InputError(
-                "`span_success` must be above 0 and at most 1. "
-                f"Received: span_success={self.span_success}"
-            )
-
-    def _check_choices(self) -> None:
-        for name, known in (
-            ("masking", masking.POLICIES),
-            ("objective", OBJECTIVES),
-        ):
-            if getattr(self, name) not in known:
-                raise InputError(
-                    f"`{name}` must be one of {', '.join(known)}. "
-                    f"Received: {name}={getattr(self, name)!r}"
-                )
-
-    def _check_numbers(self) -> None:
-        for name in (
-            "dupe_factor",
-            "max_sequences_per_row",
-            "span_max_words",
-            "ngram",
-        ):
-            if getattr(self, name) < 1:
-                raise InputError(
-                    f"`{name}` must be at least 1. "
-                    f"Received: {name}={getattr(self, name)}"
-                )
 
     def check_room(self, vocabulary: vocabularies.Vocabulary) -> None:
         """Raises InputError if the lengths leave no room for tokens."""

@@ -8,7 +8,7 @@ import functools
 from bert_tf import vocabularies
 from bert_tf.errors import InputError
 from bert_tf.exporting import inference, saved_model, serving_inputs
-from bert_tf.seq2seq import beam_search, decoder
+from bert_tf.seq2seq import beam_search, decoder, seq2seq_options
 from bert_tf.text import detokenizer, text_graph
 
 import tensorflow as tf
@@ -16,9 +16,7 @@ import tensorflow as tf
 
 def make_search(
     vocabulary: vocabularies.Vocabulary,
-    max_target_length: int,
-    beams: int,
-    alpha: float,
+    generation: seq2seq_options.Generation,
 ) -> beam_search.Search:
     """Returns the search for targets between the vocabulary's special tokens.
 
@@ -37,9 +35,9 @@ def make_search(
         end=template.after[0],
         pad=vocabulary.special.pad.id,
         tokens=len(vocabulary.pieces),
-        max_length=max_target_length - 1,
-        beams=beams,
-        alpha=alpha,
+        max_length=generation.max_target_length - 1,
+        beams=generation.beam_size,
+        alpha=generation.length_penalty,
     )
 
 

@@ -14,7 +14,7 @@ from bert_tf.tasks import next_sentence_model
 from bert_tf.tasks.features import features_model
 from bert_tf.tasks.masked_words import masked_words_model
 from bert_tf.tasks.multiple_choice import choice_model
-from bert_tf.tasks.squad import squad_answers, squad_model, squad_windows
+from bert_tf.tasks.squad import squad_model, squad_options
 from bert_tf.tasks.tagging import tagging_model
 from bert_tf.text import long_documents
 
@@ -106,8 +106,8 @@ class Elsewhere:
         return squad_model.span_finder(
             model,
             *self._common,
-            self._fill(squad_windows.Layout),
-            self._fill(squad_answers.Search),
+            self._fill(squad_options.Layout),
+            self._fill(squad_options.Search),
             self.description["null_score_diff_threshold"],
         )
 

@@ -14,7 +14,7 @@ from bert_tf.checkpoints import names, opened, trained_models
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.exporting import inference, quantized, saved_model
-from bert_tf.seq2seq import decoder, seq2seq_model
+from bert_tf.seq2seq import decoder, seq2seq_model, seq2seq_options
 from bert_tf.tasks import (
     label_column,
     next_piece_model,
@@ -24,21 +24,16 @@ from bert_tf.tasks import (
 from bert_tf.tasks.features import feature_layers, features_model
 from bert_tf.tasks.masked_words import masked_words_model
 from bert_tf.tasks.multiple_choice import choice_model
-from bert_tf.tasks.squad import (
-    squad_answers,
-    squad_joint,
-    squad_joint_export,
-    squad_model,
-    squad_windows,
-)
+from bert_tf.tasks.squad import squad_joint_export, squad_model, squad_options
 from bert_tf.tasks.tagging import tagging_model
 from bert_tf.text import long_documents
 
 import keras
 
 # The default values of the flags.
-_LAYOUT = squad_windows.Layout(384, 128, 64)
-_SEARCH = squad_answers.Search(20, 30, False)
+_LAYOUT = squad_options.Layout()
+_SEARCH = squad_options.Search()
+_GENERATION = seq2seq_options.Generation()
 _CHOICE = feature_layers.Choice("last")
 
 
@@ -59,9 +54,7 @@ class Settings:
         unit: What a vector represents, from features.UNITS.
         labels_from: Source of the labels, for error messages.
         weights: Storage format of weights, from options.EXPORT_WEIGHTS.
-        max_target_length: Max number of tokens that an encoder-decoder writes.
-        beam_size: Number of hypotheses it keeps.
-        length_penalty: Exponent of their length penalty.
+        generation: How an encoder-decoder writes texts.
     """
 
     do_lower_case: bool
@@ -71,8 +64,8 @@ class Settings:
     is_multi_label: bool = False
     documents: long_documents.LongDocuments | None = None
     scheme: str = ""
-    layout: squad_windows.Layout = _LAYOUT
-    search: squad_answers.Search = _SEARCH
+    layout: squad_options.Layout = _LAYOUT
+    search: squad_options.Search = _SEARCH
     threshold: float | None = None
     top_k: int = 5
     choice: feature_layers.Choice = _CHOICE
@@ -80,9 +73,7 @@ class Settings:
     normalize: bool = False
     labels_from: str = "--labels"
     weights: str = "float32"
-    max_target_length: int = 64
-    beam_size: int = 4
-    length_penalty: float = 0.6
+    generation: seq2seq_options.Generation = _GENERATION
 
 
 def _restored(
@@ -250,8 +241,8 @@ def joint_span(
 ) -> saved_model.Export:
     """A question and a context -> the answer, by the joint head."""
     search = settings.search
-    if not isinstance(search, squad_joint.Search):
-        search = squad_joint.Search(**dataclasses.asdict(search))
+    if not isinstance(search, squad_options.JointSearch):
+        search = squad_options.JointSearch(**dataclasses.asdict(search))
     model = joint_answers.BertJointSpanFinder(
         families.make(files.config), search.start_n_top, search.end_n_top
     )
@@ -292,10 +283,7 @@ def seq2seq(
     model = decoder.Seq2Seq(families.make(files.config))
     trained_models.restore(model, source, "seq2seq")
     model.search = seq2seq_model.make_search(
-        files.vocabulary,
-        settings.max_target_length,
-        settings.beam_size,
-        settings.length_penalty,
+        files.vocabulary, settings.generation
     )
     return seq2seq_model.writer(
         model, files.vocabulary, settings.max_seq_length

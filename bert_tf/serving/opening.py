@@ -6,11 +6,12 @@ passes keyword arguments of the same names.
 """
 
 import dataclasses
+import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bert_tf import vocabularies
+from bert_tf import options, vocabularies
 from bert_tf.checkpoints import (
     hub,
     opened,
@@ -20,17 +21,13 @@ from bert_tf.checkpoints import (
 )
 from bert_tf.errors import InputError
 from bert_tf.exporting import saved_model
+from bert_tf.seq2seq import seq2seq_options
 from bert_tf.serving import makers, served_heads, serving_model
 from bert_tf.storage import kept_flags
 from bert_tf.tasks import label_column
 from bert_tf.tasks.classification import classification_task, glue
 from bert_tf.tasks.features import feature_layers
-from bert_tf.tasks.squad import (
-    squad_answers,
-    squad_joint,
-    squad_threshold,
-    squad_windows,
-)
+from bert_tf.tasks.squad import squad_options, squad_threshold
 from bert_tf.tasks.tagging import schemes
 from bert_tf.text import long_documents
 
@@ -81,6 +78,23 @@ class Said:
                 f"{path}, which keeps the flags of the run, is wrong: "
                 f"{error}. Bring it back as it was{way_out}."
             ) from error
+
+    def fill(self, made: type[options.Options], **given: Any) -> Any:
+        """Returns options from the user, the run or else their defaults.
+
+        Args:
+            made: The dataclass of the options.
+            given: Values of some of them.
+        """
+        for field in dataclasses.fields(made):
+            name, default = field.name, field.default
+            if name in given:
+                continue
+            if name in self.given:
+                given[name] = self.any(name, default)
+            else:
+                given[name] = self.run(name, options.kind(field), default)
+        return made(**given)
 
     def file(self, name: str) -> str | None:
         """Returns the path of a file in the run's folder, or None."""
@@ -291,7 +305,12 @@ def _tagging(said: Said, source: opened.Checkpoint, _: int) -> dict[str, Any]:
     return {"labels": labels, "scheme": scheme}
 
 
-def _span(said: Said, _: opened.Checkpoint, length: int) -> dict[str, Any]:
+def _span(
+    said: Said,
+    _: opened.Checkpoint,
+    length: int,
+    search: type[squad_options.Search] = squad_options.Search,
+) -> dict[str, Any]:
     negative = said.any("version_2_with_negative", False)
     threshold = None
     given = said.user("null_score_diff_threshold")
@@ -305,37 +324,16 @@ def _span(said: Said, _: opened.Checkpoint, length: int) -> dict[str, Any]:
         text = said.any("null_score_diff_threshold", "0.0")
         threshold = squad_threshold.find(text, True, said.folder).known()
     return {
-        "layout": squad_windows.Layout(
-            length,
-            said.any("doc_stride", 128),
-            said.any("max_query_length", 64),
-        ),
-        "search": squad_answers.Search(
-            said.any("n_best_size", 20),
-            said.any("max_answer_length", 30),
-            negative,
-        ),
+        "layout": said.fill(squad_options.Layout, max_seq_length=length),
+        "search": said.fill(search, version_2_with_negative=negative),
         "threshold": threshold,
     }
 
 
-def _joint_span(
-    said: Said, source: opened.Checkpoint, length: int
-) -> dict[str, Any]:
-    found = _span(said, source, length)
-    listed = {
-        name: said.run(name, int, 5) for name in ("start_n_top", "end_n_top")
-    }
-    search = dataclasses.asdict(found["search"]) | listed
-    return found | {"search": squad_joint.Search(**search)}
-
-
 def _seq2seq(said: Said, _: opened.Checkpoint, length: int) -> dict[str, Any]:
-    return {
-        "max_target_length": said.run("max_target_length", int, length),
-        "beam_size": said.run("beam_size", int, 4),
-        "length_penalty": said.run("length_penalty", float, 0.6),
-    }
+    longest = said.run("max_target_length", int, length)
+    made = seq2seq_options.Generation
+    return {"generation": said.fill(made, max_target_length=longest)}
 
 
 _OWN: Mapping[str, Callable[..., dict[str, Any]]] = {
@@ -345,6 +343,6 @@ _OWN: Mapping[str, Callable[..., dict[str, Any]]] = {
     "classification": _classification,
     "tagging": _tagging,
     "span": _span,
-    "joint_span": _joint_span,
+    "joint_span": functools.partial(_span, search=squad_options.JointSearch),
     "seq2seq": _seq2seq,
 }

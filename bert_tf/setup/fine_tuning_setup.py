@@ -124,14 +124,11 @@ def plan(strategy: tf.distribute.Strategy) -> fine_tuning.Plan:
             "--group_by_length gives batches of many shapes, and a TPU would "
             "compile each: leave it out."
         )
-    return fine_tuning.Plan(
+    return run_setup.make_plan(
+        fine_tuning.Plan,
         batch_size=own.TRAIN_BATCH_SIZE.value,
         accumulate=own.ACCUMULATE.value,
-        num_train_epochs=own.NUM_TRAIN_EPOCHS.value,
-        warmup_proportion=own.WARMUP_PROPORTION.value,
-        group_by_length=own.GROUP_BY_LENGTH.value,
         chosen_on=flagfiles.told(_CHOSEN_ON),
-        **run_setup.plan_fields(),
     )
 
 

@@ -15,30 +15,6 @@ from bert_tf.storage import kept_flags
 import tensorflow as tf
 from absl import flags
 
-# Flags with settings of the model, besides those that locate it.
-_OF_MODEL = (
-    model_flags.HEAD,
-    model_flags.BERT_CONFIG_FILE,
-    model_flags.VOCAB_FILE,
-    model_flags.DO_LOWER_CASE,
-    model_flags.MAX_SEQ_LENGTH,
-    model_flags.TASK_NAME,
-    model_flags.LABELS,
-    model_flags.REGRESSION,
-    model_flags.PAIRS,
-    model_flags.SCHEME,
-    model_flags.DOC_STRIDE,
-    model_flags.MAX_QUERY_LENGTH,
-    model_flags.N_BEST_SIZE,
-    model_flags.MAX_ANSWER_LENGTH,
-    model_flags.VERSION_2_WITH_NEGATIVE,
-    model_flags.NULL_SCORE_DIFF_THRESHOLD,
-    model_flags.TOP_K,
-    model_flags.FEATURES,
-    model_flags.UNIT,
-    model_flags.NORMALIZE,
-)
-
 
 def load() -> saved_model.Export:
     """Returns the model that the flags describe, as a model of raw text."""
@@ -58,7 +34,10 @@ def load() -> saved_model.Export:
     # Text settings come from the run's folder, however it is specified.
     folder = model_dir or runs.folder_of(path)
     said = opening.Said(
-        {flag.name: _given(flag) for flag in _OF_MODEL},
+        {
+            flag.name: _given(flag)
+            for flag in flags.FLAGS.get_key_flags_for_module(model_flags)
+        },
         lambda name, text: flags.FLAGS[name].parser.parse(text),
         folder,
         kept_flags.of_folder(folder) if folder else {},
@@ -72,7 +51,7 @@ def _check_head(head: str) -> None:
     unused.check(flags.FLAGS, found={"head": head})
 
 
-def _given(flag: flags.FlagHolder) -> Any:
+def _given(flag: flags.Flag) -> Any:
     """Returns the user's value, or None if they leave the default."""
     is_said = flag.present or flag.value != flag.default
     return flag.value if is_said else None

@@ -6,7 +6,7 @@ Called from the `main` of the training scripts only.
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from bert_tf import files, modeling
 from bert_tf.checkpoints import (
@@ -19,7 +19,12 @@ from bert_tf.checkpoints import (
     tf1_files,
 )
 from bert_tf.errors import InputError
-from bert_tf.flags import flagfiles, optimization_flags, output_paths, run_flags
+from bert_tf.flags import (
+    flag_sections,
+    flagfiles,
+    output_paths,
+    run_flags,
+)
 from bert_tf.setup import run_folder
 from bert_tf.storage import kept_flags
 from bert_tf.training import (
@@ -28,6 +33,7 @@ from bert_tf.training import (
     memory_use,
     recipes,
     run_report,
+    session,
     trackers,
     training_state,
 )
@@ -105,49 +111,20 @@ def _check_remote(*paths: flags.FlagHolder) -> None:
 # ---- The plan ---------------------------------------------------------------
 
 
-def recipe() -> recipes.Recipe:
-    """Returns the optimizer's flags as a recipe, validated."""
-    return recipes.Recipe(
-        optimizer=optimization_flags.OPTIMIZER.value,
-        lr_schedule=optimization_flags.LR_SCHEDULE.value,
-        end_learning_rate=optimization_flags.END_LEARNING_RATE.value,
-        lr_power=optimization_flags.LR_POWER.value,
-        num_cooldown_steps=optimization_flags.NUM_COOLDOWN_STEPS.value,
-        weight_decay_rate=optimization_flags.WEIGHT_DECAY_RATE.value,
-        adam_beta_1=optimization_flags.ADAM_BETA_1.value,
-        adam_beta_2=optimization_flags.ADAM_BETA_2.value,
-        adam_epsilon=optimization_flags.ADAM_EPSILON.value,
-        clip_norm=optimization_flags.CLIP_NORM.value,
-        clipping=optimization_flags.CLIPPING.value,
-        layer_decay=optimization_flags.LAYER_DECAY.value,
-        layer_decay_form=optimization_flags.LAYER_DECAY_FORM.value
-        or recipes.Recipe.layer_decay_form,
-        prune_to=optimization_flags.PRUNE_TO.value,
-        prune_until=optimization_flags.PRUNE_UNTIL.value,
-        prune_every=optimization_flags.PRUNE_EVERY.value,
-        dtype=run_flags.DTYPE.value,
+_Plan = TypeVar("_Plan", bound=session.Plan)
+
+
+def make_plan(made: type[_Plan], **own: Any) -> _Plan:
+    """Returns a plan from the flags; `own` are fields of one script."""
+    return flag_sections.read(
+        made,
+        log_steps=log_steps(),
+        recipe=flag_sections.read(recipes.Recipe),
+        profile_steps=profile_steps(),
+        report_to=report_to(),
+        flags=flagfiles.told(flags.FLAGS),
+        **own,
     )
-
-
-def plan_fields() -> dict[str, Any]:
-    """Returns the fields of a session's plan that all scripts have."""
-    return {
-        "learning_rate": optimization_flags.LEARNING_RATE.value,
-        "seed": run_flags.SEED.value,
-        "iterations_per_loop": run_flags.ITERATIONS_PER_LOOP.value,
-        "save_checkpoints_steps": run_flags.SAVE_CHECKPOINTS_STEPS.value,
-        "keep_checkpoint_max": run_flags.KEEP_CHECKPOINT_MAX.value,
-        "log_steps": log_steps(),
-        "recipe": recipe(),
-        "peak_flops": run_flags.PEAK_FLOPS.value,
-        "profile_steps": profile_steps(),
-        "remat": run_flags.REMAT.value,
-        "use_xla": run_flags.USE_XLA.value,
-        "fused_attention": run_flags.FUSED_ATTENTION.value,
-        "check_only": run_flags.CHECK_ONLY.value,
-        "report_to": report_to(),
-        "flags": flagfiles.told(flags.FLAGS),
-    }
 
 
 def report_to() -> tuple[str, ...]:

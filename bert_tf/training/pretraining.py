@@ -150,8 +150,8 @@ class Plan(session.Plan):
 
     num_warmup_steps: int
     num_train_steps: int
-    eval_steps: int | None  # between evaluations while training
-    early_stop: int | None  # evaluations without a lower loss
+    eval_steps: int | None = None  # between evaluations while training
+    early_stop: int | None = None  # evaluations without a lower loss
 
     def schedule(self) -> optimization.Schedule:
         """The learning rate at each step."""

@@ -1,105 +1,22 @@
 """Recipes for weight updates: optimizer, schedule, clipping, rates."""
 
 import dataclasses
-import math
 from collections.abc import Callable
 
-from bert_tf import configuration, optimization, options, weight_pruning
+from bert_tf import configuration, optimization, weight_pruning
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
-from bert_tf.training import schedules
-
-OPTIMIZERS = options.OPTIMIZERS
-SCHEDULES = options.SCHEDULES
-LARGEST_BETA = options.LARGEST_BETA
+from bert_tf.training import recipe_options, schedules
 
 
 @dataclasses.dataclass(frozen=True)
-class Recipe:
+class Recipe(recipe_options.RecipeOptions):
     """How weights are updated; the fields are the flags of the same names.
 
-    Attributes:
-        lr_schedule: One of SCHEDULES, all with a linear warm-up.
-        lr_power: Exponent of the polynomial schedule.
-        num_cooldown_steps: Last steps of the constant schedule.
-        weight_decay_rate: For all variables but layer norms and biases.
-        adam_beta_1: Decay rate of the first moment; LAMB's too.
-        adam_beta_2: Decay rate of the second moment; LAMB's too.
-        adam_epsilon: Added to the root of the second moment; LAMB's too.
-        clipping: One of optimization.CLIPPING.
-        layer_decay: Factor of each layer's rate, relative to the layer above.
-        layer_decay_form: One of options.LAYER_DECAY_FORMS: see `layer_rates`.
-        prune_to: The final share of zeros in the encoder's kernels.
-        prune_until: The share of the steps after which `prune_to` is reached.
-        prune_every: Steps from one choice of weights to the next.
-        dtype: float16 scales the loss.
+    The `dtype` float16 scales the loss.
     """
 
-    optimizer: str = "adamw"
-    lr_schedule: str = "linear"
-    end_learning_rate: float = 0.0
-    lr_power: float = 1.0
-    num_cooldown_steps: int = 0
-    weight_decay_rate: float = 0.01
-    adam_beta_1: float = 0.9
-    adam_beta_2: float = 0.999
-    adam_epsilon: float = 1e-6
-    clip_norm: float = 1.0
-    clipping: str = "global"
-    layer_decay: float = 1.0
-    layer_decay_form: str = "paper"
-    prune_to: float = 0.0
-    prune_until: float = 0.5
-    prune_every: int = 10
     dtype: str = "float32"
-
-    def __post_init__(self):
-        for name, allowed in (
-            ("optimizer", OPTIMIZERS),
-            ("lr_schedule", SCHEDULES),
-            ("clipping", optimization.CLIPPING),
-            ("layer_decay_form", options.LAYER_DECAY_FORMS),
-        ):
-            value = getattr(self, name)
-            if value not in allowed:
-                raise InputError(
-                    f"`{name}` must be one of {', '.join(allowed)}. "
-                    f"Received: {name}={value!r}"
-                )
-        if not 0 < self.layer_decay <= 1:
-            raise InputError(
-                "`layer_decay` must be above 0 and at most 1. "
-                f"Received: layer_decay={self.layer_decay}"
-            )
-        for name in ("adam_beta_1", "adam_beta_2"):
-            value = getattr(self, name)
-            if not 0 < value <= LARGEST_BETA:
-                raise InputError(
-                    f"`{name}` must be above 0 and at most {LARGEST_BETA}. "
-                    f"Received: {name}={value}"
-                )
-        if not 0 <= self.prune_to < 1:
-            raise InputError(
-                "`prune_to` must be a share, at least 0 and below 1. "
-                f"Received: prune_to={self.prune_to}"
-            )
-        for name in ("lr_power", "adam_epsilon", "clip_norm"):
-            value = getattr(self, name)
-            if not 0 < value < math.inf:
-                raise InputError(
-                    f"`{name}` must be a positive number. "
-                    f"Received: {name}={value}"
-                )
-        for name, default, schedule in (
-            ("lr_power", 1.0, "polynomial"),
-            ("num_cooldown_steps", 0, "constant"),
-        ):
-            value = getattr(self, name)
-            if value != default and self.lr_schedule != schedule:
-                raise InputError(
-                    f"`{name}` belongs to the schedule {schedule}. Received: "
-                    f"{name}={value}, lr_schedule={self.lr_schedule}"
-                )
 
     def schedule(
         self, learning_rate: float, num_warmup_steps: int, num_train_steps: int
@@ -182,7 +99,7 @@ def _is_kernel(name: str) -> bool:
 
 
 def layer_rates(
-    decay: float, config: configuration.BertConfig, form: str = "paper"
+    decay: float, config: configuration.BertConfig, form: str | None = None
 ) -> Callable[[str], float]:
     """Returns a function from a variable's name to its learning rate factor.
 

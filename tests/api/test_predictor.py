@@ -12,7 +12,7 @@ from tests import exports, script_flags, scripts, tiny_model
 
 import numpy as np
 import pytest
-from absl.flags import FlagHolder
+from absl.flags import FLAGS
 
 _TEXTS = ["What a film.", "bad", "good " * 30, "博 Café, whatever", "a o"]
 _PAIRS = [("What a film.", "bad"), ("good", ""), ("a", "good Café " * 9)]
@@ -305,12 +305,10 @@ def test_what_is_told_of_a_script_stays(run):
 
 def test_keywords_are_the_flags_of_the_script():
     with script_flags.own_flags():
-        from bert_tf.flags import model_flags
+        from bert_tf.flags import flag_sections, model_flags
 
-        names = {
-            x.name
-            for x in vars(model_flags).values()
-            if isinstance(x, FlagHolder)
-        }
+        known = FLAGS.get_key_flags_for_module(model_flags)
+        about = [(x.name, flag_sections.find_about(x)) for x in known]
+        names = {name for name, own in about if own and not own.alias}
     assert names - {"model_dir", "init_checkpoint"} == set(arguments.KEYWORDS)
     assert set(arguments.Options.__annotations__) == set(arguments.KEYWORDS)

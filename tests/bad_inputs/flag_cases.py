@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from bert_tf import options
 from bert_tf.flags import flag_sections, flag_values
 
 from absl import flags
@@ -175,14 +176,13 @@ class ScriptFlags:
         flag = self._known[name]
         parser, bounds = flag.parser, vars(flag.parser)
         if isinstance(parser, flag_values.Number):
-            least = max(1, bounds["_least"])
+            limits = bounds["_bounds"]
+            least = max(1, limits.min or 0)
             tried = [least, least + 1]
             if not isinstance(parser, flag_values.Whole):
                 tried += [0.5, 0.1]
             return next(
-                str(x)
-                for x in tried
-                if bounds["_above"] < x <= bounds["_most"] and x != flag.default
+                str(x) for x in tried if limits.allow(x) and x != flag.default
             )
         if isinstance(parser, flags.BooleanParser):
             return "false" if flag.default else "true"
@@ -219,7 +219,9 @@ def _values(flag: flags.Flag, folder: str) -> Iterator[tuple[Any, str]]:
     given: tuple[str, ...] = ("", "none of them", "nan", "-inf")
     if isinstance(parser, flag_values.Number):
         yield from _numbers(
-            name, vars(parser), isinstance(parser, flag_values.Whole)
+            name,
+            vars(parser)["_bounds"],
+            isinstance(parser, flag_values.Whole),
         )
     elif isinstance(parser, flags.BooleanParser):
         expected, given = "true or false", ("", "maybe", "2", "tru")
@@ -235,9 +237,16 @@ def _values(flag: flags.Flag, folder: str) -> Iterator[tuple[Any, str]]:
 
 
 def _numbers(
-    name: str, known: Mapping[str, Any], is_whole: bool
+    name: str, known: options.Bounds, is_whole: bool
 ) -> Iterator[tuple[Any, str]]:
-    above, least, most = (known[f"_{x}"] for x in ("above", "least", "most"))
+    above, least, most = (
+        free if bound is None else bound
+        for bound, free in (
+            (known.above, -math.inf),
+            (known.min, -math.inf),
+            (known.max, math.inf),
+        )
+    )
     bounds = " and ".join(
         f"{word} {bound if isinstance(bound, int) else f'{bound:g}'}"
         for word, bound in (

@@ -1,8 +1,28 @@
 """Values of flags, flags without effect, and `--help`."""
 
-from tests import small_script
+import dataclasses
+
+from bert_tf import options
+from bert_tf.errors import InputError
+from tests import script_flags, small_script
 
 import pytest
+from absl import flags
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve(options.Options):
+    """Options of every kind; `seed` is another field."""
+
+    kind: str = options.option("line", "Which.", choices=("line", "curve"))
+    steps: int | None = options.option(None, "How many.", min=1)
+    rate: float = options.option(0.5, "How fast.", above=0, max=1)
+    power: float = options.option(1.0, "How bent.", only_with="kind=curve")
+    is_smooth: bool = options.option(True, "Whether it is smooth.")
+    name: str = options.option(
+        "a", "Its name.", harmless=True, only_with="!rate"
+    )
+    seed: int = 7
 
 
 class TestValues:
@@ -104,3 +124,46 @@ class TestHelp:
 
     def test_lines_fit_the_screen(self, page):
         assert max(map(len, page.splitlines())) <= 80
+
+
+class TestOptions:
+    @pytest.mark.parametrize(
+        ("given", "expected"),
+        [
+            ([], Curve()),
+            (
+                ["--kind=curve", "--power=2", "--rate=1", "--nois_smooth"],
+                Curve("curve", None, 1.0, 2.0, False),
+            ),
+            (["--steps=3", "--name=b"], Curve(steps=3, name="b")),
+        ],
+    )
+    def test_flags_become_the_object(self, given, expected):
+        with script_flags.own_flags():
+            from bert_tf.flags import flag_sections
+
+            section = flag_sections.Section("Curve")
+            section.define(Curve, "kind", "steps", "power", "is_smooth", "name")
+            section.define(Curve, "rate", default=None)
+            assert "seed" not in flags.FLAGS
+            flags.FLAGS(["script.py", *given])
+            assert flag_sections.read(Curve) == expected
+            other = dataclasses.replace(expected, seed=9)
+            assert flag_sections.read(Curve, seed=9) == other
+
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            ({"kind": "x"}, "`kind` must be one of line, curve. .*kind='x'"),
+            ({"steps": 0}, "`steps` must be at least 1. .*steps=0"),
+            ({"rate": 0}, "`rate` must be above 0 and at most 1. .*rate=0"),
+            ({"power": float("nan")}, "`power` must be finite. .*power=nan"),
+            (
+                {"power": 2.0},
+                "goes with kind=curve. Received: power=2.0, kind=line",
+            ),
+        ],
+    )
+    def test_python_gets_the_bounds_of_the_flags(self, given, message):
+        with pytest.raises(InputError, match=message):
+            Curve(**given)

@@ -1,7 +1,7 @@
 """Edge cases of the readers of other projects' files."""
 
 from bert_tf.tasks import tables
-from bert_tf.tasks.squad import squad_questions, squad_windows
+from bert_tf.tasks.squad import squad_options, squad_questions, squad_windows
 from bert_tf.vocabularies import word_pieces
 
 import pytest
@@ -46,7 +46,7 @@ def test_an_answer_inside_a_token_is_found_in_its_word():
     context = "x japan-japanese x"
     answer = squad_questions.Answer("japan", context.index("japanese"))
     question = squad_questions.Question("1", "q", context, (answer,))
-    cutter = squad_windows.Cutter(vocabulary, squad_windows.Layout(16, 4, 4))
+    cutter = squad_windows.Cutter(vocabulary, squad_options.Layout(16, 4, 4))
     pieces = squad_windows.split(vocabulary.tokenizer(), context)
     # Tokens: x japan - japanese x.
     assert cutter.answer_pieces(question, pieces) == (1, 1)

@@ -2,7 +2,7 @@
 
 import math
 
-from bert_tf import modeling, optimization
+from bert_tf import modeling, optimization, options
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.encoders import families
 from bert_tf.training import recipes, schedules
@@ -52,7 +52,7 @@ class TestSchedules:
             assert float(rate) == pytest.approx(expected, rel=1e-5), step
 
     @pytest.mark.parametrize(
-        "name, options, after",
+        "name, given, after",
         [
             ("linear", {}, linear),
             ("polynomial", {"lr_power": 0.5}, polynomial),
@@ -60,9 +60,9 @@ class TestSchedules:
             ("constant", {"num_cooldown_steps": 10}, constant),
         ],
     )
-    def test_closed_form_at_every_step(self, name, options, after):
+    def test_closed_form_at_every_step(self, name, given, after):
         recipe = recipes.Recipe(
-            lr_schedule=name, end_learning_rate=END, **options
+            lr_schedule=name, end_learning_rate=END, **given
         )
         schedule = tf.function(recipe.schedule(PEAK, WARMUP, STEPS))
         for step in range(STEPS + 10):
@@ -72,7 +72,7 @@ class TestSchedules:
             assert float(rate) == pytest.approx(expected, rel=1e-5), step
         assert float(rate) == pytest.approx(END)
 
-    @pytest.mark.parametrize("name", recipes.SCHEDULES)
+    @pytest.mark.parametrize("name", options.SCHEDULES)
     @pytest.mark.parametrize("warmup, steps", [(0, 1), (1, 1), (5, 5), (0, 9)])
     def test_shortest_runs(self, name, warmup, steps):
         schedule = recipes.Recipe(lr_schedule=name).schedule(1.0, warmup, steps)
@@ -115,7 +115,7 @@ class TestLinear:
             rate = float(schedule(tf.constant(step, tf.int64)))
             assert rate == pytest.approx(1e-4 * share, abs=1e-11)
 
-    @pytest.mark.parametrize("name", recipes.SCHEDULES)
+    @pytest.mark.parametrize("name", options.SCHEDULES)
     @pytest.mark.parametrize(
         ("warmup", "steps", "words"),
         [
@@ -132,7 +132,7 @@ class TestLinear:
 
 class TestRecipe:
     @pytest.mark.parametrize(
-        "options, message",
+        "given, message",
         [
             (
                 {"optimizer": "sgd"},
@@ -149,16 +149,16 @@ class TestRecipe:
             ({"adam_beta_1": 0}, "above 0 and at most 0.999999.*beta_1=0"),
             ({"adam_beta_2": 1.0}, "above 0 and at most .*beta_2=1.0"),
             ({"lr_power": 0, "lr_schedule": "polynomial"}, "lr_power=0"),
-            ({"lr_power": 0.5}, "belongs to the schedule polynomial.*=linear"),
-            ({"num_cooldown_steps": 3}, "schedule constant.*steps=3"),
+            ({"lr_power": 0.5}, "goes with lr_schedule=polynomial.*=linear"),
+            ({"num_cooldown_steps": 3}, "lr_schedule=constant.*steps=3"),
         ],
     )
-    def test_bad_numbers(self, options, message):
+    def test_bad_numbers(self, given, message):
         with pytest.raises(ValueError, match=message):
-            recipes.Recipe(**options)
+            recipes.Recipe(**given)
 
     @pytest.mark.parametrize(
-        "options, message",
+        "given, message",
         [
             (
                 {"lr_schedule": "constant", "num_cooldown_steps": 6},
@@ -167,9 +167,9 @@ class TestRecipe:
             ({"end_learning_rate": 2.0}, "end_learning_rate=2"),
         ],
     )
-    def test_what_does_not_fit_the_run(self, options, message):
+    def test_what_does_not_fit_the_run(self, given, message):
         with pytest.raises(ValueError, match=message):
-            recipes.Recipe(**options).schedule(1.0, 5, 10)
+            recipes.Recipe(**given).schedule(1.0, 5, 10)
 
     def test_makes_what_it_says(self):
         recipe = recipes.Recipe(

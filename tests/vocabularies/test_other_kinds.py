@@ -4,7 +4,7 @@ import itertools
 
 from bert_tf.pretraining_data import pretraining_rows, pretraining_sequences
 from bert_tf.tasks.multiple_choice import choice_graph
-from bert_tf.tasks.squad import squad_questions, squad_windows
+from bert_tf.tasks.squad import squad_options, squad_questions, squad_windows
 from bert_tf.tasks.tagging import conll, tagging_records, tagging_words
 from bert_tf.text import graph_windows, text_graph
 from tests.vocabularies import signs
@@ -105,7 +105,7 @@ def test_prompt_and_choices(tokenizer):
 
 
 def test_question_and_context():
-    cutter = squad_windows.Cutter(VOCABULARY, squad_windows.Layout(12, 2, 2))
+    cutter = squad_windows.Cutter(VOCABULARY, squad_options.Layout(12, 2, 2))
     context = "a b c d e f g h"
     answers = (squad_questions.Answer("e f", 8),)
     question = squad_questions.Question("q", "x y z", context, answers)
@@ -124,7 +124,7 @@ def test_question_and_context():
     assert labels["start_positions"].tolist() == starts
     assert labels["end_positions"].tolist() == ends
     with pytest.raises(ValueError, match=r"more than max_query_length \+ 5"):
-        squad_windows.Cutter(VOCABULARY, squad_windows.Layout(7, 2, 2))
+        squad_windows.Cutter(VOCABULARY, squad_options.Layout(7, 2, 2))
 
 
 def test_labels_of_words():

@@ -13,22 +13,14 @@ import os
 from collections.abc import Mapping, Sequence
 
 from bert_tf import files
-from bert_tf.tasks.squad import squad_metrics, squad_questions, squad_windows
+from bert_tf.tasks.squad import (
+    squad_metrics,
+    squad_options,
+    squad_questions,
+    squad_windows,
+)
 
 import numpy as np
-
-
-@dataclasses.dataclass(frozen=True)
-class Search:
-    """Settings of the search for answers; flags have the same names.
-
-    `n_best_size` is the max number of starts and ends tried in a window, and of
-    answers listed; `max_answer_length` counts tokens.
-    """
-
-    n_best_size: int
-    max_answer_length: int
-    version_2_with_negative: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +53,7 @@ def find(
     windows: squad_windows.Windows,
     start_logits: np.ndarray,
     end_logits: np.ndarray,
-    search: Search,
+    search: squad_options.Search,
 ) -> Answer:
     """Finds the best answers to a question by logits [W, S]."""
     logits = np.stack([start_logits, end_logits], -1).astype(np.float64)
@@ -93,7 +85,7 @@ def n_best(
     spans: np.ndarray,
     span_logits: np.ndarray,
     order: np.ndarray,
-    search: Search,
+    search: squad_options.Search,
 ) -> dict[str, np.ndarray]:
     """Returns text -> logits of the first spans in this order, each text once.
 
@@ -109,7 +101,9 @@ def n_best(
 
 
 def _spans(
-    windows: squad_windows.Windows, logits: np.ndarray, search: Search
+    windows: squad_windows.Windows,
+    logits: np.ndarray,
+    search: squad_options.Search,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Pairs the best starts and ends of each window, [W, S, 2].
 

@@ -8,12 +8,11 @@ is the minimum over its windows, whatever the score of the best answer.
 Shapes: W windows of a question, K starts of each, J ends of each start.
 """
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 from bert_tf import joint_answers, losses
-from bert_tf.tasks.squad import squad_answers, squad_windows
+from bert_tf.tasks.squad import squad_answers, squad_options, squad_windows
 from bert_tf.training import loop
 
 import numpy as np
@@ -60,15 +59,9 @@ OBJECTIVE = loop.Objective(_weights, _sums)
 # ---- Search -----------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True)
-class Search(squad_answers.Search):
-    """How to search for answers; the fields are flags of run_squad.py."""
-
-    start_n_top: int = 5
-    end_n_top: int = 5
-
-
-def padded(found: joint_answers.Beams, search: Search) -> dict[str, Any]:
+def padded(
+    found: joint_answers.Beams, search: squad_options.JointSearch
+) -> dict[str, Any]:
     """Returns beams by name, of equal sizes for all lengths of sequences.
 
     Beams that short sequences lack have the position -1.
@@ -88,7 +81,7 @@ def padded(found: joint_answers.Beams, search: Search) -> dict[str, Any]:
 def find(
     windows: squad_windows.Windows,
     found: Mapping[str, np.ndarray],
-    search: Search,
+    search: squad_options.JointSearch,
 ) -> squad_answers.Answer:
     """Finds the best answers to a question by the beams of its windows."""
     null = float(found["no_answer"].min())

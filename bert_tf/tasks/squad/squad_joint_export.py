@@ -9,7 +9,7 @@ from typing import Any
 
 from bert_tf import joint_answers, modeling, vocabularies
 from bert_tf.exporting import saved_model
-from bert_tf.tasks.squad import squad_joint, squad_model, squad_windows
+from bert_tf.tasks.squad import squad_model, squad_options
 from bert_tf.text import graph_windows
 
 import tensorflow as tf
@@ -27,7 +27,7 @@ _BEAMS = joint_answers.Beams(
 class _JointModule(squad_model.SpanModule):
     """Questions and contexts -> answers, by starts and the ends of each."""
 
-    _search: squad_joint.Search
+    _search: squad_options.JointSearch
 
     def odds(self, null: tf.Tensor, score: tf.Tensor) -> tf.Tensor:
         """Returns how much better no answer is than the best one."""
@@ -94,8 +94,8 @@ def joint_span_finder(
     model: joint_answers.BertJointSpanFinder,
     config: modeling.BertConfig,
     vocabulary: vocabularies.Vocabulary,
-    layout: squad_windows.Layout,
-    search: squad_joint.Search,
+    layout: squad_options.Layout,
+    search: squad_options.JointSearch,
     threshold: float | None,
 ) -> saved_model.Export:
     """Returns the model as one that takes raw text.

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from bert_tf import heads, modeling, vocabularies
 from bert_tf.exporting import inference, saved_model, serving_inputs
-from bert_tf.tasks.squad import squad_answers, squad_windows
+from bert_tf.tasks.squad import squad_options
 from bert_tf.text import graph_offsets, graph_rows, graph_windows
 
 import tensorflow as tf
@@ -43,7 +43,7 @@ class _Windows(NamedTuple):
 def _windows(
     queries: tf.RaggedTensor,
     pieces: tf.RaggedTensor,
-    layout: squad_windows.Layout,
+    layout: squad_options.Layout,
     template: vocabularies.Template,
 ) -> _Windows:
     """Cuts contexts [B, (tokens)] as squad_windows.Cutter does."""
@@ -136,8 +136,8 @@ class SpanModule(tf.Module):
         model: Any,
         config: modeling.BertConfig,
         vocabulary: vocabularies.Vocabulary,
-        layout: squad_windows.Layout,
-        search: squad_answers.Search,
+        layout: squad_options.Layout,
+        search: squad_options.Search,
         threshold: float | None,
     ):
         super().__init__()
@@ -322,8 +322,8 @@ def span_finder(
     model: heads.BertSpanFinder,
     config: modeling.BertConfig,
     vocabulary: vocabularies.Vocabulary,
-    layout: squad_windows.Layout,
-    search: squad_answers.Search,
+    layout: squad_options.Layout,
+    search: squad_options.Search,
     threshold: float | None,
 ) -> saved_model.Export:
     """Returns the model as one that takes raw text.
@@ -351,8 +351,8 @@ def export(
     model: Any,
     config: modeling.BertConfig,
     vocabulary: vocabularies.Vocabulary,
-    layout: squad_windows.Layout,
-    search: squad_answers.Search,
+    layout: squad_options.Layout,
+    search: squad_options.Search,
     threshold: float | None,
 ) -> saved_model.Export:
     """Returns an export as `span_finder` does, for a head with a module."""

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from bert_tf import vocabularies
 from bert_tf.errors import InputError
-from bert_tf.tasks.squad import squad_questions
+from bert_tf.tasks.squad import squad_options, squad_questions
 
 import numpy as np
 
@@ -25,38 +25,6 @@ _PART = 1 << 16
 _SPACE = re.compile("[ \t\n\r]")
 # Characters that end a word in the original's SQuAD reader.
 _WORD_END = re.compile("[ \t\n\r\u202f]")
-
-
-@dataclasses.dataclass(frozen=True)
-class Layout:
-    """How windows are cut, by the flags of the same names.
-
-    `doc_stride` is the number of tokens from one window to the next;
-    `max_query_length` is the max number of tokens of a question.
-    """
-
-    max_seq_length: int
-    doc_stride: int
-    max_query_length: int
-
-    def __post_init__(self):
-        if self.doc_stride < 1 or self.max_query_length < 1:
-            raise InputError(
-                "doc_stride and max_query_length must be at least 1. Received: "
-                f"doc_stride={self.doc_stride}, "
-                f"max_query_length={self.max_query_length}"
-            )
-
-    def check_room(self, template: vocabularies.Template) -> None:
-        """Raises InputError unless the longest question leaves some room."""
-        special = template.special(2)
-        if self.max_seq_length <= self.max_query_length + special:
-            raise InputError(
-                "max_seq_length must leave room for the context: be more than "
-                f"max_query_length + {special}. Received: "
-                f"max_seq_length={self.max_seq_length}, "
-                f"max_query_length={self.max_query_length}"
-            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,7 +126,9 @@ class Cutter:
     A layout that leaves no room for the context raises InputError.
     """
 
-    def __init__(self, vocabulary: vocabularies.Vocabulary, layout: Layout):
+    def __init__(
+        self, vocabulary: vocabularies.Vocabulary, layout: squad_options.Layout
+    ):
         layout.check_room(vocabulary.template)
         self.layout = layout
         self._template = vocabulary.template

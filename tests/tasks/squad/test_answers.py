@@ -3,7 +3,12 @@
 import json
 import math
 
-from bert_tf.tasks.squad import squad_answers, squad_questions, squad_windows
+from bert_tf.tasks.squad import (
+    squad_answers,
+    squad_options,
+    squad_questions,
+    squad_windows,
+)
 from bert_tf.vocabularies import word_pieces
 
 import numpy as np
@@ -12,7 +17,7 @@ import pytest
 _PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] a b c ##a ##b d e , é"
 _CUTTER = squad_windows.Cutter(
     word_pieces.WordPiece(tuple(_PIECES.split()), True),
-    squad_windows.Layout(12, 3, 4),
+    squad_options.Layout(12, 3, 4),
 )
 
 
@@ -21,7 +26,7 @@ def cut(context, text="a b"):
 
 
 def search(n_best_size=20, max_answer_length=30, version_2=False):
-    return squad_answers.Search(n_best_size, max_answer_length, version_2)
+    return squad_options.Search(n_best_size, max_answer_length, version_2)
 
 
 def logits(windows, rng):

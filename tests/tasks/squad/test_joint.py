@@ -8,6 +8,7 @@ from bert_tf.checkpoints import names
 from bert_tf.tasks.squad import (
     squad_joint,
     squad_joint_export,
+    squad_options,
     squad_questions,
     squad_windows,
 )
@@ -21,7 +22,7 @@ import tensorflow as tf
 
 CONFIG, VOCABULARY = independent.CONFIG, independent.VOCABULARY
 LAYOUT = independent.LAYOUT
-SEARCH = squad_joint.Search(5, 3, True, start_n_top=3, end_n_top=2)
+SEARCH = squad_options.JointSearch(5, 3, True, start_n_top=3, end_n_top=2)
 
 
 @pytest.fixture(scope="module", name="model")

@@ -1,5 +1,10 @@
 from bert_tf.records import reading, record_types
-from bert_tf.tasks.squad import squad_questions, squad_records, squad_windows
+from bert_tf.tasks.squad import (
+    squad_options,
+    squad_questions,
+    squad_records,
+    squad_windows,
+)
 from bert_tf.vocabularies import word_pieces
 
 import pytest
@@ -11,7 +16,7 @@ _PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c")
 @pytest.fixture
 def cutter():
     vocabulary = word_pieces.WordPiece(_PIECES, True)
-    return squad_windows.Cutter(vocabulary, squad_windows.Layout(8, 2, 2))
+    return squad_windows.Cutter(vocabulary, squad_options.Layout(8, 2, 2))
 
 
 _QUESTIONS = [

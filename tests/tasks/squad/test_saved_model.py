@@ -8,6 +8,7 @@ from bert_tf.exporting import saved_model
 from bert_tf.tasks.squad import (
     squad_answers,
     squad_model,
+    squad_options,
     squad_questions,
     squad_windows,
 )
@@ -24,8 +25,8 @@ _PIECES = """
 VOCAB = _PIECES.split()
 VOCABULARY = word_pieces.WordPiece(tuple(VOCAB), True)
 CONFIG = saved_models.config(VOCAB, layers=1)
-LAYOUT = squad_windows.Layout(14, 3, 4)
-SEARCH = squad_answers.Search(5, 3, True)
+LAYOUT = squad_options.Layout(14, 3, 4)
+SEARCH = squad_options.Search(5, 3, True)
 _CONTEXTS = [
     "ab, ca (a-b) d",
     "a",
@@ -107,7 +108,7 @@ def test_answers_are_pythons(model, loaded):
 @pytest.mark.slow
 @pytest.mark.parametrize(("n_best_size", "longest"), [(1, 1), (99, 2)])
 def test_other_searches(model, n_best_size, longest):
-    search = squad_answers.Search(n_best_size, longest, False)
+    search = squad_options.Search(n_best_size, longest, False)
     answers = [python_answer(model, *pair, search) for pair in PAIRS]
     check(find(model, search), answers)
 
@@ -190,6 +191,6 @@ def test_assets(saved):
 def test_arguments_must_fit(model):
     with pytest.raises(ValueError, match=r"21 pieces.*vocab_size=22"):
         finder(model, vocab=VOCAB[:-1])
-    layout = squad_windows.Layout(17, 3, 4)
+    layout = squad_options.Layout(17, 3, 4)
     with pytest.raises(ValueError, match=r"max_seq_length=17.*embeddings=16"):
         squad_model.span_finder(model, CONFIG, VOCABULARY, layout, SEARCH, None)

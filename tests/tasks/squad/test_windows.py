@@ -4,7 +4,7 @@ import dataclasses
 import random
 
 from bert_tf import vocabularies
-from bert_tf.tasks.squad import squad_questions, squad_windows
+from bert_tf.tasks.squad import squad_options, squad_questions, squad_windows
 from bert_tf.vocabularies import word_pieces
 from tests import squad_reference
 
@@ -18,7 +18,7 @@ TOKENIZER = VOCABULARY.tokenizer()
 
 def cutter(length=12, stride=3, query=4):
     return squad_windows.Cutter(
-        VOCABULARY, squad_windows.Layout(length, stride, query)
+        VOCABULARY, squad_options.Layout(length, stride, query)
     )
 
 
@@ -163,7 +163,7 @@ def test_nothing_to_read():
 )
 def test_layouts_without_room(values, message):
     with pytest.raises(ValueError, match=message):
-        squad_windows.Cutter(VOCABULARY, squad_windows.Layout(*values))
+        squad_windows.Cutter(VOCABULARY, squad_options.Layout(*values))
 
 
 def test_a_long_text_is_split_as_a_whole(monkeypatch):
@@ -199,7 +199,7 @@ def _real(shared_data, version, every, vocab="uncased"):
     vocabulary = vocabularies.open(
         shared_data / "vocab" / f"bert_{vocab}.txt", vocab == "uncased"
     )
-    maker = squad_windows.Cutter(vocabulary, squad_windows.Layout(384, 128, 64))
+    maker = squad_windows.Cutter(vocabulary, squad_options.Layout(384, 128, 64))
     return squad_questions.with_one_answer(
         path, questions, version == "2.0"
     ), maker
