@@ -13,6 +13,13 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
+# One layer of each kind: graphs are built often.
+_OPTIONS = {
+    "lstm": small.OPTIONS["lstm"] | {"n_layers": 1},
+    "char_cnn": small.OPTIONS["char_cnn"]
+    | {"n_highway": 1, "filters": [[1, 6], [3, 8]]},
+    "hidden_dropout_prob": 0.1,
+}
 _WORDS = ["cat", "Anna", "sleeps", "in", "Rome", "Zürich", "😀"]
 _STEPS = 60
 
@@ -20,7 +27,8 @@ _STEPS = 60
 @pytest.fixture(scope="module", name="folder")
 def _folder(tmp_path_factory):
     """Released files, and words: a place has a capital R or Z."""
-    folder = small.write(tmp_path_factory.mktemp("elmo"))
+    found = small.tensors(_OPTIONS)
+    folder = small.write(tmp_path_factory.mktemp("elmo"), _OPTIONS, found)
     rng = np.random.default_rng(0)
     lines = []
     for _ in range(40):
@@ -31,41 +39,33 @@ def _folder(tmp_path_factory):
     return folder
 
 
-def _train(folder, output):
+def _train(folder, output, *flags):
     return scripts.run_checked(
         *(output.with_name("log"), "run_ner", f"--init_checkpoint={folder}"),
-        *(f"--train_file={folder}/words.conll", "--do_train", "--do_eval"),
-        *(f"--dev_file={folder}/words.conll", "--do_export"),
+        *(f"--train_file={folder}/words.conll", "--do_train", *flags),
         *("--max_seq_length=48", "--learning_rate=0.02"),
         *("--num_train_epochs=12", "--train_batch_size=8"),
-        *(f"--save_checkpoints_steps={_STEPS // 2}", "--layer_decay=1e-9"),
-        f"--output_dir={output}",
+        *(f"--save_checkpoints_steps={_STEPS // 2}", f"--output_dir={output}"),
     )
 
 
 @pytest.fixture(scope="module", name="trained")
 def _trained(folder):
-    _train(folder, folder / "output")
+    dev = f"--dev_file={folder}/words.conll"
+    _train(folder, folder / "output", "--do_eval", dev, "--do_export")
     return folder / "output"
 
 
 def test_a_tagger_learns_and_its_export_answers(folder, trained):
     found = classifier_runs.results(trained / "eval_results.txt")
     assert found["eval_f1"] >= 0.95
-    texts = ["Anna sleeps in Zürich.", "😀 Rome"]
+    texts = ["Anna sleeps in Zürich", "😀 cat Rome Anna"]
     for path in (trained, trained / "export"):
         answers = bert_tf.load(path)(texts)
         found = [[x["text"] for x in y["entities"]] for y in answers]
         assert found == [["Zürich"], ["Rome"]]
-    # With this decay, only the mixture and the head learn.
-    weights, released = trained_weights.read(trained), small.tensors()
-    np.testing.assert_allclose(
-        weights["elmo/embeddings/word_embeddings"],
-        released["char_embed"],
-        atol=1e-6,
-    )
+    weights = trained_weights.read(trained)
     assert np.abs(weights["elmo/mixture/weights"]).max() > 1e-3
-    assert abs(weights["elmo/mixture/gamma"][0] - 1) > 1e-3
     config = json.loads((trained / "bert_config.json").read_text())
     assert config["model_type"] == "elmo"
 
@@ -84,19 +84,21 @@ def test_features_of_words(folder, tmp_path):
     torch = pytest.importorskip("torch", reason="needs the extra `parity`")
     lines = ["Anna sleeps", "in Zürich"]
     rows = family_runs.extract(
-        tmp_path, folder, lines, "--unit=word", "--layers=0,1,2,-1"
+        tmp_path, folder, lines, "--unit=word", "--layers=0,1,-1"
     )
     weights = {
         name: torch.tensor(x.astype(float))
-        for name, x in small.tensors().items()
+        for name, x in small.tensors(_OPTIONS).items()
     }
     for line, row in zip(lines, rows, strict=True):
         words = line.split()
         assert [x["token"] for x in row["features"]] == words
-        layers = [x.numpy()[1:-1] for x in small.layers(weights, words)]
+        layers = [
+            x.numpy()[1:-1] for x in small.layers(weights, words, _OPTIONS)
+        ]
         layers.append(np.mean(layers, axis=0))
         found = [[y["values"] for y in x["layers"]] for x in row["features"]]
-        wanted = np.stack(layers, axis=1)  # [words, 4, D]
+        wanted = np.stack(layers, axis=1)  # [words, 3, D]
         np.testing.assert_allclose(found, wanted, rtol=0, atol=3e-6)
 
 
@@ -109,7 +111,9 @@ def test_the_last_layer_in_a_tagger(folder, tmp_path):
         *(f"--train_file={folder}/words.conll", "--lstm_size=6"),
         *(f"--dev_file={folder}/words.conll", "--learning_rate=0.05"),
     )
-    assert done.stdout.splitlines()[-1] == "| second_to_last | 100.0 |"
+    name, score = done.stdout.splitlines()[-1].strip("| ").split(" | ")
+    assert name == "second_to_last"
+    assert float(score) > 80
 
 
 @pytest.mark.exhaustive

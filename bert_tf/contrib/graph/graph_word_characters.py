@@ -39,7 +39,8 @@ class CharacterTokenizer(graph_rows.Tokenizer):
         is_mark = is_other[: tf.size(index)] & tf.gather(begins, index)
         ids = tf.where(is_mark, elmo_characters.WORD, tf.gather(codes, index))
         starts = tf.gather(places, index)
-        lengths = tf.math.unsorted_segment_sum(copies, rows, split.nrows())
+        lengths = tf.cast(copies, tf.int64)
+        lengths = tf.math.unsorted_segment_sum(lengths, rows, split.nrows())
         return graph_rows.Pieces(
             tf.RaggedTensor.from_row_lengths(ids, lengths, validate=False),
             starts,
