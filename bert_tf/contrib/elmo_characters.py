@@ -4,8 +4,8 @@ A token is a byte of a word in UTF-8, or the mark `<w>`, which begins each word.
 So there is one id for each token, as the package expects, and a sequence spells
 words of any kind. The encoder joins the tokens of each word; see elmo.py.
 
-The ids are those of the table of characters in released weights: the bytes, 0
-to 255, and five marks. In batches of bilm-tf they are larger by 1.
+Released weights have the same ids: the bytes, 0 to 255, and five marks. In
+batches of bilm-tf they are larger by 1.
 
 Words are separated by white space, which is Python's. Nothing is normalized.
 """
@@ -24,7 +24,7 @@ import numpy as np
 from etils import epath
 
 FILE = "word_characters.txt"
-# The ids after those of bytes: around a sentence, around a word, and padding.
+# The ids after the bytes: marks around a sentence and a word, and padding.
 START, STOP, WORD, END, PAD = range(256, 261)
 PIECES = (
     *(chr(i) if 32 < i < 127 else f"<0x{i:02X}>" for i in range(START)),
@@ -47,7 +47,7 @@ class Tokenizer:
     ) -> list[tokenization.Token]:
         """Returns the tokens; each has the offsets of its character.
 
-        A mark has those of the first character of its word.
+        A mark has the offsets of the first character of its word.
         """
         tokens, text = [], tokenization.convert_to_unicode(text)
         for word in _WORD.finditer(text):
@@ -106,10 +106,11 @@ class WordCharacters(vocabulary.Vocabulary):
     @functools.cached_property
     def special(self) -> vocabulary.Special:
         """The marks; a word without characters is the mark `<w>` alone."""
-        return vocabulary.Special(
-            *(vocabulary.Piece(PIECES[i], i) for i in (PAD, WORD, START, STOP)),
-            vocabulary.Piece("<mask>", -1),
+        pad, unk, cls, sep = (
+            vocabulary.Piece(PIECES[i], i) for i in (PAD, WORD, START, STOP)
         )
+        mask = vocabulary.Piece("<mask>", -1)
+        return vocabulary.Special(pad, unk, cls, sep, mask)
 
     @property
     def missing(self) -> tuple[str, ...]:

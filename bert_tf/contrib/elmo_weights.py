@@ -102,8 +102,8 @@ def open_weights(
 ) -> Callable[[Sequence[str]], Mapping[str, np.ndarray]]:
     """Returns a function that reads variables by our names, as float32.
 
-    `shapes` are those of our variables. It raises InputError unless the file
-    has the tensors of the config, and no others of an encoder.
+    `shapes` has our variables. It raises InputError unless the file has all
+    tensors of the config, and no others of an encoder.
     """
     parts = {name: _stored(name, x, config) for name, x in shapes.items()}
     stored = {name: x for part in parts.values() for name, x in part.items()}

@@ -62,8 +62,8 @@ def test_a_tagger_learns_and_its_export_answers(folder, trained):
     texts = ["Anna sleeps in Zürich", "😀 cat Rome Anna"]
     for path in (trained, trained / "export"):
         answers = bert_tf.load(path)(texts)
-        found = [[x["text"] for x in y["entities"]] for y in answers]
-        assert found == [["Zürich"], ["Rome"]]
+        places = [[x["text"] for x in y["entities"]] for y in answers]
+        assert places == [["Zürich"], ["Rome"]]
     weights = trained_weights.read(trained)
     assert np.abs(weights["elmo/mixture/weights"]).max() > 1e-3
     config = json.loads((trained / "bert_config.json").read_text())
