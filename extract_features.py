@@ -333,7 +333,7 @@ def main(_):
     files = model_files_setup.load(source)
     files.config.check_sequence_length(length)
     files.config.check_gives_sequence("a feature extractor")
-    layers = files.config.num_hidden_layers
+    layers = files.config.num_blocks
     if not _LAYERS.present:
         # A small model may have fewer than the last four.
         there = tuple(i for i in choice.layers if -i <= layers)

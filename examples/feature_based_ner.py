@@ -66,8 +66,8 @@ _SEED = _TRAINING.integer("seed", 12345, "Of weights and order.", 0)
 
 command_line.start(__name__)
 
-from bert_tf import modeling
 from bert_tf.checkpoints import formats, restoring, trained_models
+from bert_tf.encoders import families
 from bert_tf.tasks.features import extraction, feature_layers, feature_lines
 from bert_tf.tasks.tagging import tagging_results, tagging_splits
 
@@ -202,8 +202,8 @@ def main(_):
     model_files.config.check_sequence_length(length)
     choices = [feature_layers.Choice(name) for name in _FEATURES.value]
     for choice in choices:
-        choice.check(model_files.config.num_hidden_layers)
-    model = modeling.Bert(model_files.config)
+        choice.check(model_files.config.num_blocks)
+    model = families.make(model_files.config)
     restoring.restore_weights(model.variables, source)
     reader = feature_lines.Reader(model_files.vocabulary, length, by_word=True)
     table = []

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterable
 
-from bert_tf import files, modeling, options
+from bert_tf import configuration, files, modeling, options, vocabularies
 from bert_tf.checkpoints import (
     casing,
     hub,
@@ -23,7 +23,7 @@ from bert_tf.checkpoints import (
     tf1_files,
     tokenizer_files,
 )
-from bert_tf.encoders import families
+from bert_tf.encoders import families, family, foreign
 from bert_tf.errors import InputError
 
 import tensorflow as tf
@@ -81,6 +81,9 @@ def _open_folder(folder: str) -> opened.Checkpoint:
             return huggingface.open_checkpoint(folder)
     if any(name.endswith(".index") for name in here):
         return original.open_checkpoint(tf1_files.find(folder))
+    for row in families.FAMILIES.values():
+        if row.weights_file and row.weights_file.name in here:
+            return _open_weights_file(folder, row, row.weights_file)
     if here & set(huggingface_weights.FILES):
         # Reports that there is no config.json.
         return huggingface.open_checkpoint(folder)
@@ -106,7 +109,38 @@ def _open_folder(folder: str) -> opened.Checkpoint:
         "ours); config.json with "
         f"{', '.join(huggingface_weights.FILES)} (Hugging Face); config.json "
         "with "
-        f"{keras_hub.WEIGHTS} (KerasHub)."
+        f"{keras_hub.WEIGHTS} (KerasHub); options.json with weights.hdf5 "
+        "(ELMo)."
+    )
+
+
+def _open_weights_file(
+    folder: str, row: family.Family, file: foreign.WeightsFile
+) -> opened.Checkpoint:
+    """Opens a folder with a family's config and its own file of weights."""
+    path = os.path.join(folder, row.config_file)
+    if not tf.io.gfile.exists(path):
+        raise InputError(
+            f"The folder {folder} has {file.name} but no {row.config_file}, "
+            "which says what it is. Copy or download it, too."
+        )
+    values = configuration.read_json_file(path)
+    if families.of_values(values) is not row:
+        raise InputError(
+            f"{path} does not describe the weights next to it, {file.name}, "
+            f"which are of model_type={row.name}. Copy both files of one "
+            f"model. Received: the keys {', '.join(values) or 'of none'}"
+        )
+    config = row.config.from_file(values, path)
+    shapes = names.shapes(config, "encoder")
+    shapes = {x: shape for x, shape in shapes.items() if x not in row.pooler}
+    return opened.Checkpoint(
+        path=folder,
+        format=row.name,
+        shapes=shapes,
+        read=file.open(os.path.join(folder, file.name), config, shapes),
+        config=config,
+        vocab=vocabularies.among(file.vocabulary),
     )
 
 

@@ -81,6 +81,8 @@ class Family:
             masked words itself.
         huggingface: Its tables for Hugging Face files; None if transformers has
             no such model. `keras_hub` likewise.
+        weights_file: The file of its released weights, if they are no TF1
+            checkpoint.
     """
 
     name: str
@@ -99,6 +101,7 @@ class Family:
     generator: Generator | None = None
     huggingface: foreign.HuggingFace | None = None
     keras_hub: foreign.KerasHub | None = None
+    weights_file: foreign.WeightsFile | None = None
 
     @property
     def prefix(self) -> str:

@@ -421,3 +421,24 @@ KERAS_TRANSFORM: dict[str, Any] = {
     "transform_act": "gelu_erf",
     "transform_layer_norm_eps": 1e-5,
 }
+
+
+# ---- Other files ------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class WeightsFile:
+    """A file of released weights, in a folder with the family's config.
+
+    Attributes:
+        name: Its name.
+        open: Opens the file at a path, for a config and the shapes of our
+            variables; returns a function that reads variables by our names. It
+            raises InputError if the file has other tensors.
+        vocabulary: The files of the vocabulary that all models share, name ->
+            content.
+    """
+
+    name: str
+    open: Callable[[str, Any, Mapping[str, tuple[int, ...]]], Any]
+    vocabulary: Mapping[str, bytes]

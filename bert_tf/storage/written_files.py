@@ -11,6 +11,7 @@ VOCABULARIES = (
     "spiece.model",
     "sentencepiece.bpe.model",
     "symbols.txt",
+    "word_characters.txt",
 )
 # Files that runs write into their folder in evaluation and prediction.
 RESULT_FILES = (

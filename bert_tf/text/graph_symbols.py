@@ -44,11 +44,11 @@ class SymbolTokenizer(graph_rows.Tokenizer):
 
         Invalid bytes are skipped.
         """
-        return self._look_up(tf.strings.split(_spaced(texts)))
+        return self._look_up(tf.strings.split(with_plain_spaces(texts)))
 
     def tokenize_with_offsets(self, texts: tf.Tensor) -> graph_rows.Pieces:
         """Returns the ids and the character offsets of the symbols."""
-        spaced = _spaced(texts)
+        spaced = with_plain_spaces(texts)
         symbols = tf.strings.split(spaced)  # [B, (symbols)]
         codes = tf.strings.unicode_decode(spaced, "UTF-8")
         flat = codes.values  # [N]
@@ -67,7 +67,7 @@ class SymbolTokenizer(graph_rows.Tokenizer):
         return symbols.with_values(self._table.lookup(symbols.values))
 
 
-def _spaced(texts: tf.Tensor) -> tf.Tensor:
+def with_plain_spaces(texts: tf.Tensor) -> tf.Tensor:
     """Replaces each white space character by a plain space, in valid UTF-8."""
     valid = tf.strings.unicode_transcode(
         texts, "UTF-8", "UTF-8", errors="ignore"
