@@ -227,7 +227,7 @@ class Section:
         Args:
             options_class: The dataclass.
             names: The options to define, by default all.
-            how: Other properties than those of the fields.
+            how: Properties that replace the fields'.
         """
         fields = {x.name: x for x in dataclasses.fields(options_class)}
         for name in names or [x for x in fields if fields[x].metadata]:
