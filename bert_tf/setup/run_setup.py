@@ -22,6 +22,7 @@ from bert_tf.errors import InputError
 from bert_tf.flags import (
     flag_sections,
     flagfiles,
+    optimization_flags,
     output_paths,
     run_flags,
 )
@@ -118,6 +119,7 @@ def make_plan(made: type[_Plan], **own: Any) -> _Plan:
     """Returns a plan from the flags; `own` are fields of one script."""
     return flag_sections.read(
         made,
+        learning_rate=optimization_flags.LEARNING_RATE.value,
         log_steps=log_steps(),
         recipe=flag_sections.read(recipes.Recipe),
         profile_steps=profile_steps(),
