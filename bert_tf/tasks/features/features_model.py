@@ -88,10 +88,9 @@ class _ExtractorModule(tf.Module):
         none = serving_inputs.no_text()
 
         def extract_pairs(first, second):
+            ids_1, ids_2 = tokenizer.tokenize_columns(first, second)
             inputs = tokenizer.pack(
-                *tokenizer.tokenize_columns(first, second),
-                max_seq_length,
-                pad_to_max=False,
+                ids_1, ids_2, max_seq_length, pad_to_max=False
             )
             return extract(inputs)
 
