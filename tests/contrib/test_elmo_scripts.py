@@ -105,9 +105,10 @@ def test_features_of_words(folder, tmp_path):
 @pytest.mark.exhaustive
 def test_the_last_layer_in_a_tagger(folder, tmp_path):
     """TagLM (Peters et al., 2017), by one value of a flag."""
+    released = small.write(tmp_path / "elmo")
     done = scripts.run_checked(
-        *(tmp_path, "examples/feature_based_ner"),
-        *(f"--init_checkpoint={folder}", "--features=second_to_last"),
+        *(tmp_path, "examples/feature_based_ner", "--epochs=20"),
+        *(f"--init_checkpoint={released}", "--features=second_to_last"),
         *(f"--train_file={folder}/words.conll", "--lstm_size=6"),
         *(f"--dev_file={folder}/words.conll", "--learning_rate=0.05"),
     )

@@ -145,7 +145,9 @@ def test_gradients(tmp_path, remat):
     signs = signs.astype(np.float32) * rows["input_mask"][..., np.newaxis]
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(ours(rows).sequence * signs)
-    variables = [x for x in ours.trainable_variables if "summary" not in x.path]
+    variables = [
+        x for x in ours.trainable_variables if "summary" not in x.path
+    ]
     gradients = tape.gradient(loss, [x.value for x in variables])
     sequence = theirs(**their_rows).last_hidden_state
     for i, length in enumerate(_LENGTHS):
@@ -153,7 +155,8 @@ def test_gradients(tmp_path, remat):
         (sequence[i, -length:] * own).sum().backward(retain_graph=True)
     by_name = dict(theirs.named_parameters())
     table = {
-        row.ours: row for row in huggingface_names.table(ours.config, "encoder")
+        row.ours: row
+        for row in huggingface_names.table(ours.config, "encoder")
     }
     tensors = {}
     for variable, gradient in zip(variables, gradients, strict=True):
