@@ -99,7 +99,8 @@ _ALLOWED_HOSTS = _NETWORK.words(
 _STOP_SECONDS = _NETWORK.number(
     "stop_seconds",
     60,
-    "After SIGTERM, max seconds to finish the requests in progress.",
+    "After SIGTERM, max seconds until the server ends. Requests in progress "
+    "are finished first.",
     least=0,
     rare=True,
 )

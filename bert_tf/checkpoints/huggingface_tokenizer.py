@@ -7,6 +7,7 @@ from typing import Any
 
 from bert_tf import vocabularies
 from bert_tf.checkpoints import opened, tf1_files, tokenizer_probe
+from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import tokenizer_config, tokenizer_json
 
@@ -30,10 +31,19 @@ def read_vocab(folder: str) -> vocabularies.Files | None:
         tf1_files.UnreadableError: Its tokenizer gives different tokens than
             ours, or its WordPiece vocabulary can't be read.
     """
+    _check_class(folder)
     found = _find(folder)
     if found is not None:
         tokenizer_probe.check(folder, found)
     return found
+
+
+def _check_class(folder: str) -> None:
+    """Raises InputError for a class of tokenizers that no family supports."""
+    kind = _read_tokenizer_config(folder).get("tokenizer_class")
+    for row in families.FAMILIES.values():
+        if kind and row.huggingface and row.huggingface.tokenizer == kind:
+            row.check_takes_texts(folder)
 
 
 def _find(folder: str) -> vocabularies.Files | None:

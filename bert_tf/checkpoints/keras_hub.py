@@ -9,6 +9,7 @@ from bert_tf import characters, extras, modeling, vocabularies
 from bert_tf.checkpoints import keras_hub_names, names, opened, tf1_files
 from bert_tf.encoders import families, family, foreign
 from bert_tf.errors import InputError
+from bert_tf.storage import input_files
 from bert_tf.vocabularies import byte_pairs, sentence_pieces
 
 import keras
@@ -168,6 +169,7 @@ def _load(folder: str, theirs: foreign.KerasHub, head: str) -> keras.Model:
     extras.check("keras_hub", "keras-hub", "Presets of KerasHub")
     import keras_hub
 
+    input_files.check_no_pipes(folder)
     paths = [os.path.join(folder, n) for n in (WEIGHTS, _TASK_WEIGHTS)]
     for plain in filter(None, map(tf1_files.not_weights, paths)):
         raise tf1_files.UnreadableError(plain)
@@ -186,7 +188,7 @@ def _load(folder: str, theirs: foreign.KerasHub, head: str) -> keras.Model:
         return getattr(keras_hub.models, kind).from_preset(folder)
     # Of a file that is not there or cut off, and of one that has other layers
     # or shapes than config.json says.
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise tf1_files.UnreadableError(
             f"The preset {folder} can't be read, it is truncated, not all "
             "there or not what its config.json says. Download it again. "

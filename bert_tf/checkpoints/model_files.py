@@ -166,6 +166,8 @@ def find_vocab(path: str | None, source: Source | None) -> vocabularies.Files:
     two differ, or if the vocabulary used is invalid.
     """
     brought = source.vocab if source else None
+    if source is not None and brought is None:
+        families.find(source.config).check_takes_texts(source.path)
     if path is None:
         if source is None or brought is None:
             raise InputError(

@@ -318,6 +318,7 @@ _GENERATION = foreign.HuggingFace(
         unsaid=frozenset({"type_vocab_size"}),
         written={"bos_token_id": 2, "eos_token_id": 1, "pad_token_id": 0},
     ),
+    tokenizer="BertGenerationTokenizer",
 )
 BERT_GENERATION = dataclasses.replace(
     BERT,

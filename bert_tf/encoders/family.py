@@ -175,6 +175,18 @@ class Family:
                 f"Received: a model without {', '.join(sorted(absent))}"
             )
 
+    def check_takes_texts(self, path: str) -> None:
+        """Raises InputError if the tokenizer of its models is not supported."""
+        if self.vocabularies:
+            return
+        kind = self.huggingface.tokenizer if self.huggingface else ""
+        raise InputError(
+            f"{path}: the tokenizer of a {self.name} model is not supported, "
+            "so it takes no texts here. Pass token IDs to the model in Python: "
+            "bert_tf.Bert.from_checkpoint. "
+            f"Received: model_type={self.name}, tokenizer_class={kind}"
+        )
+
     def layer(self, name: str) -> int | None:
         """Returns the number of a variable's layer; None if it is of none."""
         for before in self._layers():

@@ -19,6 +19,7 @@ from bert_tf.exporting import (
     onnx,
     saved_model,
 )
+from bert_tf.storage import input_files
 
 import numpy as np
 import tensorflow as tf
@@ -191,6 +192,7 @@ def open_folder(
         )
     runtime = RUNTIMES[export_format]
     file_path = os.path.join(path, runtime.file)
+    input_files.check_can_be_read_again(file_path)
     with tf.io.gfile.GFile(file_path, "rb") as file:
         data = file.read()
     try:

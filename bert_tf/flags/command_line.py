@@ -173,6 +173,10 @@ def _parse() -> list[str]:
     if arguments[1:] == ["--version"]:
         terminals.write(f"bert-tf {bert_tf.__version__}\n")
         sys.exit(0)
+    for path in (x.partition("flagfile=")[2] for x in arguments):
+        if path and file_systems.is_special(path):
+            text = f"Waiting for the program that writes to {path}."
+            print(text, file=sys.stderr)
     try:
         return flags.FLAGS(arguments)
     except flags.UnrecognizedFlagError as error:

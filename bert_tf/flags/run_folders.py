@@ -7,7 +7,12 @@ from collections.abc import Sequence
 
 from bert_tf.errors import InputError
 from bert_tf.flags import flag_sections, input_paths
-from bert_tf.storage import file_systems, kept_flags, written_files
+from bert_tf.storage import (
+    file_systems,
+    input_files,
+    kept_flags,
+    written_files,
+)
 
 from absl import flags
 from etils import epath
@@ -70,10 +75,13 @@ def check(
 def _check_kinds(name: str, place: epath.Path, names: Sequence[str]) -> None:
     """Raises InputError if there is a folder where a run writes a file.
 
-    Otherwise the run would fail at its end, when it writes the file.
+    Otherwise the run would fail at its end, when it writes the file. A pipe
+    would be waited for.
     """
     if file_systems.is_remote(os.fspath(place)):
         return
+    for own in written_files.matching(names, written_files.RUN_FILES):
+        input_files.check_can_be_read_again(place / own)
     for own in written_files.matching(
         names, (*written_files.RESULT_FILES, *written_files.STATE_FILES)
     ):

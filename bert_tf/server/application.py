@@ -1,6 +1,7 @@
 """Request handlers: TensorFlow Serving's paths, and the server's own."""
 
 import asyncio
+import concurrent.futures
 import functools
 import ipaddress
 import json
@@ -78,6 +79,9 @@ class Application:
         self._is_local = _is_loopback(host)
         self._origins = frozenset(cors_origins)
         self._hosts = frozenset({"", *allowed_hosts})
+        # One at a time, so that many large bodies at once take neither all of
+        # the memory nor Python's lock from small requests.
+        self._long = concurrent.futures.ThreadPoolExecutor(1)
         self.is_loading = True
         self.is_stopping = False
         # Connection -> when its last request ended, None during a request.
@@ -144,17 +148,24 @@ class Application:
     def _is_allowed(self, origin: str | None) -> bool:
         return origin is not None and bool(self._origins & {"*", origin})
 
-    def close_idle(self, connections: Collection[Any]) -> None:
+    def close_idle(self, connections: Collection[Any], most: int) -> None:
         """Closes connections without a complete request for a minute.
 
         Args:
             connections: All open connections.
+            most: Max number of connections. If there are more, those that are
+                idle for the longest time are closed at once.
         """
         now = time.monotonic()
         self._last = {x: self._last.get(x, now) for x in connections}
-        for connection, last in self._last.items():
-            if last is not None and now - last > _IDLE_SECONDS:
+        idle = [(x, last) for x, last in self._last.items() if last is not None]
+        idle.sort(key=lambda each: each[1])
+        for number, (connection, last) in enumerate(idle, most):
+            if now - last > _IDLE_SECONDS or number < len(connections):
+                transport = connection.transport
                 connection.force_close()
+                if transport is not None:
+                    transport.abort()  # Even if the client reads no answer.
 
     async def _as_json(
         self, request: web.Request, handler: Handler
@@ -286,17 +297,27 @@ class Application:
         encoding = request.headers.get("Content-Encoding", "identity").lower()
         if encoding != "identity":
             # Decompressed in a thread, and only up to the max size.
-            body = await asyncio.to_thread(_inflate, body, encoding, self._most)
+            body = await self._call(True, _inflate, body, encoding, self._most)
         read, write = _FORMATS[method]
         # The label may have moved to another version since the request began.
         with model.using(find()) as servable:
-            asked = await _call(
+            asked = await self._call(
                 len(body) > _SMALL, read, body, servable.signatures
             )
             outputs = await servable.answer(asked.signature, asked.inputs)
         values = sum(x.size for x in outputs.values())
-        text = await _call(values > _SMALL, write, outputs, asked.in_rows)
+        is_long = values > _SMALL
+        text = await self._call(is_long, write, outputs, asked.in_rows)
         return _json(text)
+
+    async def _call(
+        self, is_long: bool, function: Callable, *arguments: Any
+    ) -> Any:
+        """Calls a function, in a thread if it takes long."""
+        if not is_long:
+            return function(*arguments)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._long, function, *arguments)
 
 
 # Method -> parser of requests and formatter of answers.
@@ -362,13 +383,6 @@ def _cors(origin: str) -> dict[str, str]:
         "Access-Control-Allow-Headers": "Content-Type",
         "Vary": "Origin",
     }
-
-
-async def _call(is_long: bool, function: Callable, *arguments: Any) -> Any:
-    """Calls a function, in a thread if it takes long."""
-    if is_long:
-        return await asyncio.to_thread(function, *arguments)
-    return function(*arguments)
 
 
 def _asked_for(

@@ -6,14 +6,14 @@ length fill it. This keeps padding low, starves no request, and a request of a
 million rows delays others by one batch at a time.
 """
 
-import collections
 import concurrent.futures
+import contextlib
 import dataclasses
 import functools
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import NamedTuple
 
 from bert_tf.server import joining
 from bert_tf.server.refusals import Refusal
@@ -46,28 +46,100 @@ class Limits:
     threads: int = 1
 
 
-@dataclasses.dataclass(eq=False)
-class _Item:
-    """Rows of one request that run in the same batch."""
+class _Item(NamedTuple):
+    """Rows of one request that run in the same batch.
 
-    signature: Signature
+    Attributes:
+        request: The request.
+        start: The number of its first row.
+        inputs: The rows.
+        rows: Their number.
+        length: Size in bytes of the longest row's texts.
+    """
+
+    request: "_Request"
+    start: int
     inputs: Mapping[str, np.ndarray]
     rows: int
     length: int
-    key: Any  # Items with equal keys may be joined; None is never joined.
-    future: concurrent.futures.Future = dataclasses.field(
-        default_factory=concurrent.futures.Future
-    )
 
 
 class _Request:
-    """The waiting items of a request, and the number of unanswered ones."""
+    """A request, which is cut into items only as they are taken.
 
-    def __init__(self, items: Sequence[_Item]):
-        self.items = collections.deque(items)
-        self.rows = sum(item.rows for item in items)
-        self.unanswered = len(items)
+    To cut a million rows beforehand would take seconds, during which no other
+    request is answered.
+
+    Attributes:
+        signature: The signature to run.
+        key: Requests with equal keys may be joined; None is never joined.
+        rows: The number of its rows.
+        waiting: The number of rows that are not taken.
+        came: When it was submitted.
+        future: Its outputs.
+    """
+
+    def __init__(
+        self, signature: Signature, inputs: Mapping[str, np.ndarray], most: int
+    ):
+        """Cuts items of at most `most` rows if the rows are independent."""
+        rows = joining.rows_of(inputs)
+        self.signature = signature
+        self.key: tuple | None = None
+        self.rows = self.waiting = self._size = rows or 1
+        if rows and signature.has_rows:
+            shapes = sorted((name, x.shape[1:]) for name, x in inputs.items())
+            self.key = (signature.name, *shapes)
+            if signature.has_fixed_widths:
+                self._size = most
         self.came = time.monotonic()
+        self.future: concurrent.futures.Future = concurrent.futures.Future()
+        self._inputs = inputs
+        self._next: _Item | None = None
+        self._parts: dict[int, Outputs] = {}  # By the number of the first row.
+        self._missing = self.rows
+        self._lock = threading.Lock()
+
+    @property
+    def next(self) -> _Item:
+        """The next item."""
+        if self._next is None:
+            start, length = self.rows - self.waiting, 0
+            rows, part = min(self._size, self.waiting), self._inputs
+            if self.key is not None:
+                end = start + rows
+                part = {name: x[start:end] for name, x in part.items()}
+                length = _length(part)
+            self._next = _Item(self, start, part, rows, length)
+        return self._next
+
+    def take(self) -> _Item:
+        """Returns the next item, and proceeds to the one after it."""
+        item, self._next = self.next, None
+        self.waiting -= item.rows
+        return item
+
+    def answer(self, item: _Item, outputs: Outputs) -> None:
+        """Adds the outputs of an item; the last item completes the future."""
+        with self._lock:
+            self._parts[item.start] = outputs
+            self._missing -= item.rows
+            if self._missing:
+                return
+        parts = [self._parts[start] for start in sorted(self._parts)]
+        try:
+            found = joining.join(parts)
+        except MemoryError as error:
+            self.fail(error)
+            return
+        # It may have been cancelled.
+        with contextlib.suppress(concurrent.futures.InvalidStateError):
+            self.future.set_result(found)
+
+    def fail(self, error: Exception) -> None:
+        """Ends the request with an error, unless it has ended."""
+        with contextlib.suppress(concurrent.futures.InvalidStateError):
+            self.future.set_exception(error)
 
 
 class Batcher:
@@ -91,7 +163,7 @@ class Batcher:
         self._on_batch = on_batch
         # In order of turns; a dict, for removal from its middle.
         self._queue: dict[int, _Request] = {}
-        self._rows = 0  # Rows of all items in the queue.
+        self._rows = 0  # Waiting rows of all requests in the queue.
         self._requests = 0  # Submitted, but unanswered.
         self._is_closed = False
         self._changed = threading.Condition()
@@ -111,14 +183,13 @@ class Batcher:
 
     def submit(
         self, signature: Signature, inputs: Mapping[str, np.ndarray]
-    ) -> list[concurrent.futures.Future]:
-        """Queues a request; returns the futures of its parts, in order.
+    ) -> concurrent.futures.Future:
+        """Queues a request; returns the future of its outputs.
 
-        Cancelling one of them withdraws the request. Raises Refusal if the
+        Cancelling the future withdraws the request. Raises Refusal if the
         request has too many rows, or if the queue is full.
         """
-        items = self._items(signature, inputs)
-        request = _Request(items)
+        request = _Request(signature, inputs, self._limits.max_batch_size)
         most = self._limits.max_queued_rows
         if request.rows > most:
             raise Refusal(
@@ -146,11 +217,9 @@ class Batcher:
             self._rows += request.rows
             self._queue[id(request)] = request
             self._changed.notify()
-        for item in items:
-            item.future.add_done_callback(
-                functools.partial(self._done, request)
-            )
-        return [item.future for item in items]
+        done = functools.partial(self._done, request)
+        request.future.add_done_callback(done)
+        return request.future
 
     def close(self, seconds: float | None = None) -> None:
         """Stops the threads once all submitted requests are answered.
@@ -167,63 +236,15 @@ class Batcher:
             thread.join(until and max(0, until - time.monotonic()))
         with self._changed:
             waiting = list(self._queue.values())
-            items = [item for request in waiting for item in request.items]
-            for request in waiting:
-                self._withdraw(request)
-        for item in items:
-            if item.future.set_running_or_notify_cancel():
-                item.future.set_exception(
-                    Refusal("The server is stopping", 503)
-                )
+        for request in waiting:
+            request.fail(Refusal("The server is stopping", 503))
 
-    def _done(
-        self, request: _Request, future: concurrent.futures.Future
-    ) -> None:
-        """Counts an answered item; withdraws the request if it is cancelled."""
+    def _done(self, request: _Request, _: concurrent.futures.Future) -> None:
+        """Withdraws the rest of a request that failed or was cancelled."""
         with self._changed:
-            request.unanswered -= 1
-            if not request.unanswered:
-                self._requests -= 1
-            if not future.cancelled():
-                return
-            items = list(request.items)
-            self._withdraw(request)
-        for item in items:
-            item.future.cancel()
-
-    def _withdraw(self, request: _Request) -> None:
-        """Removes the waiting items of a request from the queue."""
-        self._rows -= sum(item.rows for item in request.items)
-        request.items.clear()
-        self._queue.pop(id(request), None)
-
-    def _items(
-        self, signature: Signature, inputs: Mapping[str, np.ndarray]
-    ) -> list[_Item]:
-        rows = joining.rows_of(inputs)
-        if not rows or not signature.has_rows:
-            return [_Item(signature, inputs, rows or 1, 0, None)]
-        key = (
-            signature.name,
-            *sorted((name, x.shape[1:]) for name, x in inputs.items()),
-        )
-        size = self._limits.max_batch_size
-        if not signature.has_fixed_widths:
-            size = rows
-        parts = [
-            {name: x[start : start + size] for name, x in inputs.items()}
-            for start in range(0, rows, size)
-        ]
-        return [
-            _Item(
-                signature,
-                part,
-                len(next(iter(part.values()))),
-                _length(part),
-                key,
-            )
-            for part in parts
-        ]
+            self._requests -= 1
+            if self._queue.pop(id(request), None):
+                self._rows -= request.waiting
 
     # ---- Threads ------------------------------------------------------------
 
@@ -236,12 +257,6 @@ class Batcher:
                 self._wait_for_more()
                 # Another thread may have emptied the queue meanwhile.
                 batch = self._take() if self._queue else []
-            # Disconnected clients get no answer.
-            batch = [
-                item
-                for item in batch
-                if item.future.set_running_or_notify_cancel()
-            ]
             if batch:
                 self._answer(batch)
                 del batch
@@ -261,64 +276,61 @@ class Batcher:
         """Takes the next item of the current request, and items that fit."""
         request = next(iter(self._queue.values()))
         first = self._next_item(request)
-        if request.items:  # Moves the request to the end of the queue.
+        if request.waiting:  # Moves the request to the end of the queue.
             self._queue[id(request)] = request
         batch = [first]
         room = self._limits.max_batch_size - first.rows
-        if not room or not self._may_join(first):
+        name = request.signature.name
+        if not room or request.key is None or name in self._alone:
             return batch
         others = [
             other
             for other in self._queue.values()
-            if other is not request and other.items[0].key == first.key
+            if other is not request and other.key == request.key
         ]
         # The sort is stable, so the oldest of equally similar requests is
         # first.
-        others.sort(key=lambda other: abs(other.items[0].length - first.length))
+        others.sort(key=lambda other: abs(other.next.length - first.length))
         for other in others:
-            if other.items[0].rows <= room:
+            if other.next.rows <= room:
                 batch.append(self._next_item(other, keep=True))
                 room -= batch[-1].rows
         return batch
 
     def _next_item(self, request: _Request, keep: bool = False) -> _Item:
         """Takes an item; with `keep`, an unfinished request keeps its turn."""
-        item = request.items.popleft()
+        item = request.take()
         self._rows -= item.rows
-        if not (keep and request.items):
+        if not (keep and request.waiting):
             del self._queue[id(request)]
         return item
-
-    def _may_join(self, item: _Item) -> bool:
-        return item.key is not None and item.signature.name not in self._alone
 
     def _answer(self, batch: Sequence[_Item]) -> None:
         """Answers items; if they fail together, retries halves of the batch."""
         sizes = [item.rows for item in batch]
+        signature = batch[0].request.signature
         try:
             inputs = joining.join([item.inputs for item in batch])
-            outputs = self._run(batch[0].signature, inputs)
+            outputs = self._run(signature, inputs)
             self._on_batch(sum(sizes))
             parts: Iterable[Outputs] | None = [outputs]
             if len(batch) > 1:
-                parts = joining.split(
-                    batch[0].signature, inputs, outputs, sizes
-                )
+                parts = joining.split(signature, inputs, outputs, sizes)
         except Exception as error:
             if len(batch) == 1:
-                batch[0].future.set_exception(error)
+                batch[0].request.fail(error)
                 return
             middle = len(batch) // 2
             self._answer(batch[:middle])
             self._answer(batch[middle:])
             return
         if parts is None:
-            self._alone.add(batch[0].signature.name)
+            self._alone.add(signature.name)
             for item in batch:
                 self._answer([item])
             return
         for item, part in zip(batch, parts, strict=True):
-            item.future.set_result(part)
+            item.request.answer(item, part)
 
 
 def _length(inputs: Mapping[str, np.ndarray]) -> int:

@@ -161,7 +161,7 @@ def read(path: str) -> Description:
     assets = os.path.join(path, "assets")
     try:
         values = json.loads(_read(assets, "export.json") or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):  # The latter if deeply nested.
         values = {}
     labels = _read(assets, "labels.txt").removesuffix("\n")
     return Description(

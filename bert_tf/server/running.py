@@ -1,13 +1,16 @@
 """Starts the server, and stops it on a signal."""
 
 import asyncio
+import contextlib
 import dataclasses
 import functools
 import logging
 import os
+import resource
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from bert_tf.errors import InputError
 from bert_tf.server import application, batching, served_models, server_metrics
@@ -20,7 +23,10 @@ _LOG = logging.getLogger("bert_tf.server")
 # HTTP. Our own errors are logged where they are caught.
 _OF_CONNECTIONS = logging.getLogger("bert_tf.server.connections")
 _OF_CONNECTIONS.setLevel(logging.CRITICAL)
-_GRACE_SECONDS = 1.0  # to end threads when nobody waits for answers
+# Files that a process may open, if the system allows it, and those of them that
+# are not connections.
+_MOST_FILES, _OTHER_FILES = 65_536, 128
+_GRACE_SECONDS = 1.0  # to reject requests and to end threads
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +37,8 @@ class Settings:
         port: The port; 0 for any free one.
         max_request_bytes: Max size of a body.
         poll_seconds: Interval between checks for new versions; 0 for none.
-        stop_seconds: Timeout for requests in progress when stopping.
+        stop_seconds: Timeout to end, which includes a last second to end
+            threads when nobody waits for answers.
         access_log: Whether to log each request.
         cors_origins: Origins whose pages may read answers; "*" for all.
         allowed_hosts: Other host names of a server at a loopback address.
@@ -56,7 +63,9 @@ def run(
     started: Callable[[str], None],
     reread: Callable[[], Sequence[served_models.Place]] | None = None,
 ) -> None:
-    """Serves models until SIGTERM or SIGINT, then answers pending requests.
+    """Serves models until SIGTERM or SIGINT, which ends the process.
+
+    Pending requests are answered first.
 
     `places` are the models. `started` is called with the server's address once
     it accepts requests. If the models' versions and labels can change, `reread`
@@ -75,6 +84,7 @@ async def _run(
     reread: Callable[[], Sequence[served_models.Place]] | None,
 ) -> None:
     stop = asyncio.Event()
+    asyncio.get_running_loop().set_exception_handler(_log_loop_error)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     counts = server_metrics.Metrics()
@@ -130,6 +140,11 @@ async def _run(
         for task in tasks:
             task.cancel()
         await _stop(runner, served, settings.stop_seconds)
+        if stop.is_set():
+            # Python would take seconds to unload TensorFlow, and would wait for
+            # a batch that runs or a model that is being loaded.
+            logging.shutdown()
+            os._exit(0)
 
 
 async def _stop(
@@ -137,29 +152,42 @@ async def _stop(
     served: Mapping[str, served_models.Model],
     seconds: float,
 ) -> None:
-    """Answers pending requests; ends the process after a timeout."""
-    until = time.monotonic() + seconds
-    await runner.cleanup()
-    left = max(0, until - time.monotonic()) + _GRACE_SECONDS
-    closing = asyncio.gather(*(x.close(left) for x in served.values()))
-    done, _ = await asyncio.wait([closing], timeout=left + _GRACE_SECONDS)
-    if done:
-        closing.result()
-        return
-    # A batch that runs in TensorFlow can't be interrupted, and would keep the
-    # process alive.
-    _LOG.warning("Stopping without the answer of a batch that still runs.")
-    logging.shutdown()
-    os._exit(0)
+    """Answers pending requests, and rejects those left after a timeout.
+
+    aiohttp waits for as long again after its timeout, for handlers to end; so
+    their requests are rejected.
+    """
+    total = max(seconds, _GRACE_SECONDS)
+    until = time.monotonic() + total
+    grace = min(_GRACE_SECONDS, total / 2)
+    cleaning = asyncio.create_task(runner.cleanup())
+    all_answered, _ = await asyncio.wait(
+        [cleaning], timeout=min(seconds, total - grace)
+    )
+    closing = asyncio.gather(*(x.close(grace / 2) for x in served.values()))
+    left = max(0, until - time.monotonic())
+    _, pending = await asyncio.wait([closing, cleaning], timeout=left)
+    if pending or not all_answered:
+        _LOG.warning("Stopping: requests still under way are not answered.")
+    for work in (closing, cleaning):
+        if work not in pending:
+            work.result()
 
 
 async def _close_idle(
     runner: web.AppRunner, app: application.Application
 ) -> None:
+    """Closes idle connections, before they use up the files of the process."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard == resource.RLIM_INFINITY:
+        hard = max(soft, _MOST_FILES)
+    soft = max(soft, min(hard, _MOST_FILES))
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     while True:
         await asyncio.sleep(1)
         if runner.server:
-            app.close_idle(runner.server.connections)
+            app.close_idle(runner.server.connections, soft - _OTHER_FILES)
 
 
 async def _comes_first(stop: asyncio.Event, work: asyncio.Future) -> bool:
@@ -223,6 +251,17 @@ async def _follow(
         for name, place in places.items():
             if known.get(name) == place.path:
                 served[name].place = place
+
+
+def _log_loop_error(
+    loop: asyncio.AbstractEventLoop, context: dict[str, Any]
+) -> None:
+    """Logs that no file can be opened in a line, other errors as usual."""
+    error = context.get("exception")
+    if not isinstance(error, OSError):
+        loop.default_exception_handler(context)
+        return
+    _LOG.error("%s: %s", context["message"], error)
 
 
 def _log_once(

@@ -88,14 +88,9 @@ class Servable:
         self, signature: signature_defs.Signature, inputs: Inputs
     ) -> dict[str, np.ndarray]:
         """Runs a signature, batched with other requests."""
-        futures = self._batcher.submit(signature, inputs)
-        parts = await asyncio.gather(*map(asyncio.wrap_future, futures))
-        if len(parts) == 1:
-            return parts[0]
-        return {
-            name: np.concatenate([part[name] for part in parts])
-            for name in parts[0]
-        }
+        return await asyncio.wrap_future(
+            self._batcher.submit(signature, inputs)
+        )
 
     def close(self, seconds: float | None = None) -> None:
         """Answers waiting requests, up to a timeout; releases the model."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from bert_tf.errors import InputError
 from bert_tf.server.refusals import Refusal
+from bert_tf.storage import input_files
 
 import numpy as np
 import tensorflow as tf
@@ -158,6 +159,7 @@ def read_graph(path: str) -> graph_pb2.GraphDef:
 
 
 def _read(path: str) -> meta_graph_pb2.MetaGraphDef:
+    input_files.check_no_pipes(path)
     file = os.path.join(path, SAVED_MODEL)
     model = saved_model_pb2.SavedModel()
     try:

@@ -23,7 +23,7 @@ from bert_tf.exporting import (
     unsafe_ops,
 )
 from bert_tf.serving import elsewhere, makers, served_heads, serving_lines
-from bert_tf.storage import file_systems
+from bert_tf.storage import file_systems, input_files
 
 import tensorflow as tf
 from absl import logging
@@ -223,6 +223,7 @@ def load(
             "checkpoint by --model_dir or --init_checkpoint. "
             f"Received: saved_model={path}"
         )
+    input_files.check_no_pipes(path)
     assets = os.path.join(path, "assets")
     description = _description(path, assets)
     labels = original.read_labels(

@@ -61,6 +61,18 @@ def check_can_be_read_again(path: str | os.PathLike[str]) -> None:
         )
 
 
+def check_no_pipes(folder: str) -> None:
+    """Raises InputError if a pipe or a device is in a folder, at any depth.
+
+    For folders whose files TensorFlow opens: it would wait for ever.
+    """
+    if file_systems.is_remote(folder):
+        return
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            check_can_be_read_again(os.path.join(parent, name))
+
+
 def explain_text(start: bytes) -> str:
     """Explains why a file is not text, for example "it is empty".
 

@@ -35,7 +35,6 @@ RESULT_FILES = (
 STATE_FILES = (
     "metrics.jsonl",
     "trackers.json",
-    "wandb",
     "checkpoint",
     "bert_config.json",
     *VOCABULARIES,
@@ -47,6 +46,7 @@ STATE_FILES = (
 RUN_FILES = (
     *RESULT_FILES,
     *STATE_FILES,
+    "wandb",
     "model.ckpt-*",
     "best",
     "export",

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from bert_tf.errors import InputError
-from bert_tf.storage import input_files
+from bert_tf.storage import file_systems, input_files
 from bert_tf.tasks import (
     label_column,
     left_out_rows,
@@ -216,6 +216,8 @@ def lines(
     a line feed ends a line, as texts contain U+2028, U+0085 and such.
     """
     input_files.check(path)
+    if file_systems.is_special(path):
+        logging.info("Waiting for the program that writes to %s.", path)
     with epath.Path(path).open("rb") as file:
         yield from decoded(file, path, undecoded)
 

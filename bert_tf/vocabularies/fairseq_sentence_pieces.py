@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from bert_tf.errors import InputError
+from bert_tf.storage import input_files
 from bert_tf.vocabularies import (
     sentence_models,
     sentence_pieces,
@@ -115,6 +116,7 @@ def _layout_at(path: epath.PathLike, count: int) -> tuple[str, ...]:
     config = folder / "config.json"
     values: Any = None
     if config.exists() and not config.is_dir():
+        input_files.check_can_be_read_again(config)
         with contextlib.suppress(ValueError, RecursionError):
             values = json.loads(config.read_bytes())
     if not isinstance(values, dict):

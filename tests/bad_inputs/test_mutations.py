@@ -16,23 +16,26 @@ from bert_tf.checkpoints import (
     word_vectors,
 )
 from bert_tf.encoders import families
-from bert_tf.exporting import runtimes, version_labels
+from bert_tf.exporting import runtimes, unsafe_ops, version_labels
 from bert_tf.records import manifests, reading
+from bert_tf.server import batching, constant_kernels, servables
 from bert_tf.serving import serving_model
 from bert_tf.storage import kept_flags
 from bert_tf.tasks import table_formats, tables
 from bert_tf.tasks.multiple_choice import choice_problems
-from bert_tf.tasks.squad import squad_questions
+from bert_tf.tasks.squad import squad_questions, squad_threshold
 from bert_tf.tasks.tagging import conll
 from bert_tf.vocabularies import symbols, word_pieces
 from tests import combinations, exports, pretraining_records, tiny_files
 from tests import interop_samples as samples
 from tests.bad_inputs import damaged, mutations
+from tests.server import served
 from tests.vocabularies import byte_pair_samples, sentence_models
 
 import h5py
 import numpy as np
 import pytest
+import tensorflow as tf
 
 
 class Kind(NamedTuple):
@@ -97,6 +100,13 @@ def _sentence_transformer(folder: pathlib.Path) -> None:
     damaged.write_files(folder, files)
 
 
+def _saved_model(folder: pathlib.Path) -> None:
+    served.write_model(
+        folder, lambda texts: {"length": tf.strings.length(texts)}
+    )
+    damaged.write_files(folder / "assets", {"export.json": {"head": "encoder"}})
+
+
 def _export(folder: pathlib.Path) -> None:
     made = exports.made("one text")
     for name, data in made.files.items():
@@ -129,6 +139,13 @@ def _read_h5(folder: pathlib.Path) -> None:
     shapes, read = huggingface_weights.open_files(str(folder))
     for name in shapes:
         read(name)
+
+
+def _serve(folder: pathlib.Path) -> None:
+    path = str(folder)
+    constant_kernels.are_constant(path)
+    unsafe_ops.check(path, "--allow_unsafe_ops")
+    servables.Servable(path, 1, batching.Limits()).close()
 
 
 def _read_records(folder: pathlib.Path) -> None:
@@ -183,6 +200,7 @@ _HF_FILES = (
     "tokenizer_config.json",
 )
 _TF1 = "bert_model.ckpt"
+_DATA = "data-00000-of-00001"
 
 KINDS = {
     "configs": Kind(
@@ -208,12 +226,22 @@ KINDS = {
         _hugging_face, [f"hf/{x}" for x in _HF_FILES], _checkpoint("hf")
     ),
     "h5": Kind(_h5, ["tf_model.h5"], _read_h5),
+    "SavedModel": Kind(
+        _saved_model,
+        [
+            *("saved_model.pb", "assets/export.json"),
+            *(f"variables/variables.{x}" for x in ("index", _DATA)),
+        ],
+        _serve,
+    ),
+    "threshold": Kind(
+        _files(null_score_diff_threshold__txt="0.5\n"),
+        ["null_score_diff_threshold.txt"],
+        lambda folder: squad_threshold.Threshold(None, True, folder).known(),
+    ),
     "checkpoints": Kind(
         lambda folder: tiny_files.write_model(folder / "model"),
-        [
-            f"model/{x}"
-            for x in (f"{_TF1}.index", f"{_TF1}.data-00000-of-00001")
-        ],
+        [f"model/{x}" for x in (f"{_TF1}.index", f"{_TF1}.{_DATA}")],
         _checkpoint("model"),
     ),
     "adapters": Kind(

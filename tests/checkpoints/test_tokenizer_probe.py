@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import bert_tf
 from bert_tf import vocabularies
 from bert_tf.checkpoints import (
     huggingface_tokenizer,
@@ -16,6 +17,8 @@ from bert_tf.checkpoints import (
     tokenizer_probe,
 )
 from bert_tf.vocabularies import tokenizer_config, word_pieces
+from tests import huggingface_models as hf
+from tests import interop_samples as samples
 from tests import tokenizer_rules
 from tests.vocabularies import byte_pair_samples, sentence_models
 
@@ -232,9 +235,7 @@ _DIFFERENT: list[tuple[Callable[[], vocabularies.Vocabulary], _Change]] = [
 ]
 
 
-def _differs(
-    ours: vocabularies.Vocabulary, found: dict[str, Any]
-) -> bool:
+def _differs(ours: vocabularies.Vocabulary, found: dict[str, Any]) -> bool:
     theirs = tokenizer_probe.read(found, "it")
     assert theirs is not None
     return bool(tokenizer_probe.differences(theirs, ours))
@@ -313,6 +314,28 @@ def test_folders_are_refused(tmp_path, name):
             ),
         )
         assert huggingface_tokenizer.read_vocab(str(tmp_path)) is not None
+
+
+def test_a_class_that_is_not_supported_is_named(tmp_path):
+    """With weights, without them, and if its model is the vocabulary."""
+    theirs = hf.make("BertGenerationEncoder")
+    own, model = tmp_path / "own", tmp_path / "model"
+    own.mkdir()
+    _sentence_pieces(own)
+    kind = transformers.BertGenerationTokenizer
+    hf.save(theirs, model)
+    for folder in (own, model):
+        kind(str(own / "spiece.model")).save_pretrained(folder)
+    named = r"token IDs to the model[^\n]*BertGenerationTokenizer\Z"
+    for folder in (own, model):
+        with pytest.raises(ValueError, match=f"^{folder}: .*{named}"):
+            bert_tf.Tokenizer(folder)
+    for vocab in ({}, {"vocab_file": own / "spiece.model"}):
+        with pytest.raises(ValueError, match=f"^{model}: .*{named}"):
+            bert_tf.load(model, **vocab)
+    # The way out that the error names.
+    encoder = bert_tf.Bert.from_checkpoint(model)
+    hf.compare(encoder, "encoder", theirs, samples.batch(encoder.config))
 
 
 def test_lengths_and_padding_do_not_count(tmp_path):

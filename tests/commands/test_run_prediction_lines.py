@@ -83,7 +83,7 @@ def test_a_file_in_a_bucket(scores, tmp_path, monkeypatch, capsys):
     assert "Received: input_file=gs://bucket/none" in capsys.readouterr().err
 
 
-def test_a_pipe_is_read_once(scores, tmp_path):
+def test_a_pipe_is_read_once(scores, tmp_path, caplog):
     pipe, output = tmp_path / "pipe", tmp_path / "out.jsonl"
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_text, args=("good\nbad\n",))
@@ -91,6 +91,7 @@ def test_a_pipe_is_read_once(scores, tmp_path):
     flags = [f"--input_file={pipe}", f"--output_file={output}"]
     assert not predict(f"--model_dir={scores}", *flags)
     writer.join()
+    assert f"Waiting for the program that writes to {pipe}." in caplog.text
     lines = output.read_text().splitlines()
     assert ["score" in json.loads(line) for line in lines] == [True, True]
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import threading
 
 from bert_tf.flags import run_folders
 from bert_tf.storage import file_systems
@@ -23,6 +24,9 @@ _FILES = {
     "old/a1": "",
     "logs/slurm-1.out": "the log of the job",
     "other/vocab.txt": "mine",
+    "tracked/flags.txt": "# python script.py --x\n",
+    "tracked/trackers.json": "{}",
+    "tracked/wandb/latest-run": "of Weights & Biases",
     "tf1/checkpoint": "a run of the original",
     "tf1/model.ckpt-7.index": "tensors",
     "tf1/graph.pbtxt": "graph",
@@ -32,7 +36,7 @@ _FILES = {
 @pytest.fixture
 def folder(tmp_path):
     for name, text in _FILES.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     (tmp_path / "empty_folder").mkdir()
     os.link(tmp_path / "own.txt", tmp_path / "linked")
@@ -102,6 +106,27 @@ def test_refused(folder, arguments, expected):
     assert re.search(expected.replace("{}", str(folder)), line)
 
 
+@pytest.mark.parametrize(
+    "name", ["lock", "metrics.jsonl", "model.ckpt-7.index"]
+)
+def test_a_pipe_in_a_run_is_not_opened(folder, name):
+    os.mkfifo(folder / "run" / name)
+    line = _refused(folder, "--output_dir=run")
+    assert line.endswith(f"Received: run/{name}")
+
+
+def test_a_flagfile_that_is_a_pipe(folder):
+    """As a shell passes the output of a command."""
+    pipe = folder / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("--show=1\n",))
+    writer.start()
+    code, output, errors = small_script.run(folder, f"--flagfile={pipe}")
+    writer.join()
+    assert (code, output) == (0, "done\n")
+    assert errors == f"Waiting for the program that writes to {pipe}.\n"
+
+
 def test_a_file_that_another_process_writes(folder):
     """It is refused before the work is done."""
     descriptor = file_systems.lock(str(folder / "new.tmp"))
@@ -159,6 +184,7 @@ def test_no_permission(folder):
         "--output_dir=a[1]",
         "--output_dir=empty_folder",
         "--output_dir=run",
+        "--output_dir=tracked",
         "--output_dir=new/deep/folder",
         "--output_dir=logs",
         "--output_dir=other --overwrite",

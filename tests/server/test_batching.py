@@ -1,6 +1,7 @@
 """Which requests form a batch and in which order; bad and large requests."""
 
 import threading
+import time
 
 from bert_tf.server import batching
 from bert_tf.server.refusals import Refusal
@@ -41,10 +42,6 @@ class _Lengths:
         return held
 
     def ask(self, *lengths, signature=_ONE):
-        (future,) = self.ask_all(lengths, signature)
-        return future
-
-    def ask_all(self, lengths, signature=_ONE):
         texts = np.array([b"a" * n for n in lengths], object)
         return self.batcher.submit(signature, {"text": texts})
 
@@ -132,7 +129,7 @@ def test_as_many_batches_at_once_as_there_are_threads():
 
     batcher = batching.Batcher(run, batching.Limits(1, threads=2))
     asked = [
-        batcher.submit(_ONE, {"text": np.array([b"a" * n], object)})[0]
+        batcher.submit(_ONE, {"text": np.array([b"a" * n], object)})
         for n in (3, 5)
     ]
     assert [x.result(30)["score"].tolist() for x in asked] == [[3], [5]]
@@ -155,25 +152,26 @@ def test_outputs_that_are_no_rows_are_computed_alone():
 def test_requests_take_turns():
     model = _Lengths(batching.Limits(max_batch_size=2))
     model.hold()
-    large = model.ask_all([5] * 6)
-    small = model.ask_all([7, 7])
+    large = model.ask(*[5] * 6)
+    small = model.ask(7, 7)
     model.finish()
     # A batch of the large request, then the small request, then the rest.
     assert model.batches == [[99], [5, 5], [7, 7], [5, 5], [5, 5]]
-    assert all(future.done() for future in [*large, *small])
+    assert large.result()["score"].tolist() == [5] * 6
+    assert small.done()
 
 
 def test_rows_that_wait_are_limited():
     model = _Lengths(batching.Limits(max_batch_size=2, max_queued_rows=6))
     model.hold()
     with pytest.raises(Refusal, match=r"at most 6 rows.*Received: 7") as error:
-        model.ask_all([1] * 7)
+        model.ask(*[1] * 7)
     assert error.value.status == 413
-    model.ask_all([1] * 4)
+    model.ask(*[1] * 4)
     with pytest.raises(Refusal, match="4 rows wait") as error:
-        model.ask_all([1] * 3)
+        model.ask(*[1] * 3)
     assert error.value.status == 503
-    model.ask_all([1] * 2)
+    model.ask(1, 1)
     model.finish()
     assert model.batcher.waiting == 0
 
@@ -181,24 +179,62 @@ def test_rows_that_wait_are_limited():
 def test_a_cancelled_request_leaves_the_queue():
     model = _Lengths(batching.Limits(max_batch_size=2, max_queued_rows=6))
     model.hold()
-    large = model.ask_all([1] * 6)
-    assert large[1].cancel()
-    assert all(future.cancelled() for future in large)
+    large = model.ask(*[1] * 6)
+    assert large.cancel()
     # Its rows no longer count, and none of them is computed.
-    stays = model.ask_all([2] * 6)
+    stays = model.ask(*[2] * 6)
     model.finish()
     assert model.batches == [[99], *[[2, 2]] * 3]
-    assert all(future.done() for future in stays)
+    assert stays.done()
     assert model.batcher.waiting == 0
 
 
 def test_closing_ends_in_time():
     model = _Lengths(batching.Limits(max_batch_size=2))
     held = model.hold()
-    waits = model.ask_all([1] * 4)
+    waits = model.ask(*[1] * 4)
     model.batcher.close(seconds=0)  # The running batch does not end.
-    for future in waits:
-        with pytest.raises(Refusal, match="stopping"):
-            future.result(timeout=0)
+    with pytest.raises(Refusal, match="stopping"):
+        waits.result(timeout=0)
     model.may_run.set()
     assert held.result(timeout=60)["score"].tolist() == [99]
+
+
+def test_a_large_request_is_not_cut_when_it_comes():
+    """A million parts would stop the event loop for a minute."""
+    model = _Lengths(batching.Limits(max_batch_size=1, max_queued_rows=10**6))
+    held = model.hold()
+    start = time.process_time()
+    large = model.batcher.submit(_ONE, {"text": np.full(10**6, b"a", object)})
+    assert large.cancel()
+    assert time.process_time() - start < 0.5
+    model.finish()
+    assert held.done()
+
+
+def test_parts_that_end_in_another_order():
+    """The answer has the order of the rows; a failing part ends them all."""
+    both = threading.Barrier(2, timeout=30)
+    first = threading.Event()
+
+    def run(signature, inputs):
+        (length,) = map(len, inputs["text"])
+        if length < 3:
+            both.wait()
+            first.wait(0 if length == 2 else 30)
+            first.set()
+        if length == 13:
+            raise ValueError("unlucky")
+        return {"score": np.array([length])}
+
+    limits = batching.Limits(max_batch_size=1, threads=2)
+    batcher = batching.Batcher(run, limits)
+    texts = [
+        np.array([b"a" * n for n in x], object) for x in ((1, 2), (13,) * 9)
+    ]
+    asked = [batcher.submit(_ONE, {"text": x}) for x in texts]
+    assert asked[0].result(30)["score"].tolist() == [1, 2]
+    with pytest.raises(ValueError, match="unlucky"):
+        asked[1].result(30)
+    batcher.close()
+    assert batcher.waiting == 0

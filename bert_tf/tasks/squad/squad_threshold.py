@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from bert_tf import files
 from bert_tf.errors import InputError
+from bert_tf.storage import input_files
 
 from etils import epath
 
@@ -38,6 +39,7 @@ class Threshold:
                 "answers: run run_squad.py --do_eval on such a --predict_file "
                 "first, or give a number."
             )
+        input_files.check_can_be_read_again(self._path)
         text = epath.Path(self._path).read_bytes().decode(errors="replace")
         try:
             value = float(text)

@@ -3,8 +3,12 @@
 These are those of create_v2_model in google-research/albert, squad_utils.py.
 """
 
+import dataclasses
+
+import bert_tf
 from bert_tf import joint_answers, modeling
 from bert_tf.checkpoints import names
+from bert_tf.encoders import families, roberta
 from bert_tf.tasks.squad import (
     squad_joint,
     squad_joint_export,
@@ -15,6 +19,7 @@ from bert_tf.tasks.squad import (
 from bert_tf.text import graph_windows
 from tests import interop_samples as samples
 from tests.tasks.squad import test_saved_model as independent
+from tests.vocabularies import byte_pair_samples
 
 import numpy as np
 import pytest
@@ -50,13 +55,18 @@ def _log_softmax(x):
 
 
 class _Original:
-    """Scores of one row, from the encoder's vectors [S, D]."""
+    """Scores of one row, from the encoder's vectors [S, D].
 
-    def __init__(self, model, batch, row):
-        encoded = model.bert(batch).sequence
-        self.x = encoded.numpy()[row].astype(np.float64)
+    `may_be` [S] is 1 where answers may be, if token types do not show it.
+    """
+
+    def __init__(self, model, batch, row, vectors=None, may_be=None):
+        if vectors is None:
+            vectors = model.bert(batch).sequence.numpy()[row]
+        self.x = np.float64(vectors)
         self.w = {v.path: np.float64(v.numpy()) for v in model.variables}
         allowed = batch["segment_ids"][row] * batch["input_mask"][row]
+        allowed = allowed if may_be is None else may_be
         allowed[0] = 1
         self.masked = 1.0 - allowed
         logits = self._dense(self.x, "start_logits/dense")[:, 0]
@@ -119,32 +129,54 @@ def test_beams(model):
     batch = _batch()
     found = model(batch)
     for row in range(2):
-        original = _Original(model, batch, row)
-        starts = _log_softmax(original.starts)
-        order = np.argsort(-starts)[:3]
-        assert found.starts[row].numpy().tolist() == order.tolist()
+        _check_beams(found, row, _Original(model, batch, row))
+
+
+def _check_beams(found, row, original):
+    starts = _log_softmax(original.starts)
+    order = np.argsort(-starts)[:3]
+    assert found.starts[row].numpy().tolist() == order.tolist()
+    np.testing.assert_allclose(
+        found.start_scores[row], starts[order], atol=1e-5
+    )
+    for number, start in enumerate(order):
+        ends = _log_softmax(original.ends(start))
+        best = np.argsort(-ends)[:2]
+        assert found.ends[row, number].numpy().tolist() == best.tolist()
         np.testing.assert_allclose(
-            found.start_scores[row], starts[order], atol=1e-5
+            found.end_scores[row, number], ends[best], atol=1e-5
         )
-        for number, start in enumerate(order):
-            ends = _log_softmax(original.ends(start))
-            best = np.argsort(-ends)[:2]
-            assert found.ends[row, number].numpy().tolist() == best.tolist()
-            np.testing.assert_allclose(
-                found.end_scores[row, number], ends[best], atol=1e-5
-            )
-        assert float(found.no_answer[row]) == pytest.approx(
-            original.no_answer(), abs=1e-5
-        )
+    assert float(found.no_answer[row]) == pytest.approx(
+        original.no_answer(), abs=1e-5
+    )
 
 
-def test_all_tokens_may_be_answers_without_token_types(model):
-    batch = _batch()
-    batch["segment_ids"] = np.zeros_like(batch["segment_ids"])
-    found = model(batch | {"start_positions": np.array([1, 1])})
-    inside = batch["input_mask"] > 0
-    assert (found.starts.numpy()[inside] > -1e29).all()
-    assert (found.starts.numpy()[~inside] < -1e29).all()
+@pytest.mark.parametrize("architecture", ["RobertaModel", "DistilBertModel"])
+def test_encoders_without_token_types(tmp_path, architecture):
+    """From vectors of transformers.
+
+    Rows of a RoBERTa have the same type in question and context, so all tokens
+    may be answers. Those of a DistilBERT, whose vocabulary is BERT's, have two
+    types, which the encoder does not read.
+    """
+    from tests import huggingface_models as hf
+
+    theirs = hf.make(architecture)
+    encoder = bert_tf.Bert.from_checkpoint(hf.save(theirs, tmp_path))
+    model = joint_answers.BertJointSpanFinder(encoder, 3, 2)
+    for part in (model.start_logits, model.end_logits, model.answer_class):
+        samples.randomize(part.variables)
+    batch, mask = _batch(), _batch()["input_mask"]
+    if architecture == "RobertaModel":
+        batch["segment_ids"] *= 0
+        batch["input_ids"] = np.where(mask, batch["input_ids"], 1)
+    found = model(batch)
+    for row, count in enumerate(mask.sum(1)):
+        own = {name: x[row : row + 1, :count] for name, x in batch.items()}
+        vectors = np.zeros([mask.shape[1], encoder.config.hidden_size])
+        vectors[:count] = hf.their_logits(theirs, own)[0][0]
+        may_be = None if batch["segment_ids"].any() else mask[row].copy()
+        _check_beams(found, row, _Original(model, batch, row, vectors, may_be))
 
 
 def test_the_loss(model):
@@ -177,14 +209,29 @@ def test_the_loss(model):
 # ---- Answers ----------------------------------------------------------------
 
 
-def _windows(question, context):
-    cutter = squad_windows.Cutter(VOCABULARY, LAYOUT)
+_ROBERTA = byte_pair_samples.vocabulary(300)
+
+
+@pytest.fixture(scope="module", params=["bert", "roberta"])
+def texts(request, model):
+    """Returns a model, its config and its vocabulary."""
+    if request.param == "bert":
+        return model, CONFIG, VOCABULARY
+    changes = {"vocab_size": len(_ROBERTA.pieces), "type_vocab_size": 1}
+    config = roberta.RobertaConfig(**dataclasses.asdict(CONFIG) | changes)
+    made = joint_answers.BertJointSpanFinder(families.make(config), 3, 2)
+    samples.randomize(made.variables)
+    return made, config, _ROBERTA
+
+
+def _windows(vocabulary, question, context):
+    cutter = squad_windows.Cutter(vocabulary, LAYOUT)
     windows = cutter.cut(squad_questions.Question("q", question, context))
     return windows, cutter.features(windows)
 
 
-def _answer(model, question, context):
-    windows, features = _windows(question, context)
+def _answer(model, vocabulary, question, context):
+    windows, features = _windows(vocabulary, question, context)
     found = squad_joint.padded(
         model({k: tf.constant(v) for k, v in features.items()}), SEARCH
     )
@@ -193,10 +240,11 @@ def _answer(model, question, context):
     )
 
 
-def test_answers_are_the_best_of_all_windows(model):
+def test_answers_are_the_best_of_all_windows(texts):
     """By every start and end of every window, as the original's search."""
+    model, _, vocabulary = texts
     for question, context in independent.PAIRS[:3]:
-        windows, features = _windows(question, context)
+        windows, features = _windows(vocabulary, question, context)
         outputs = model(features)
         candidates = []
         most = windows.has_most_context()
@@ -212,7 +260,7 @@ def test_answers_are_the_best_of_all_windows(model):
                         score += outputs.end_scores[row, i, j]
                         span = (start + offset, end + offset)
                         candidates.append((float(score), span))
-        answer = _answer(model, question, context)
+        answer = _answer(model, vocabulary, question, context)
         null = float(outputs.no_answer.numpy().min())
         assert answer.null_odds == answer.null_score == pytest.approx(null)
         if candidates:
@@ -225,17 +273,18 @@ def test_answers_are_the_best_of_all_windows(model):
 
 
 @pytest.mark.parametrize("has_threshold", [False, True])
-def test_exported(model, has_threshold, monkeypatch):
+def test_exported(texts, has_threshold, monkeypatch):
+    model, config, vocabulary = texts
     if has_threshold:
         # Two windows fit at a time.
-        of_row = SEARCH.start_n_top * LAYOUT.max_seq_length * CONFIG.hidden_size
+        of_row = SEARCH.start_n_top * LAYOUT.max_seq_length * config.hidden_size
         monkeypatch.setattr(graph_windows, "MOST_NUMBERS", 2 * of_row)
     pairs = independent.PAIRS[:10]
-    answers = [_answer(model, *pair) for pair in pairs]
+    answers = [_answer(model, vocabulary, *pair) for pair in pairs]
     odds = sorted(answer.null_odds for answer in answers)
     threshold = (odds[4] + odds[-1]) / 2 if has_threshold else None
     made = squad_joint_export.joint_span_finder(
-        model, CONFIG, VOCABULARY, LAYOUT, SEARCH, threshold
+        model, config, vocabulary, LAYOUT, SEARCH, threshold
     )
     serve = made.signatures["serving_default"]
     found = serve(*map(tf.constant, zip(*pairs, strict=True)))
@@ -252,5 +301,7 @@ def test_exported(model, has_threshold, monkeypatch):
             assert float(found[name][row]) == pytest.approx(expected, abs=1e-4)
     assert (0 < nothing < len(pairs)) == has_threshold
     ids = {k: tf.constant(v) for k, v in _batch().items()}
+    if config.type_vocab_size == 1:
+        ids["segment_ids"] *= 0
     beams = made.signatures["serve_ids"](**ids)
     np.testing.assert_array_equal(beams["starts"], model(ids).starts)
