@@ -91,6 +91,8 @@ class BertConfig:
     # Whether the heads for the next token and for classes are a matrix alone,
     # without a layer before it and without a bias: `output_bias` stays zero.
     has_plain_outputs: ClassVar[bool] = False
+    # Whether the head for words has a layer before its matrix.
+    has_transform: ClassVar[bool] = True
     # Fields that describe other parts of pre-training.
     pretraining_keys: ClassVar[frozenset[str]] = frozenset()
 

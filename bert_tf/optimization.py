@@ -21,7 +21,7 @@ import tensorflow as tf
 Schedule = Callable[[tf.Tensor], tf.Tensor]
 
 # Matched anywhere in a variable's name, as in the original.
-NO_DECAY = ("LayerNorm", "layer_norm", "bias")
+NO_DECAY = ("LayerNorm", "layer_norm", "batch_norm", "bias")
 
 CLIPPING = options.CLIPPING
 
@@ -158,6 +158,8 @@ class Optimizer:
             CrossShardOptimizer.compute_gradients. For Adam and LAMB this only
             changes the size of the sum relative to epsilon.)
         rate_of: Name of a variable -> factor of its learning rate.
+        starts_at: Name of a variable -> the first step that updates it. Before,
+            it and its moments stay as they are, and the norm is without it.
         loss_scale: Scales the loss of a float16 run; None for others.
         pruning: Which weights are zero after an update; None for no pruning.
 
@@ -184,6 +186,7 @@ class Optimizer:
         exclude_from_weight_decay: Sequence[str] = NO_DECAY,
         clipping: str = "global",
         rate_of: Callable[[str], float] = lambda name: 1.0,
+        starts_at: Callable[[str], int] = lambda name: 0,
         loss_scale: LossScale | None = None,
         pruning: weight_pruning.Pruning | None = None,
     ):
@@ -207,6 +210,7 @@ class Optimizer:
         self.exclude_from_weight_decay = tuple(exclude_from_weight_decay)
         self.clipping = clipping
         self.rate_of = rate_of
+        self.starts_at = starts_at
         self.loss_scale = loss_scale
         self.pruning = pruning
         self.variables: list[keras.Variable] = []
@@ -259,6 +263,11 @@ class Optimizer:
         of previous steps. Returns `learning_rate` and `gradient_norm`, float32
         scalars, and the values that loss scale and pruning add.
         """
+        starts = [self.starts_at(v.path) for v in self.variables]
+        gradients = [
+            tf.where(step >= start, gradient, 0) if start else gradient
+            for gradient, start in zip(gradients, starts, strict=True)
+        ]
         clipped, norm = clip_by_global_norm(gradients, self.clip_norm)
         if not self.clips_own:
             gradients = clipped
@@ -268,12 +277,17 @@ class Optimizer:
 
         def update():
             nonzero = pruning.nonzero(self.variables) if pruning else {}
-            for variable, gradient in zip(
-                self.variables, gradients, strict=True
+            for variable, gradient, start in zip(
+                self.variables, gradients, starts, strict=True
             ):
                 factor = self.rate_of(variable.path)
                 own = rate if factor == 1 else rate * factor
-                self._update(variable, gradient, own, step)
+                number = step
+                if start:
+                    # With zeros for both, neither it nor its moments change.
+                    own = tf.where(step >= start, own, 0)
+                    number = tf.maximum(step - start, 0)
+                self._update(variable, gradient, own, number)
             if pruning:
                 pruning.apply(self.variables, nonzero, step + 1)
 

@@ -33,7 +33,10 @@ SCHEDULES = (
     "cosine",
     "constant",
     "inverse_sqrt",
+    "slanted_triangular",
 )
+# Which layers fine-tuning trains in each epoch.
+UNFREEZING = ("none", "gradual")
 # How layer decay scales the learning rate of the last layer.
 LAYER_DECAY_FORMS = ("paper", "code")
 CLIPPING = ("global", "per_replica")

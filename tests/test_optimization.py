@@ -180,6 +180,7 @@ class TestAdamWeightDecay:
     def test_decay_by_name(self):
         optimizer = optimization.AdamWeightDecay(lambda step: 0.1)
         assert {name: optimizer.decays(name) for name in _DECAYS} == _DECAYS
+        assert not optimizer.decays("awd_lstm/pooler/batch_norm_0/gamma")
 
     def test_slots_are_named_as_in_checkpoints(self, shared_data):
         prefix = shared_data / "tf1_checkpoint" / "bert_model.ckpt"
@@ -278,3 +279,40 @@ def test_layers_learn_at_their_own_rates():
     # The decay as well: a frozen layer must not shrink.
     assert moved[0] == pytest.approx(moved[1] / 4, rel=1e-5)
     assert moved[1] > 0
+
+
+@pytest.mark.parametrize("name", optimization.OPTIMIZERS)
+def test_frozen_variables_stay_and_then_train_as_in_a_new_run(name):
+    """A variable is the same as one whose run begins at its first step."""
+    rng = np.random.default_rng(0)
+    value = rng.normal(size=[3, 4]).astype(np.float32)
+    gradients = rng.normal(size=[7, 3, 4]).astype(np.float32)
+    gradients[:3] *= 1e3  # of the frozen steps, which must not count
+
+    def run(steps, start=0):
+        optimizer = optimization.OPTIMIZERS[name](
+            lambda step: tf.constant(0.1),
+            weight_decay_rate=0.5,
+            starts_at=lambda path: start if "layer_0" in path else 0,
+        )
+        variables = [make_variable(x, value) for x in ("layer_0/w", "w")]
+        optimizer.build(variables)
+        apply, found, norms = tf.function(optimizer.apply), [], []
+        for i, gradient in enumerate(steps):
+            both = [tf.constant(gradient), tf.zeros_like(gradient)]
+            report = apply(both, tf.constant(i, tf.int64))
+            norms.append(float(report["gradient_norm"]))
+            slots = [v for x, v in optimizer.slots.items() if "layer_0" in x]
+            found.append([x.numpy() for x in (variables[0], *slots)])
+        return found, norms
+
+    frozen, norms = run(gradients, start=3)
+    fresh, fresh_norms = run(gradients[3:])
+    assert norms == [0, 0, 0, *fresh_norms]
+    for weights, *slots in frozen[:3]:
+        np.testing.assert_array_equal(weights, value)
+        assert not np.any(slots)
+    for own, other in zip(frozen[3:], fresh, strict=True):
+        assert np.abs(own[0] - value).max() > 0.01
+        for one, two in zip(own, other, strict=True):
+            np.testing.assert_allclose(one, two, rtol=1e-6)

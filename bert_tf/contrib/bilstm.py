@@ -220,9 +220,13 @@ class Lstm(keras.layers.Layer):
             name="bias", shape=(4 * H,), initializer=_of_gates
         )
 
-    def call(self, x, is_token):  # [B, S, E], [B, S]
-        """Returns the hidden states, [B, S, H]; 0 for padding."""
+    def call(self, x, is_token, kernel=None):  # [B, S, E], [B, S]
+        """Returns the hidden states, [B, S, H]; 0 for padding.
+
+        `kernel` replaces the recurrent kernel, such as one with dropout.
+        """
         H = self.sizes.units
+        kernel = self.recurrent_kernel if kernel is None else kernel
         gates = tf.cast(ops.affine(x, self.kernel, self.bias), tf.float32)
         no_token = 1 - tf.cast(is_token, tf.float32)[:, :, tf.newaxis]
         # Input, forget and output gates; the candidate is then unused.
@@ -230,7 +234,7 @@ class Lstm(keras.layers.Layer):
         gates = tf.transpose(gates + no_token * closing, [1, 0, 2])
         if self.from_end:
             gates = tf.reverse(gates, [0])
-        states = recur(gates, tf.cast(self.recurrent_kernel, tf.float32))
+        states = recur(gates, tf.cast(kernel, tf.float32))
         if self.from_end:
             states = tf.reverse(states, [0])  # [S, B, H]
         return tf.cast(tf.transpose(states, [1, 0, 2]), x.dtype)

@@ -233,7 +233,7 @@ _HUGGINGFACE = foreign.HuggingFace(
 
 # ---- Family entry ------------------------------------------------------------
 
-_ABSENT = frozenset(
+NO_TRANSFORM = frozenset(
     {
         f"{_TRANSFORM}/dense/kernel",
         f"{_TRANSFORM}/dense/bias",
@@ -255,7 +255,7 @@ OPENAI_GPT = dataclasses.replace(
         and not name.startswith(_NORM)
     },
     pooler=frozenset(),
-    absent=lambda config: _ABSENT,
+    absent=lambda config: NO_TRANSFORM,
     vocabularies=(word_end_pairs.WordEndPairs.kind,),
     huggingface=_HUGGINGFACE,
 )

@@ -66,6 +66,14 @@ WARMUP_PROPORTION = _TRAINING.number(
     least=0,
     most=1,
 )
+UNFREEZE = _TRAINING.choice(
+    "unfreeze",
+    "none",
+    options.UNFREEZING,
+    "gradual, as in ULMFiT, trains the head in the first epoch, and one more "
+    "layer in each further epoch, from the top down. none trains all layers "
+    "from the start.",
+)
 GROUP_BY_LENGTH = _TRAINING.boolean(
     "group_by_length",
     False,

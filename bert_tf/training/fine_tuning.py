@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from bert_tf import optimization, phases
 from bert_tf.checkpoints import trained_models
+from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.exporting import saved_model
 from bert_tf.records import pipeline, record_file
@@ -167,6 +168,14 @@ def train(
     # Padding differs between batches, and compiled steps have fixed shapes.
     compiles = distribution.compiles(run.strategy, plan.use_xla)
     tracing = contextlib.nullcontext if compiles else run.without_padding
+    if plan.recipe.unfreeze == "gradual":
+        config = run.model.bert.config
+        layers = families.find(config).num_layers(config)
+        logging.info(
+            "Epoch 1 trains the head, each later epoch one more layer, and "
+            "epoch %d the embeddings, too.",
+            layers + 2,
+        )
 
     def begin() -> None:
         run.files.write(run.folder, run.labels)

@@ -23,7 +23,9 @@ class RecipeOptions(options.Options):
         "line from step 0; linear_times_warmup, as in ELECTRA, multiplies this "
         "line by the warm-up; polynomial and cosine decay from the peak; "
         "constant stays at the peak until the cooldown; inverse_sqrt, as in "
-        "the Transformer, decays as the inverse square root of the step.",
+        "the Transformer, decays as the inverse square root of the step; "
+        "slanted_triangular, as in ULMFiT, rises from 1/32 of the peak and "
+        "falls back to it.",
         choices=options.SCHEDULES,
     )
     end_learning_rate: float = options.option(

@@ -13,10 +13,12 @@ from bert_tf.training import recipe_options, schedules
 class Recipe(recipe_options.RecipeOptions):
     """How weights are updated; the fields are the flags of the same names.
 
-    The `dtype` float16 scales the loss.
+    The `dtype` float16 scales the loss. `unfreeze` is one of
+    options.UNFREEZING: see `unfreezing`.
     """
 
     dtype: str = "float32"
+    unfreeze: str = "none"
 
     def schedule(
         self, learning_rate: float, num_warmup_steps: int, num_train_steps: int
@@ -38,6 +40,8 @@ class Recipe(recipe_options.RecipeOptions):
             return schedules.cosine_decay(*steps, end)
         if self.lr_schedule == "inverse_sqrt":
             return schedules.inverse_sqrt(*steps, end)
+        if self.lr_schedule == "slanted_triangular":
+            return schedules.slanted_triangular(*steps, end)
         if self.lr_schedule == "constant":
             cooldown = self.num_cooldown_steps
             return schedules.constant(*steps, cooldown, end)
@@ -48,10 +52,12 @@ class Recipe(recipe_options.RecipeOptions):
         schedule: optimization.Schedule,
         config: configuration.BertConfig,
         num_train_steps: int | None = None,
+        epoch_steps: int | None = None,
     ) -> optimization.Optimizer:
         """Returns an unbuilt optimizer for an encoder with a head.
 
-        Pruning needs the number of steps of the run.
+        Pruning needs the number of steps of the run, and unfreezing the number
+        of an epoch.
         """
         kind = optimization.OPTIMIZERS[self.optimizer]
         is_scaled = self.dtype == "float16"
@@ -65,6 +71,9 @@ class Recipe(recipe_options.RecipeOptions):
             clipping=self.clipping,
             rate_of=layer_rates(
                 self.layer_decay, config, self.layer_decay_form
+            ),
+            starts_at=unfreezing(
+                config, epoch_steps if self.unfreeze == "gradual" else None
             ),
             loss_scale=optimization.LossScale() if is_scaled else None,
             pruning=self.pruning(config, num_train_steps or 1),
@@ -123,3 +132,17 @@ def layer_rates(
         return decay ** (depth + more) if depth else 1.0
 
     return rate_of
+
+
+def unfreezing(
+    config: configuration.BertConfig, epoch_steps: int | None
+) -> Callable[[str], int]:
+    """Returns a function from a variable's name to the first step to train it.
+
+    Heads and the pooler are trained from the first epoch on, the last layer
+    from the second, each layer below one epoch later than the layer above, and
+    the embeddings last (Howard & Ruder, 2018, https://arxiv.org/abs/1801.06146,
+    section 3.3). Without `epoch_steps`, everything is trained from step 0 on.
+    """
+    family = families.find(config)
+    return lambda name: family.depth(name, config) * (epoch_steps or 0)

@@ -165,6 +165,31 @@ def inverse_sqrt(
 
 
 @_named
+def slanted_triangular(
+    learning_rate: float,
+    num_warmup_steps: int,
+    num_train_steps: int,
+    end_learning_rate: float = 0.0,
+) -> Schedule:
+    """Rises linearly from the end's rate to the peak, and falls back linearly.
+
+    The end's rate is 1/32 of the peak if it is 0 (Howard & Ruder, 2018,
+    https://arxiv.org/abs/1801.06146, equation 3).
+    """
+    _check_steps(num_warmup_steps, num_train_steps)
+    lowest = end_learning_rate or learning_rate / 32
+
+    def schedule(step):
+        step = tf.cast(step, tf.float32)
+        up = step / max(num_warmup_steps, 1)
+        down = 1 - _progress(step, num_warmup_steps, num_train_steps)
+        share = tf.where(step < num_warmup_steps, up, down)
+        return lowest + (learning_rate - lowest) * share
+
+    return schedule
+
+
+@_named
 def constant(
     learning_rate: float,
     num_warmup_steps: int,

@@ -288,7 +288,8 @@ class Session:
         writes = distribution.is_chief(self.strategy) and not plan.check_only
         with self.strategy.scope():
             optimizer = plan.recipe.make_optimizer(
-                self.schedule, self.model.bert.config, self.stop
+                *(self.schedule, self.model.bert.config),
+                *(self.stop, self.epoch_steps),
             )
             own = self.objective.own
             optimizer.build([*self.trained, *own])

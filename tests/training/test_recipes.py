@@ -77,7 +77,8 @@ class TestSchedules:
     def test_shortest_runs(self, name, warmup, steps):
         schedule = recipes.Recipe(lr_schedule=name).schedule(1.0, warmup, steps)
         first = float(schedule(tf.constant(0, tf.int64)))
-        assert first == (0 if warmup else 1)
+        lowest = 1 / 32 if name == "slanted_triangular" else 0
+        assert first == (lowest if warmup else 1)
         last = float(schedule(tf.constant(steps - 1, tf.int64)))
         assert 0 <= last <= 1
 
@@ -90,6 +91,24 @@ class TestSchedules:
             noam = size**-0.5 * min(step**-0.5, step * warmup**-1.5)
             rate = float(schedule(tf.constant(step, tf.int64)))
             assert rate == pytest.approx(noam, rel=1e-5), step
+
+    @pytest.mark.parametrize("end", [0.0, END])
+    def test_slanted_triangle_is_the_papers(self, end):
+        """Howard & Ruder, 2018, equation 3, with a cut of 0.2 of the steps."""
+        cut_frac = WARMUP / STEPS
+        ratio = PEAK / end if end else 32
+        recipe = recipes.Recipe(
+            lr_schedule="slanted_triangular", end_learning_rate=end
+        )
+        schedule = tf.function(recipe.schedule(PEAK, WARMUP, STEPS))
+        for t in range(STEPS + 1):
+            cut = math.floor(STEPS * cut_frac)
+            fall = (t - cut) / (cut * (1 / cut_frac - 1))
+            p = t / cut if t < cut else 1 - fall
+            expected = PEAK * (1 + p * (ratio - 1)) / ratio
+            rate = schedule(tf.constant(t, tf.int64))
+            assert float(rate) == pytest.approx(expected, rel=1e-5), t
+        assert float(schedule(tf.constant(2 * STEPS, tf.int64))) == rate
 
     def test_constant_without_cooldown_stays(self):
         schedule = recipes.Recipe(lr_schedule="constant").schedule(0.5, 2, 10)
@@ -265,6 +284,40 @@ def test_layer_rates(values, powers):
     rates, plain = (recipes.layer_rates(x, config) for x in (0.5, 1.0))
     for name, power in powers.items():
         assert (rates(name), plain(name)) == (0.5**power, 1), name
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        (
+            "bert",
+            [
+                *("output_weights", "bert/encoder/layer_1/output/dense/bias"),
+                "bert/encoder/layer_0/attention/self/key/kernel",
+                "bert/embeddings/position_embeddings",
+            ],
+        ),
+        (
+            "awd_lstm",
+            [
+                "awd_lstm/pooler/batch_norm_0/gamma",
+                *(f"awd_lstm/lstm/layer_{i}/kernel" for i in (1, 0)),
+                "awd_lstm/embeddings/word_embeddings",
+            ],
+        ),
+    ],
+)
+def test_epochs_that_unfreeze_variables(kind, names):
+    values = {"model_type": kind, "vocab_size": 9, "num_hidden_layers": 2}
+    config = families.from_values(values)
+    starts_at = [
+        recipes.Recipe(unfreeze=x).make_optimizer(
+            lambda step: step, config, 50, 10
+        ).starts_at
+        for x in ("gradual", "none")
+    ]
+    assert [starts_at[0](name) for name in names] == [0, 10, 20, 30]
+    assert [starts_at[1](name) for name in names] == [0] * 4
 
 
 def _rate_of_the_code(name, decay, num_layers):
