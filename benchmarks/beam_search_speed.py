@@ -1,7 +1,7 @@
 r"""How fast an encoder-decoder writes texts, with and without cached keys.
 
     python -m benchmarks.beam_search_speed --tokens=64 --batch=16
-    python -m benchmarks.beam_search_speed --model_dir=trained --input_file=a.txt
+    python -m benchmarks.beam_search_speed --model_dir=run --input_file=a.txt
 
 The model has random weights, and its targets have the full length; or it is the
 model of a run, which translates the first lines of a file and ends its targets.

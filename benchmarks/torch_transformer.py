@@ -144,7 +144,8 @@ def loss(
     model: Transformer, pairs: Sequence[Pair], label_smoothing: float
 ) -> torch.Tensor:
     """Returns the mean loss of target tokens."""
-    sources, targets = (padded(rows, model.pad) for rows in zip(*pairs))
+    halves = zip(*pairs, strict=True)
+    sources, targets = (padded(rows, model.pad) for rows in halves)
     logits = model.logits(model.decode(targets[:, :-1], *model.encode(sources)))
     return nn.functional.cross_entropy(
         logits.flatten(0, 1),

@@ -4,8 +4,8 @@ Hypotheses are ordered and end as in transformers; the length penalty is GNMT's
 (Wu et al., 2016, https://arxiv.org/abs/1609.08144, equation 14). All sources of
 a batch are searched at once, in the graph.
 
-Shapes: B sources, K beams, V vocabulary, T tokens so far, M max length. Beams of
-a source are rows next to each other, [B * K, ...].
+Shapes: B sources, K beams, V vocabulary, T tokens so far, M max length. Beams
+of a source are rows next to each other, [B * K, ...].
 """
 
 import dataclasses

@@ -138,19 +138,15 @@ def test_cached_states_find_the_same_targets(model):
             best = logits(values, row[:length], target)[-1].argmax()
             target.append(int(best))
         greedy.append([*target[1:], *[PAD] * (STEPS - len(target) + 1)])
-    search = beam_search.Search(START, END, PAD, 23, STEPS)
-    found = {}
-    for beams in (1, 4):
-        for caches in (True, False):
-            model.search = dataclasses.replace(
-                search, beams=beams, caches=caches
-            )
-            result = tf.function(model)(inputs())
-            found[beams, caches] = result["target_ids"].numpy().tolist()
-            scores = result["score"].numpy()
-    assert found[1, True] == found[1, False] == greedy
-    assert found[4, True] == found[4, False] != greedy
-    assert np.isfinite(scores).all()
+    found = []
+    for beams, caches in ((1, True), (4, True), (4, False)):
+        model.search = beam_search.Search(
+            START, END, PAD, 23, STEPS, beams, caches=caches
+        )
+        result = tf.function(model)(inputs())
+        found.append(result["target_ids"].numpy().tolist())
+    assert found[0] == greedy
+    assert found[1] == found[2] != greedy
 
 
 def test_names_are_those_of_the_model(model):
