@@ -17,8 +17,7 @@ import dataclasses
 from typing import Any, ClassVar, NamedTuple
 
 from bert_tf import configuration, heads, modeling
-from bert_tf.contrib import bilstm, encoder_decoders, students
-from bert_tf.contrib.student_config import StudentConfig
+from bert_tf.contrib import bilstm, bilstm_lm, encoder_decoders, students
 from bert_tf.encoders import families, family, layers, ops
 from bert_tf.errors import InputError
 
@@ -31,21 +30,16 @@ States = list[tuple[tf.Tensor, tf.Tensor]]
 
 @dataclasses.dataclass(frozen=True)
 class BiLstmAttentionConfig(
-    StudentConfig, encoder_decoders.EncoderDecoderConfig
+    bilstm.BiLstmConfig, encoder_decoders.EncoderDecoderConfig
 ):
     """Architecture of both halves, which have the same number of layers."""
 
     model_type: ClassVar[str] = "bilstm_attention"
     architectures: ClassVar[str] = "BiLstmAttention"
     pooler_acts: ClassVar[tuple[str, ...]] = (configuration.NO_POOLER,)
-    sizes: ClassVar[tuple[str, ...]] = (
-        *StudentConfig.sizes,
-        "num_hidden_layers",
-    )
-    of_transformers: ClassVar[tuple[str, ...]] = tuple(
-        name
-        for name in StudentConfig.of_transformers
-        if name != "num_hidden_layers"
+    sizes: ClassVar[tuple[str, ...]] = bilstm_lm.BiLstmLmConfig.sizes
+    of_transformers: ClassVar[tuple[str, ...]] = (
+        bilstm_lm.BiLstmLmConfig.of_transformers
     )
 
     hidden_size: int = 512  # D
@@ -57,7 +51,6 @@ class BiLstmAttentionConfig(
 
     def __post_init__(self):
         super().__post_init__()
-        bilstm.check_even(self.hidden_size)
         for name, wanted in (
             ("embedding_size", self.hidden_size),
             ("shared", "embeddings"),
@@ -78,21 +71,8 @@ class BiLstmAttentionConfig(
 # ---- Encoder ----------------------------------------------------------------
 
 
-class Stack(keras.layers.Layer):
+class Stack(bilstm_lm.Stack):
     """Layers that read in both directions; each reads both of the one below."""
-
-    def __init__(self, config: BiLstmAttentionConfig, **kwargs: Any):
-        super().__init__(**kwargs)
-        self.rate = config.hidden_dropout_prob
-        sizes = bilstm.Sizes(config.hidden_size, config.hidden_size // 2)
-        self.layers = [
-            bilstm.BothWays(sizes, name=f"layer_{i}")
-            for i in range(config.num_hidden_layers)
-        ]
-
-    def build(self, input_shape=None):
-        for layer in self.layers:
-            layer.build()
 
     def call(self, x, is_token, dropout_seed):  # [B, S, D], [B, S], [2] or None
         """Returns the states of each layer, [B, S, D]: forward, backward."""
@@ -105,28 +85,15 @@ class Stack(keras.layers.Layer):
         return outputs
 
 
-class BiLstmAttention(students.Student):
+class BiLstmAttention(bilstm_lm.BiLstmLm):
     """The encoder. `pooled` has the last state of each direction."""
 
-    config: BiLstmAttentionConfig
     scope = "bilstm"
 
     def make_parts(self):
         self.embeddings = students.Words(self.config, name="embeddings")
         self.encoder = Stack(self.config, name="lstm")
         self.pooler = modeling.make_pooler(self.config)
-
-    def call(self, inputs, dropout_seed=None, positions=None, training=None):
-        """Encodes a batch, as modeling.Bert; with dropout of layer inputs."""
-        ids, is_token = self.read(inputs)
-        dropout_seed = self._drawn.unless(dropout_seed, training)
-        x = self.embeddings(ids)  # [B, S, D]
-        *below, states = self.encoder(x, is_token, dropout_seed)  # [B, S, D]
-        pooled = self.pooler(bilstm.ends(states, is_token))  # [B, D]
-        read = (
-            states if positions is None else ops.gather_rows(states, positions)
-        )
-        return modeling.BertOutputs(read, pooled, x, [*below, read])
 
 
 # ---- Decoder ----------------------------------------------------------------
@@ -139,7 +106,7 @@ class TargetLstm(bilstm.Lstm):
     and the first hidden state is its tanh.
     """
 
-    def __init__(self, config: BiLstmAttentionConfig, **kwargs: Any):
+    def __init__(self, config: modeling.BertConfig, **kwargs: Any):
         size = config.hidden_size
         super().__init__(bilstm.Sizes(size, size), from_end=False, **kwargs)
         self.start = layers.Dense(config, size, size, name="start")
@@ -180,7 +147,7 @@ class TargetLstm(bilstm.Lstm):
 class Attention(keras.layers.Layer):
     """Luong's attention: tanh(W [context; state] + b)."""
 
-    def __init__(self, config: BiLstmAttentionConfig, **kwargs: Any):
+    def __init__(self, config: modeling.BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
         size = config.hidden_size
         self.score_shape = (size, size)
@@ -313,8 +280,8 @@ BILSTM_ATTENTION = family.Family(
     words="bilstm/embeddings/word_embeddings",
     pooler=frozenset(),
     sizes=lambda config: {
-        "H": config.hidden_size // 2,
-        "G": 2 * config.hidden_size,
+        "H": config.units,
+        "G": 4 * config.units,
         "Q": 4 * config.hidden_size,
     },
     vocabularies=encoder_decoders.VASWANI.vocabularies,
