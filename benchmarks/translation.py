@@ -12,7 +12,8 @@ set with their last weights.
 The folder has the files of Multi30k: train.en, train.de, test_2016_flickr.en
 and test_2016_flickr.de. Prints BLEU of each seed, its mean and deviation, the
 training speed in tokens/s, source and target, and its ratio to PyTorch's.
-Completed runs are not repeated: their results are in the output folder.
+Completed runs are not repeated: their results are in the output folder, with
+the number of test sentences for which the SavedModel writes another text.
 """
 
 import argparse
@@ -167,14 +168,18 @@ class Benchmark:
             *(f"--beam_size={_BEAMS}", f"--length_penalty={_PENALTY}"),
             *("--predict_batch_size=50", f"--output_dir={tested}"),
         )
-        text = (tested / "test_predictions.txt").read_text(encoding="utf-8")
+        path = tested / "test_predictions.txt"
+        texts = path.read_text(encoding="utf-8").splitlines()
         lines = (trained / "metrics.jsonl").read_text().splitlines()
         results = {
             "steps": json.loads(lines[-1])["step"],
             "tokens_per_second": speed,
             "seconds": seconds,
+            "different_texts": _differences(
+                tested / "export", self.texts(f"{_TEST}.en"), texts
+            ),
         }
-        return text.splitlines(), results
+        return texts, results
 
     def _lengths(self):
         return [
@@ -248,6 +253,17 @@ class Encoder:
             rows.append([*self.template.before, *own, *self.template.after])
             first += count
         return rows
+
+
+def _differences(
+    export: pathlib.Path, sources: Sequence[str], texts: Sequence[str]
+) -> int:
+    """Returns how many texts of a SavedModel differ from the script's."""
+    import bert_tf
+
+    answers = bert_tf.load(str(export))(list(sources))
+    pairs = zip(answers, texts, strict=True)
+    return sum(answer["target"] != text for answer, text in pairs)
 
 
 def _by(size: int, rows: Sequence) -> Iterator[Sequence]:
