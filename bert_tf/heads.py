@@ -89,6 +89,23 @@ class MaskedLMHead(keras.layers.Layer):
         return tf.reshape(logits, shape)
 
 
+class OutputBias(keras.layers.Layer):
+    """Predicts words as `MaskedLMHead`, without a transformation."""
+
+    def __init__(self, config: modeling.BertConfig, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.vocab_size = config.vocab_size
+
+    def build(self, input_shape=None):
+        self.output_bias = self.add_weight(
+            name="output_bias", shape=(self.vocab_size,), initializer="zeros"
+        )
+
+    def call(self, x, words):  # [B, P, D], [V, D]
+        """Returns logits [B, P, V]."""
+        return ops.affine(x, tf.transpose(words), self.output_bias)
+
+
 class LinearHead(keras.layers.Layer):
     """`x @ output_weights^T + output_bias`, the original's last layer."""
 

@@ -24,7 +24,7 @@ import keras
 import tensorflow as tf
 
 # Added to a gate to close or open it: its sigmoid is then exactly 0 or 1.
-_CLOSED, _OPEN = -1e4, 1e4
+CLOSED, OPEN = -1e4, 1e4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,11 +101,7 @@ def _run(x: tf.Tensor, kernel: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     zeros = tf.zeros_like(x[0, :, :H])  # [B, H]
 
     def step(t, h, c, states, cells):
-        gates = tf.gather(x, t) + tf.matmul(h, kernel)  # [B, G]
-        opening = tf.sigmoid(gates[..., : 3 * H])
-        i, f, o = tf.split(opening, 3, axis=-1)
-        c = f * c + i * tf.tanh(gates[..., 3 * H :])
-        h = o * tf.tanh(c)
+        h, c = advance(tf.gather(x, t) + tf.matmul(h, kernel), c)
         return t + 1, h, c, states.write(t, h), cells.write(t, c)
 
     *_, states, cells = tf.while_loop(
@@ -115,6 +111,19 @@ def _run(x: tf.Tensor, kernel: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         maximum_iterations=x.shape[0],
     )
     return states.stack(), cells.stack()
+
+
+def advance(gates: tf.Tensor, c: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the hidden state and the cell state after a step, [B, H] each.
+
+    Args:
+        gates: The gates before their activations, [B, G].
+        c: The cell state before the step, [B, H].
+    """
+    H = c.shape[-1]
+    i, f, o = tf.split(tf.sigmoid(gates[..., : 3 * H]), 3, axis=-1)
+    c = f * c + i * tf.tanh(gates[..., 3 * H :])
+    return o * tf.tanh(c), c
 
 
 def _array(x: tf.Tensor, value: tf.Tensor) -> tf.TensorArray:
@@ -230,7 +239,7 @@ class Lstm(keras.layers.Layer):
         gates = tf.cast(ops.affine(x, self.kernel, self.bias), tf.float32)
         no_token = 1 - tf.cast(is_token, tf.float32)[:, :, tf.newaxis]
         # Input, forget and output gates; the candidate is then unused.
-        closing = tf.repeat([_CLOSED, _OPEN, _CLOSED, 0.0], H)  # [G]
+        closing = tf.repeat([CLOSED, OPEN, CLOSED, 0.0], H)  # [G]
         gates = tf.transpose(gates + no_token * closing, [1, 0, 2])
         if self.from_end:
             gates = tf.reverse(gates, [0])

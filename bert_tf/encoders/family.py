@@ -79,6 +79,8 @@ class Family:
             values.
         generator: The generator it is pre-trained with; None if it predicts
             masked words itself.
+        decoder: Builds the decoder of an encoder that generates texts; None for
+            the decoder of the Transformer.
         huggingface: Its tables for Hugging Face files; None if transformers has
             no such model. `keras_hub` likewise.
         weights_file: The file of its released weights, if they are no TF1
@@ -99,6 +101,7 @@ class Family:
     starts_from: str | None = None
     on_top: frozenset[str] = frozenset()
     generator: Generator | None = None
+    decoder: Callable[..., keras.layers.Layer] | None = None
     huggingface: foreign.HuggingFace | None = None
     keras_hub: foreign.KerasHub | None = None
     weights_file: foreign.WeightsFile | None = None

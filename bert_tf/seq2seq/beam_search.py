@@ -4,8 +4,8 @@ Hypotheses are ordered and end as in transformers; the length penalty is GNMT's
 (Wu et al., 2016, https://arxiv.org/abs/1609.08144, equation 14). All sources of
 a batch are searched at once, in the graph.
 
-Shapes: B sources, K beams, V vocabulary, T tokens so far, N heads, H head size,
-M max length. Beams of a source are rows next to each other, [B * K, ...].
+Shapes: B sources, K beams, V vocabulary, T tokens so far, M max length. Beams
+of a source are rows next to each other, [B * K, ...].
 """
 
 import dataclasses
@@ -34,8 +34,8 @@ class Search:
         beams: K; 1 takes the most likely token at each position.
         alpha: Exponent of the length penalty; 0 for none, larger for longer
             targets.
-        caches: Whether keys and values of earlier tokens are kept. If not, they
-            are computed again, which takes longer.
+        caches: Whether the state after earlier tokens is cached. If not, it is
+            computed again, which takes longer.
     """
 
     start: int
@@ -67,15 +67,13 @@ class Predictor(NamedTuple):
         predict: (ids [B * K, T], position T - 1, caches of T - 1 tokens) ->
             (logits [B * K, V or more], caches of T tokens). Without caches it
             gets an empty list.
-        layers: The number of caches, pairs of keys and values
-            [B * K, `heads`, T, `size`] of type `dtype`.
+        first: The caches before the first token, a pair of tensors
+            [B * K, ...] for each layer. A dimension of static size 0 grows with
+            the tokens.
     """
 
     predict: Callable[[tf.Tensor, tf.Tensor, Caches], tuple[tf.Tensor, Caches]]
-    layers: int
-    heads: int
-    size: int
-    dtype: tf.DType
+    first: Caches
 
 
 class _State(NamedTuple):
@@ -127,29 +125,27 @@ def _first_state(predictor, sources, search):
     rows, beams = sources, search.beams
     # All beams begin alike: only the first one counts.
     scores = tf.where(tf.range(beams) == 0, 0.0, _NONE)
-    none = tf.zeros([rows * beams, predictor.heads, 0, predictor.size])
-    none = tf.cast(none, predictor.dtype)
-    count = predictor.layers if search.caches else 0
     return _State(
         tf.fill([rows, beams, 1], search.start),
         tf.tile(scores[tf.newaxis], [rows, 1]),
         tf.fill([rows, beams, search.max_length + 1], search.pad),
         tf.fill([rows, beams], _NONE),
-        [(none, none) for _ in range(count)],
+        predictor.first if search.caches else [],
     )
 
 
 def _shapes(predictor, search):
     """Returns what stays the same from token to token."""
     beams = search.beams
-    cache = tf.TensorShape([None, predictor.heads, None, predictor.size])
-    count = predictor.layers if search.caches else 0
     return _State(
         tf.TensorShape([None, beams, None]),
         tf.TensorShape([None, beams]),
         tf.TensorShape([None, beams, search.max_length + 1]),
         tf.TensorShape([None, beams]),
-        [(cache, cache) for _ in range(count)],
+        tf.nest.map_structure(
+            lambda x: tf.TensorShape([None, *(n or None for n in x.shape[1:])]),
+            predictor.first if search.caches else [],
+        ),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from bert_tf import heads, modeling
 from bert_tf.contrib import encoder_decoders
-from bert_tf.encoders import layers, model_inputs, ops, padding
+from bert_tf.encoders import families, layers, model_inputs, ops, padding
 from bert_tf.errors import InputError
 from bert_tf.seq2seq import beam_search
 
@@ -110,23 +110,6 @@ class DecoderLayer(keras.layers.Layer):
         return self.residual(self.intermediate(x), x, seeds[2])
 
 
-class OutputBias(keras.layers.Layer):
-    """Predicts words as `heads.MaskedLMHead`, without a transformation."""
-
-    def __init__(self, config: modeling.BertConfig, **kwargs: Any):
-        super().__init__(**kwargs)
-        self.vocab_size = config.vocab_size
-
-    def build(self, input_shape=None):
-        self.output_bias = self.add_weight(
-            name="output_bias", shape=(self.vocab_size,), initializer="zeros"
-        )
-
-    def call(self, x, words):  # [B, T, D], [V, D]
-        """Returns logits [B, T, V]."""
-        return ops.affine(x, tf.transpose(words), self.output_bias)
-
-
 class Cache(padding.Rows):
     """The layout of a target's next token, which sees all before it.
 
@@ -177,7 +160,7 @@ class Decoder(keras.layers.Layer):
             )
             for i, layer in enumerate(bert.encoder.layers)
         ]
-        kind = heads.MaskedLMHead if config.has_transform else OutputBias
+        kind = heads.MaskedLMHead if config.has_transform else heads.OutputBias
         self.predictions = kind(config, name="predictions")
 
     def build(self, input_shape=None):
@@ -226,6 +209,30 @@ class Decoder(keras.layers.Layer):
             x = layer(x, *pair, memory.mask, seed, layout=layout)
         return x
 
+    def first_caches(
+        self, memory: Memory, targets: tf.Tensor
+    ) -> beam_search.Caches:
+        """Returns the caches of B * K `targets` before their first token."""
+        _, heads_count, _, size = memory.keys_values[0][0].shape
+        none = tf.zeros([targets, heads_count, 0, size])
+        none = tf.cast(none, memory.keys_values[0][0].dtype)
+        return [(none, none) for _ in self.layers]
+
+    def step(
+        self,
+        ids: tf.Tensor,
+        position: tf.Tensor,
+        memory: Memory,
+        caches: beam_search.Caches,
+    ) -> tuple[tf.Tensor, beam_search.Caches]:
+        """Returns `hidden` of one more token, [B * K, 1, D], and its caches.
+
+        The tokens are [B * K, 1], all at the same `position`.
+        """
+        own = [Cache(*pair) for pair in caches]
+        x = self.hidden(ids, memory, None, position, caches=own)
+        return x, [(cache.keys, cache.values) for cache in own]
+
     def logits(self, x: tf.Tensor) -> tf.Tensor:  # [B, T, D]
         """Returns float32 logits [B, T, V]."""
         words = tf.convert_to_tensor(self.embeddings.word_embeddings)
@@ -237,6 +244,9 @@ class Decoder(keras.layers.Layer):
 
 class Seq2Seq(heads.Model):
     """Encoder and decoder.
+
+    The decoder is a `Decoder` unless the encoder's family has another one, with
+    the methods `memory`, `hidden`, `logits`, `first_caches` and `step`.
 
     Attributes:
         search: How targets are found; needed where none are passed.
@@ -252,7 +262,8 @@ class Seq2Seq(heads.Model):
     ):
         super().__init__(bert, name=name, **kwargs)
         with self._own_policy():
-            self.decoder = Decoder(bert, name="decoder")
+            kind = families.find(bert.config).decoder or Decoder
+            self.decoder = kind(bert, name="decoder")
         self.decoder.build()
         self.built = True
 
@@ -283,30 +294,22 @@ class Seq2Seq(heads.Model):
                 "Set the model's `search`, or pass `target_ids`. "
                 f"Received: {', '.join(sorted(inputs))}"
             )
+        count = tf.shape(sequence)[0]
+        first = self.decoder.first_caches(memory, count * self.search.beams)
         return beam_search.find(
-            self._predictor(memory), tf.shape(sequence)[0], self.search
+            beam_search.Predictor(self._predict(memory), first),
+            count,
+            self.search,
         )
 
-    def _predictor(self, memory: Memory) -> beam_search.Predictor:
+    def _predict(self, memory):
         """Returns a function that predicts the next token of each target."""
 
         def predict(ids, position, caches):  # [B * K, T]
             if not caches:
                 x = self.decoder.hidden(ids, memory)[:, -1:]
                 return self.decoder.logits(x)[:, 0], caches
-            own = [Cache(*pair) for pair in caches]
-            x = self.decoder.hidden(
-                ids[:, -1:], memory, None, position, caches=own
-            )
-            kept = [(cache.keys, cache.values) for cache in own]
-            return self.decoder.logits(x)[:, 0], kept
+            x, caches = self.decoder.step(ids[:, -1:], position, memory, caches)
+            return self.decoder.logits(x)[:, 0], caches
 
-        config = self.bert.config
-        size = config.hidden_size // config.num_attention_heads
-        return beam_search.Predictor(
-            predict,
-            len(self.decoder.layers),
-            config.num_attention_heads,
-            size,
-            memory.keys_values[0][0].dtype,
-        )
+        return predict

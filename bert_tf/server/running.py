@@ -23,8 +23,8 @@ _LOG = logging.getLogger("bert_tf.server")
 # HTTP. Our own errors are logged where they are caught.
 _OF_CONNECTIONS = logging.getLogger("bert_tf.server.connections")
 _OF_CONNECTIONS.setLevel(logging.CRITICAL)
-# Files that a process may open, if the system allows it, and those of them that
-# are not connections.
+# Max open files of the process, if the system allows it, and how many of them
+# are kept for files that are not connections.
 _MOST_FILES, _OTHER_FILES = 65_536, 128
 _GRACE_SECONDS = 1.0  # to reject requests and to end threads
 

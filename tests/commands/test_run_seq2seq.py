@@ -201,6 +201,43 @@ def test_a_transformer_from_random_weights(folder, tmp_path):
     assert results["eval_loss"] < np.log(len(tiny_files.VOCAB))
 
 
+@pytest.mark.slow
+def test_an_lstm_with_attention(folder, tmp_path):
+    """It resumes to the same weights, and its export writes the same texts."""
+    config = {
+        "model_type": "bilstm_attention",
+        "vocab_size": len(tiny_files.VOCAB),
+        "hidden_size": 16,
+        "embedding_size": 16,
+        "num_hidden_layers": 1,
+        "max_position_embeddings": 32,
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    out = tmp_path / "out"
+    command = [
+        *("--do_train", "--do_predict", f"--train_file={folder}/train.jsonl"),
+        *("--source_column=from", "--target_column=to", *FLAGS),
+        *(f"--test_file={folder}/test.jsonl", "--num_train_epochs=1"),
+        *("--learning_rate=0.02", "--save_checkpoints_steps=30"),
+        f"--bert_config_file={tmp_path}/config.json",
+        *(f"--vocab_file={folder}/bert/vocab.txt", f"--output_dir={out}"),
+    ]
+    run(tmp_path / "log", *command, "--do_export")
+    expected = lines(out / "test_predictions.txt")
+    assert expected == lines(folder / "test.tgt")
+    served = tf.saved_model.load(str(out / "export"))
+    found = served(tf.constant(lines(folder / "test.src")))
+    assert [x.decode() for x in found["target"].numpy()] == expected
+    first, last = sorted(tf1_files.numbered(str(out)))[-2:]
+    again = tmp_path / "again"
+    shutil.copytree(out, again)
+    tf1_files.remove(f"{again}/model.ckpt-{last}")
+    run(tmp_path / "again_log", *command, f"--output_dir={again}")
+    assert f"step {first}" in scripts.Finished(tmp_path / "again_log").stderr
+    newest = f"model.ckpt-{last}"
+    trained_weights.assert_same(again / newest, out / newest)
+
+
 @pytest.mark.parametrize(
     "flags, words",
     [

@@ -34,7 +34,8 @@ def predictor(beams):
             tf.debugging.Assert(tf.reduce_all(same), [k, ids])
         return tf.gather_nd(logits, where), kept
 
-    return beam_search.Predictor(predict, 1, 1, 1, tf.float32)
+    none = tf.zeros([SOURCES * beams, 1, 0, 1])
+    return beam_search.Predictor(predict, [(none, none)])
 
 
 def search(beams, alpha):
