@@ -20,6 +20,7 @@ from tests import (
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_text  # noqa: F401 (registers the tokenizer's op)
 
 pytest.importorskip("sacrebleu", reason="needs the extra `seq2seq`")
 
