@@ -298,6 +298,9 @@ class BertConfig:
                 f"--pack. Received: model_type={self.model_type}"
             )
 
+    def check_replicas(self, count: int) -> None:
+        """Raises InputError if the model can't be fine-tuned on replicas."""
+
     def check_vocab_size(self, size: int, path: str) -> None:
         """Raises InputError if a vocabulary of `size` tokens does not fit.
 

@@ -106,6 +106,15 @@ class AwdLstmConfig(StudentConfig):
         """Activations per token kept for training: gates, states, words."""
         return sum(15 * x.units + 2 * x.vectors for x in self.layer_sizes)
 
+    def check_replicas(self, count: int) -> None:
+        """Raises InputError on several replicas, with a batch for each."""
+        if count > 1:
+            raise InputError(
+                "The classifier of an AWD-LSTM normalizes batches, and is "
+                "trained on one device: use --distribution_strategy=default. "
+                f"Received: {count} replicas"
+            )
+
     def check_gives_sequence(self, reader: str) -> None:
         """Raises InputError for `reader`, a head over tokens.
 
@@ -166,8 +175,9 @@ class Stack(keras.layers.Layer):
 class BatchNorm(keras.layers.Layer):
     """Batch normalization over rows, with the statistics of PyTorch."""
 
-    def __init__(self, size: int, **kwargs: Any):
+    def __init__(self, config: AwdLstmConfig, size: int, **kwargs: Any):
         super().__init__(**kwargs)
+        self.config = config
         self.size = size
 
     def build(self, input_shape=None):
@@ -190,13 +200,8 @@ class BatchNorm(keras.layers.Layer):
         mean, variance = map(tf.convert_to_tensor, moving)
         if learns:
             context = tf.distribute.get_replica_context()
-            if context is not None and context.num_replicas_in_sync > 1:
-                raise InputError(
-                    "The classifier of an AWD-LSTM normalizes batches, and is "
-                    "trained on one device: use "
-                    "--distribution_strategy=default. Received: "
-                    f"{context.num_replicas_in_sync} replicas"
-                )
+            if context is not None:
+                self.config.check_replicas(context.num_replicas_in_sync)
             before, rows = (mean, variance), tf.cast(tf.shape(x)[0], tf.float32)
             mean, variance = tf.nn.moments(x, axes=[0])
             unbiased = variance * rows / tf.maximum(rows - 1, 1)
@@ -215,7 +220,7 @@ class Pooler(keras.layers.Layer):
         self.rate = config.output_dropout_prob
         W, D = 3 * config.embedding_size, config.hidden_size
         self.norms = tuple(
-            BatchNorm(size, name=f"batch_norm_{i}")
+            BatchNorm(config, size, name=f"batch_norm_{i}")
             for i, size in enumerate((W, D))
         )
         self.dense = layers.Dense(config, W, D, name="dense")

@@ -142,6 +142,7 @@ def check(run: Run, plan: Plan) -> dict[str, int | str]:
     the numbers of the plan contradict each other.
     """
     data = run.data["train"]
+    run.model.bert.config.check_replicas(run.strategy.num_replicas_in_sync)
     plan.check(data.count)
     trained_on = train_examples.fingerprint(data)
     train_examples.check_same(run.folder, trained_on)
