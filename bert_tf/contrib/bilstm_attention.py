@@ -231,7 +231,7 @@ class Decoder(keras.layers.Layer):
 
     def step(self, ids, position, memory, caches):  # [B * K, 1]
         """Returns `hidden` of one more token, and the states after it."""
-        del position  # The states are the position's own.
+        del position  # The states belong to it.
         x = self.embeddings(ids)  # [B * K, 1, D]
         states = []
         for layer, pair in zip(self.layers, caches, strict=True):
