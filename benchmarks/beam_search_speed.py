@@ -17,7 +17,12 @@ from bert_tf import vocabularies
 from bert_tf.checkpoints import formats, trained_models
 from bert_tf.contrib import encoder_decoders
 from bert_tf.encoders import families
-from bert_tf.seq2seq import beam_search, decoder, seq2seq_model
+from bert_tf.seq2seq import (
+    beam_search,
+    decoder,
+    seq2seq_model,
+    seq2seq_options,
+)
 from bert_tf.text import text_graph
 
 import numpy as np
@@ -57,15 +62,21 @@ def _random(args):
 def _trained(args):
     """Returns the model of a run, its search and its inputs."""
     source = formats.open_checkpoint(args.model_dir)
+    if source.config is None:
+        raise SystemExit(f"{args.model_dir} has no config.")
     model = decoder.Seq2Seq(families.make(source.config))
     trained_models.restore(model, source, "seq2seq")
-    files = vocabularies.find(args.model_dir)
-    vocabulary = vocabularies.read(files, args.lower, args.model_dir)
+    path = vocabularies.path_in(args.model_dir)
+    if path is None:
+        raise SystemExit(f"{args.model_dir} has no vocabulary.")
+    vocabulary = vocabularies.open(path, args.lower)
     with open(args.input_file, encoding="utf-8") as file:
         lines = [x.rstrip("\n") for x in itertools.islice(file, args.batch)]
     tokenizer = text_graph.make_tokenizer(vocabulary)
     inputs = tokenizer.pack(tokenizer.tokenize(lines), None, args.tokens, False)
-    search = seq2seq_model.make_search(vocabulary, args.tokens, 1, 0.6)
+    search = seq2seq_model.make_search(
+        vocabulary, seq2seq_options.Generation(args.tokens)
+    )
     return model, search, inputs
 
 

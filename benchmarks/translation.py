@@ -27,6 +27,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from benchmarks import commands
 
@@ -37,7 +38,7 @@ _WARMUP = 400
 _LSTM_RATE = 2e-3
 # More than anybody trains: time ends the runs.
 _EPOCHS = 1000
-_VASWANI = {
+_VASWANI: dict[str, Any] = {
     "model_type": "vaswani",
     "hidden_size": 128,
     "num_hidden_layers": 3,
@@ -45,7 +46,7 @@ _VASWANI = {
     "intermediate_size": 512,
     "initializer_range": 0.08,
 }
-_BILSTM = {
+_BILSTM: dict[str, Any] = {
     "model_type": "bilstm_attention",
     "hidden_size": 256,
     "embedding_size": 256,
@@ -240,7 +241,7 @@ class Benchmark:
 class Encoder:
     """Converts texts to token IDs with start and end, as run_seq2seq.py."""
 
-    def __init__(self, vocabulary, max_length: int):
+    def __init__(self, vocabulary: Any, max_length: int):
         self.template = vocabulary.template
         self.tokenizer = vocabulary.bulk_tokenizer()
         self.length = max_length - 2

@@ -115,7 +115,7 @@ class TargetLstm(bilstm.Lstm):
         super().build()
         self.start.build()
 
-    def call(self, x, start):  # [B * K, T, D], [B * K, D]
+    def read(self, x, start):  # [B * K, T, D], [B * K, D]
         """Returns the hidden states [B * K, T, D].
 
         `start` has the first cell states before their tanh.
@@ -179,7 +179,7 @@ class Attention(keras.layers.Layer):
 class Memory(NamedTuple):
     """What the decoder reads of a source."""
 
-    starts: list[tf.Tensor]  # of each layer [B, D], see TargetLstm.call
+    starts: list[tf.Tensor]  # of each layer [B, D], see TargetLstm.read
     sequence: tf.Tensor  # [B, S, D]
     mask: tf.Tensor  # [B, 1, 1, S], added to scores of tokens
 
@@ -203,8 +203,10 @@ class Decoder(keras.layers.Layer):
         self.predictions = heads.OutputBias(config, name="predictions")
 
     def build(self, input_shape=None):
-        for part in (*self.layers, self.attention, self.predictions):
-            part.build()
+        for layer in self.layers:
+            layer.build()
+        self.attention.build()
+        self.predictions.build()
 
     def memory(self, sequence: tf.Tensor, input_mask: tf.Tensor) -> Memory:
         """Returns what it reads of the encoder's output [B, S, D]."""
@@ -219,7 +221,7 @@ class Decoder(keras.layers.Layer):
         x = self.embeddings(ids)  # [B * K, T, D]
         starts = _repeated(memory, tf.shape(ids)[0])
         for layer, start, seed in zip(self.layers, starts, seeds, strict=True):
-            x = layer(ops.dropout(x, self.rate, seed), start)
+            x = layer.read(ops.dropout(x, self.rate, seed), start)
         x = self.attention(x, memory.sequence, memory.mask)
         return ops.dropout(x, self.rate, last)
 

@@ -165,11 +165,12 @@ async def _stop(
         [cleaning], timeout=min(seconds, total - grace)
     )
     closing = asyncio.gather(*(x.close(grace / 2) for x in served.values()))
+    works: list[asyncio.Future[Any]] = [closing, cleaning]
     left = max(0, until - time.monotonic())
-    _, pending = await asyncio.wait([closing, cleaning], timeout=left)
+    _, pending = await asyncio.wait(works, timeout=left)
     if pending or not all_answered:
         _LOG.warning("Stopping: requests still under way are not answered.")
-    for work in (closing, cleaning):
+    for work in works:
         if work not in pending:
             work.result()
 

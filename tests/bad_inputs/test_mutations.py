@@ -237,7 +237,9 @@ KINDS = {
     "threshold": Kind(
         _files(null_score_diff_threshold__txt="0.5\n"),
         ["null_score_diff_threshold.txt"],
-        lambda folder: squad_threshold.Threshold(None, True, folder).known(),
+        lambda folder: squad_threshold.Threshold(
+            None, True, str(folder)
+        ).known(),
     ),
     "checkpoints": Kind(
         lambda folder: tiny_files.write_model(folder / "model"),

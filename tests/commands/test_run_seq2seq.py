@@ -208,18 +208,20 @@ def test_an_lstm_with_attention(folder, tmp_path):
     config = {
         "model_type": "bilstm_attention",
         "vocab_size": len(tiny_files.VOCAB),
-        "hidden_size": 16,
-        "embedding_size": 16,
+        "hidden_size": 32,
+        "embedding_size": 32,
         "num_hidden_layers": 1,
+        "hidden_dropout_prob": 0.0,
+        "initializer_range": 0.2,
         "max_position_embeddings": 32,
     }
     (tmp_path / "config.json").write_text(json.dumps(config))
     out = tmp_path / "out"
     command = [
-        *("--do_train", "--do_predict", f"--train_file={folder}/train.jsonl"),
-        *("--source_column=from", "--target_column=to", *FLAGS),
-        *(f"--test_file={folder}/test.jsonl", "--num_train_epochs=1"),
-        *("--learning_rate=0.02", "--save_checkpoints_steps=30"),
+        *("--do_train", "--do_eval", "--do_predict", *FLAGS),
+        *(f"--{x}_file={folder}/{x}.jsonl" for x in ("train", "dev", "test")),
+        *("--source_column=from", "--target_column=to"),
+        *("--learning_rate=0.01", "--save_checkpoints_steps=120"),
         f"--bert_config_file={tmp_path}/config.json",
         *(f"--vocab_file={folder}/bert/vocab.txt", f"--output_dir={out}"),
     ]

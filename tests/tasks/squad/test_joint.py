@@ -63,7 +63,7 @@ class _Original:
     def __init__(self, model, batch, row, vectors=None, may_be=None):
         if vectors is None:
             vectors = model.bert(batch).sequence.numpy()[row]
-        self.x = np.float64(vectors)
+        self.x = np.asarray(vectors, np.float64)
         self.w = {v.path: np.float64(v.numpy()) for v in model.variables}
         allowed = batch["segment_ids"][row] * batch["input_mask"][row]
         allowed = allowed if may_be is None else may_be
