@@ -155,7 +155,7 @@ class Benchmark:
                 f"--num_train_epochs={_EPOCHS}",
                 *("--lr_schedule=inverse_sqrt", "--weight_decay_rate=0"),
                 f"--learning_rate={_LSTM_RATE if model == 'bilstm' else rate}",
-                f"--warmup_proportion={_WARMUP / steps}",
+                f"--warmup_proportion={(_WARMUP + 0.5) / steps}",
                 *("--optimizer=adamw_bias_corrected", "--adam_beta_2=0.98"),
                 "--adam_epsilon=1e-9",
             ],

@@ -263,6 +263,12 @@ _WAYS = {
     for name, letters in bilstm.DIRECTION.items()
 }
 
+_ATTENTION = {
+    "decoder/attention/score": "DD",
+    "decoder/attention/output/kernel": "WD",
+    "decoder/attention/output/bias": "D",
+}
+
 BILSTM_ATTENTION = family.Family(
     name="bilstm_attention",
     config=BiLstmAttentionConfig,
@@ -275,12 +281,12 @@ BILSTM_ATTENTION = family.Family(
         "decoder/layer_{}/bias": "Q",
         "decoder/layer_{}/start/kernel": "DD",
         "decoder/layer_{}/start/bias": "D",
-        "decoder/attention/score": "DD",
-        "decoder/attention/output/kernel": "WD",
-        "decoder/attention/output/bias": "D",
+        **_ATTENTION,
     },
     words="bilstm/embeddings/word_embeddings",
     pooler=frozenset(),
+    # Above all layers, so they learn at the rate of heads.
+    on_top=frozenset(_ATTENTION),
     sizes=lambda config: {
         "H": config.units,
         "G": 4 * config.units,

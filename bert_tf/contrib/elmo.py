@@ -26,8 +26,6 @@ from bert_tf.encoders import families, family, foreign, ops
 import keras
 import tensorflow as tf
 
-# Added to a gate to close or open it: its sigmoid is then exactly 0 or 1.
-_CLOSED, _OPEN = -1e4, 1e4
 _FORGET = 1.0  # Added to the forget gate.
 _EPSILON = 1e-12
 
@@ -194,7 +192,7 @@ class Lstm(_Part):
         """Returns the outputs, [B, X, P]."""
         of_inputs, of_states = tf.split(self.own("kernel"), 2)  # [P, G] each
         gates = ops.affine(x, of_inputs, self.own("bias"))  # [B, X, G]
-        closing = [_CLOSED, 0.0, _OPEN, _CLOSED]
+        closing = [bilstm.CLOSED, 0.0, bilstm.OPEN, bilstm.CLOSED]
         closing = tf.repeat(closing, self.config.cell_size)  # [G]
         no_word = tf.expand_dims(tf.cast(~is_word, tf.float32), 2)
         gates = tf.cast(gates, tf.float32) + no_word * closing

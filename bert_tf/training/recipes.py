@@ -20,6 +20,17 @@ class Recipe(recipe_options.RecipeOptions):
     dtype: str = "float32"
     unfreeze: str = "none"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, off in (("clipping", "global"), ("prune_to", 0)):
+            value = getattr(self, name)
+            if self.unfreeze != "none" and value != off:
+                raise InputError(
+                    f"`unfreeze` goes with {name}={off} only, because the "
+                    "other values depend on frozen weights, too. Received: "
+                    f"unfreeze={self.unfreeze}, {name}={value}"
+                )
+
     def schedule(
         self, learning_rate: float, num_warmup_steps: int, num_train_steps: int
     ) -> optimization.Schedule:

@@ -5,6 +5,7 @@ import math
 from bert_tf import modeling, optimization, options
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.encoders import families
+from bert_tf.errors import InputError
 from bert_tf.training import recipes, schedules
 
 import numpy as np
@@ -362,3 +363,11 @@ def test_every_variable_of_a_layer_learns_at_its_rate():
     rates = recipes.layer_rates(0.5, modeling.BertConfig(9))
     found = [rates(f"bert/encoder/layer_{i}/output/bias") for i in range(12)]
     np.testing.assert_allclose(found, 0.5 ** np.arange(12, 0, -1))
+
+
+@pytest.mark.parametrize(
+    "other", [{"clipping": "per_replica"}, {"prune_to": 0.5}]
+)
+def test_frozen_weights_do_not_count(other):
+    with pytest.raises(InputError, match="`unfreeze` goes with"):
+        recipes.Recipe(unfreeze="gradual", **other)
