@@ -129,7 +129,7 @@ def _open_weights_file(
         raise InputError(
             f"{path} does not describe the weights next to it, {file.name}, "
             f"which are of model_type={row.name}. Copy both files of one "
-            f"model. Received: the keys {', '.join(values) or 'of none'}"
+            f"model. Received: keys={', '.join(values) or 'none'}"
         )
     config = row.config.from_file(values, path)
     shapes = names.shapes(config, "encoder")

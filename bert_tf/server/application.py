@@ -41,6 +41,7 @@ _TOLD = re.compile(
 _SMALL = 1 << 16  # bytes or values
 _READ_SECONDS = 60  # for a body
 _IDLE_SECONDS = 60  # for a connection without a complete request
+_UNREAD_SECONDS = 600  # for a client that reads an answer
 # zlib's window sizes, plus 32 to detect gzip or zlib.
 _ENCODINGS = {"gzip": 47, "deflate": 47}
 _MOST_DIGITS = 18  # of a version
@@ -148,21 +149,27 @@ class Application:
     def _is_allowed(self, origin: str | None) -> bool:
         return origin is not None and bool(self._origins & {"*", origin})
 
-    def close_idle(self, connections: Collection[Any], most: int) -> None:
+    def close_idle(
+        self, connections: Collection[Any], max_connections: int
+    ) -> None:
         """Closes connections without a complete request for a minute.
+
+        Clients have ten minutes to read an answer.
 
         Args:
             connections: All open connections.
-            most: Max number of connections. If there are more, those that are
-                idle for the longest time are closed at once.
+            max_connections: If there are more, those that have been idle for
+                the longest time are closed at once.
         """
         now = time.monotonic()
         self._last = {x: self._last.get(x, now) for x in connections}
         idle = [(x, last) for x, last in self._last.items() if last is not None]
         idle.sort(key=lambda each: each[1])
-        for number, (connection, last) in enumerate(idle, most):
-            if now - last > _IDLE_SECONDS or number < len(connections):
-                transport = connection.transport
+        for number, (connection, last) in enumerate(idle, max_connections):
+            transport = connection.transport
+            is_read = not (transport and transport.get_write_buffer_size())
+            limit = _IDLE_SECONDS if is_read else _UNREAD_SECONDS
+            if now - last > limit or number < len(connections):
                 connection.force_close()
                 if transport is not None:
                     transport.abort()  # Even if the client reads no answer.
@@ -296,8 +303,9 @@ class Application:
             raise Refusal("The client has gone", 499) from None
         encoding = request.headers.get("Content-Encoding", "identity").lower()
         if encoding != "identity":
-            # Decompressed in a thread, and only up to the max size.
-            body = await self._call(True, _inflate, body, encoding, self._most)
+            # Only up to the max size, and large bodies do not delay it: the
+            # library releases Python's lock.
+            body = await asyncio.to_thread(_inflate, body, encoding, self._most)
         read, write = _FORMATS[method]
         # The label may have moved to another version since the request began.
         with model.using(find()) as servable:

@@ -129,7 +129,7 @@ class _Request:
         parts = [self._parts[start] for start in sorted(self._parts)]
         try:
             found = joining.join(parts)
-        except MemoryError as error:
+        except Exception as error:  # The thread must survive.
             self.fail(error)
             return
         # It may have been cancelled.
@@ -217,7 +217,9 @@ class Batcher:
             self._rows += request.rows
             self._queue[id(request)] = request
             self._changed.notify()
-        done = functools.partial(self._done, request)
+        # Not the request itself: future and request would refer to each other,
+        # and arrays would stay in memory until the garbage collector runs.
+        done = functools.partial(self._done, id(request))
         request.future.add_done_callback(done)
         return request.future
 
@@ -239,11 +241,12 @@ class Batcher:
         for request in waiting:
             request.fail(Refusal("The server is stopping", 503))
 
-    def _done(self, request: _Request, _: concurrent.futures.Future) -> None:
+    def _done(self, number: int, _: concurrent.futures.Future) -> None:
         """Withdraws the rest of a request that failed or was cancelled."""
         with self._changed:
             self._requests -= 1
-            if self._queue.pop(id(request), None):
+            request = self._queue.pop(number, None)
+            if request:
                 self._rows -= request.waiting
 
     # ---- Threads ------------------------------------------------------------

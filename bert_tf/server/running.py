@@ -8,6 +8,7 @@ import logging
 import os
 import resource
 import signal
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -25,7 +26,7 @@ _OF_CONNECTIONS = logging.getLogger("bert_tf.server.connections")
 _OF_CONNECTIONS.setLevel(logging.CRITICAL)
 # Max open files of the process, if the system allows it, and how many of them
 # are kept for files that are not connections.
-_MOST_FILES, _OTHER_FILES = 65_536, 128
+_MAX_FILES, _OTHER_FILES = 65_536, 128
 _GRACE_SECONDS = 1.0  # to reject requests and to end threads
 
 
@@ -140,7 +141,7 @@ async def _run(
         for task in tasks:
             task.cancel()
         await _stop(runner, served, settings.stop_seconds)
-        if stop.is_set():
+        if stop.is_set() and sys.exception() is None:
             # Python would take seconds to unload TensorFlow, and would wait for
             # a batch that runs or a model that is being loaded.
             logging.shutdown()
@@ -169,7 +170,7 @@ async def _stop(
     left = max(0, until - time.monotonic())
     _, pending = await asyncio.wait(works, timeout=left)
     if pending or not all_answered:
-        _LOG.warning("Stopping: requests still under way are not answered.")
+        _LOG.warning("Stopping: some requests may not have been answered.")
     for work in works:
         if work not in pending:
             work.result()
@@ -179,16 +180,20 @@ async def _close_idle(
     runner: web.AppRunner, app: application.Application
 ) -> None:
     """Closes idle connections, before they use up the files of the process."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard == resource.RLIM_INFINITY:
-        hard = max(soft, _MOST_FILES)
-    soft = max(soft, min(hard, _MOST_FILES))
-    with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    limit = resource.RLIMIT_NOFILE
+    soft, hard = resource.getrlimit(limit)
+    bounded = [x for x in (hard, _MAX_FILES) if x != resource.RLIM_INFINITY]
+    if soft not in (resource.RLIM_INFINITY, hard):
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(limit, (max(soft, min(bounded)), hard))
+        soft, _ = resource.getrlimit(limit)
+    if soft == resource.RLIM_INFINITY:
+        soft = _MAX_FILES
+    max_connections = max(soft - _OTHER_FILES, soft // 2)
     while True:
         await asyncio.sleep(1)
         if runner.server:
-            app.close_idle(runner.server.connections, soft - _OTHER_FILES)
+            app.close_idle(runner.server.connections, max_connections)
 
 
 async def _comes_first(stop: asyncio.Event, work: asyncio.Future) -> bool:

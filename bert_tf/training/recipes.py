@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 
-from bert_tf import configuration, optimization, weight_pruning
+from bert_tf import configuration, optimization, options, weight_pruning
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.training import recipe_options, schedules
@@ -18,7 +18,7 @@ class Recipe(recipe_options.RecipeOptions):
     """
 
     dtype: str = "float32"
-    unfreeze: str = "none"
+    unfreeze: str = options.option("none", choices=options.UNFREEZING)
 
     def __post_init__(self) -> None:
         super().__post_init__()
