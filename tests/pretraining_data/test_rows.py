@@ -79,9 +79,8 @@ class TestFeatures:
     @pytest.mark.parametrize("dynamic", [False, True])
     @pytest.mark.parametrize("pack", [False, True])
     def test_are_records_of_their_type(self, dynamic, pack):
-        settings, _, rows = make(
-            dynamic_masking=dynamic, pack=pack, max_sequences_per_row=5
-        )
+        own = {"max_sequences_per_row": 5} if pack else {}
+        settings, _, rows = make(dynamic_masking=dynamic, pack=pack, **own)
         record_type = record_types.PRETRAINING_TYPES[settings.record_type]
         serialized = record_type.encode_batch(rows)
         parsed = record_type.parse(serialized, {"S": 64, "P": 9, "K": 5})

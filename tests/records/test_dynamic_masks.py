@@ -1,6 +1,7 @@
 """Tests of DynamicMasks: masks that are drawn as records are read."""
 
 import itertools
+from typing import Any
 
 from bert_tf.pretraining_data import pretraining_sequences
 from bert_tf.records import (
@@ -27,13 +28,14 @@ NAMES.append("masked_lm_weights")
 @pytest.fixture(scope="module", params=[False, True], name="data")
 def _data(request, tmp_path_factory):
     """Files of unmasked records, padded and packed, and their settings."""
+    own: dict[str, Any] = {"max_sequences_per_row": K} if request.param else {}
     settings = pretraining_sequences.Settings(
         *(S, P),
         masking="whole_word",
         dynamic_masking=True,
         pack=request.param,
         short_seq_prob=0.5,
-        max_sequences_per_row=K,
+        **own,
     )
     files = pretraining_records.write_made(
         tmp_path_factory.mktemp("data"), settings
