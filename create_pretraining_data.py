@@ -61,7 +61,7 @@ from etils import epath
 
 flags.adopt_module_key_flags(text_flags)
 
-# More than anyone needs; far beyond, memory ends before the records begin.
+# More than any machine has cores.
 _MOST_WORKERS = 1024
 
 # ---- Flags: files -----------------------------------------------------------

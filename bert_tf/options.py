@@ -9,6 +9,7 @@ A field of a dataclass that `option` returns is also a flag: see
 
 import dataclasses
 import math
+import numbers
 import typing
 from collections.abc import Iterable
 from typing import Any
@@ -171,8 +172,8 @@ def option(
         above: Bound that a number must exceed.
         choices: Allowed words; by default, any.
         about: Arguments of the methods of `flag_sections.Section`, such as
-            `rare`. `only_with` also applies to the dataclass: terms of options
-            that it lacks do not count.
+            `rare`. `only_with` also applies to the dataclass if it has all
+            options of the condition.
     """
     bounds = Bounds(min, max, above)
     own = {"text": text, "bounds": bounds, "choices": tuple(choices)}
@@ -181,7 +182,8 @@ def option(
 
 def names(options_class: type["Options"]) -> tuple[str, ...]:
     """Returns the names of a dataclass's options."""
-    return tuple(field.name for field in dataclasses.fields(options_class))
+    fields = dataclasses.fields(options_class)
+    return tuple(field.name for field in fields if field.metadata)
 
 
 def kind(field: dataclasses.Field) -> type:
@@ -205,27 +207,35 @@ class Options:
 
     def _check(self, field: dataclasses.Field, value: Any) -> None:
         name, known, others = field.name, field.metadata, vars(self)
-        choices, bounds = known["choices"], known["bounds"]
-        expected = str(bounds) or "finite"
+        choices, bounds, of = known["choices"], known["bounds"], kind(field)
         if choices:
-            expected = (
-                "" if value in choices else f"one of {', '.join(choices)}"
-            )
-        elif isinstance(value, str | bool) or bounds.allow(value):
-            expected = ""
-        if expected:
+            is_right = value in choices
+            expected = f"one of {', '.join(choices)}"
+        elif of in (str, bool):
+            is_right, expected = isinstance(value, of), of.__name__
+        else:
+            number = numbers.Integral if of is int else numbers.Real
+            is_number = isinstance(value, number)
+            is_right = is_number and bounds.allow(value)
+            expected = str(bounds) or "finite"
+            if not is_number:
+                expected = "a whole number" if of is int else "a number"
+        if not is_right:
             raise InputError(
                 f"`{name}` must be {expected}. Received: {name}={value!r}"
             )
         terms = known["about"].get("only_with", ())
         terms = (terms,) if isinstance(terms, str) else tuple(terms)
-        found = [x for x in terms if x.lstrip("!").partition("=")[0] in others]
+        needed = [x.lstrip("!").partition("=")[0] for x in terms]
         is_harmless = known["about"].get("harmless", False)
-        if found and not is_harmless and not any(map(self._holds, found)):
-            names = (name, *(x.lstrip("!").partition("=")[0] for x in found))
+        if is_harmless or not terms or not others.keys() >= set(needed):
+            return
+        if not any(map(self._holds, terms)):
             raise InputError(
-                f"`{name}` goes with {' or '.join(found)}. Received: "
-                + ", ".join(f"{x}={others[x]}" for x in dict.fromkeys(names))
+                f"`{name}` goes with {' or '.join(terms)}. Received: "
+                + ", ".join(
+                    f"{x}={others[x]}" for x in dict.fromkeys((name, *needed))
+                )
             )
 
     def _holds(self, term: str) -> bool:

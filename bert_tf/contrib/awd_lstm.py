@@ -59,11 +59,7 @@ class AwdLstmConfig(StudentConfig):
         *StudentConfig.sizes,
         *("num_hidden_layers", "lstm_size"),
     )
-    of_transformers: ClassVar[tuple[str, ...]] = tuple(
-        name
-        for name in StudentConfig.of_transformers
-        if name != "num_hidden_layers"
-    )
+    of_transformers: ClassVar[tuple[str, ...]] = StudentConfig.of_attention
 
     hidden_size: int = 50  # D
     num_hidden_layers: int = 3  # L

@@ -210,8 +210,14 @@ class Lstm(_Part):
         config = self.config
         steps, B, _ = tf.unstack(tf.shape(gates))
 
+        # Not tf.gather: its gradient would have the size of all gates, in each
+        # step.
+        inputs = tf.TensorArray(
+            tf.float32, steps, element_shape=gates.shape[1:]
+        ).unstack(gates)
+
         def step(t, h, c, states):
-            parts = tf.gather(gates, t) + tf.matmul(h, kernel)  # [B, G]
+            parts = inputs.read(t) + tf.matmul(h, kernel)  # [B, G]
             i, j, f, o = tf.split(parts, 4, axis=-1)
             c = tf.sigmoid(f + _FORGET) * c + tf.sigmoid(i) * tf.tanh(j)
             c = _clip(c, config.cell_clip)  # [B, U]

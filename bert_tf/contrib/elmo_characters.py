@@ -2,7 +2,7 @@
 
 A token is a byte of a word in UTF-8, or the mark `<w>`, which begins each word.
 So there is one id for each token, as the package expects, and a sequence spells
-words of any kind. The encoder joins the tokens of each word; see elmo.py.
+all words. The encoder joins the tokens of each word; see elmo.py.
 
 Released weights have the same ids: the bytes, 0 to 255, and five marks. In
 batches of bilm-tf they are larger by 1.
@@ -26,12 +26,12 @@ from etils import epath
 FILE = "word_characters.txt"
 # The ids after the bytes: marks around a sentence and a word, and padding.
 START, STOP, WORD, END, PAD = range(256, 261)
-PIECES = (
+TOKENS = (
     *(chr(i) if 32 < i < 127 else f"<0x{i:02X}>" for i in range(START)),
     *("<S>", "</S>", "<w>", "</w>", "<pad>"),
 )
-CONTENTS = {FILE: "".join(f"{piece}\n" for piece in PIECES).encode()}
-_IDS = {piece: i for i, piece in enumerate(PIECES)}
+CONTENTS = {FILE: "".join(f"{token}\n" for token in TOKENS).encode()}
+_IDS = {token: i for i, token in enumerate(TOKENS)}
 _WORD = re.compile(r"\S+")
 
 
@@ -54,7 +54,7 @@ class Tokenizer:
             for i, char in enumerate(word.group(), word.start()):
                 ids = [WORD] * (i == word.start())
                 ids += char.encode("utf-8", "ignore")
-                tokens += [tokenization.Token(PIECES[x], i, i + 1) for x in ids]
+                tokens += [tokenization.Token(TOKENS[x], i, i + 1) for x in ids]
         return tokens
 
     def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
@@ -67,7 +67,14 @@ class BulkTokenizer:
 
     def tokenize(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Returns all ids [N] int32, and the number for each text [T]."""
-        rows = [[_IDS[x] for x in Tokenizer().tokenize(text)] for text in texts]
+        rows = [
+            [
+                i
+                for word in _WORD.findall(text)
+                for i in (WORD, *word.encode("utf-8", "ignore"))
+            ]
+            for text in texts
+        ]
         ids = np.array([i for row in rows for i in row], np.int32)
         return ids, np.array([len(row) for row in rows])
 
@@ -88,10 +95,10 @@ class WordCharacters(vocabulary.Vocabulary):
         if contents[FILE] != CONTENTS[FILE]:
             raise InputError(
                 f"{name}: the characters of an ELMo are always the same "
-                f"{len(PIECES)} lines. Take the {FILE} that a run writes. "
+                f"{len(TOKENS)} lines. Take the {FILE} that a run writes. "
                 f"Received: {len(contents[FILE].splitlines())} other lines"
             )
-        return cls(PIECES)
+        return cls(TOKENS)
 
     @property
     def own_files(self) -> dict[str, bytes]:
@@ -107,7 +114,7 @@ class WordCharacters(vocabulary.Vocabulary):
     def special(self) -> vocabulary.Special:
         """The marks; a word without characters is the mark `<w>` alone."""
         pad, unk, cls, sep = (
-            vocabulary.Piece(PIECES[i], i) for i in (PAD, WORD, START, STOP)
+            vocabulary.Piece(TOKENS[i], i) for i in (PAD, WORD, START, STOP)
         )
         mask = vocabulary.Piece("<mask>", -1)
         return vocabulary.Special(pad, unk, cls, sep, mask)
@@ -128,12 +135,12 @@ class WordCharacters(vocabulary.Vocabulary):
     @property
     def continues(self) -> np.ndarray:
         """[V] bool, whether a token continues the word before it: a byte."""
-        return np.arange(len(PIECES)) < START
+        return np.arange(len(TOKENS)) < START
 
     @property
     def spellings(self) -> list[vocabulary.Spelling]:
         """The names of the tokens: bytes alone are no text."""
-        return [vocabulary.Spelling(piece, None) for piece in PIECES]
+        return [vocabulary.Spelling(token, None) for token in TOKENS]
 
     def own_tokenizer(self) -> Tokenizer:
         """Creates the tokenizer in Python."""

@@ -37,7 +37,7 @@ _UNUSED = """
     n_tokens_vocab n_train_tokens sample_softmax share_embedding_softmax
     unroll_steps
 """
-_COUNT = len(elmo_characters.PIECES)
+_COUNT = len(elmo_characters.TOKENS)
 _ACTS = ("relu", "tanh")
 # Rules of values.
 _FEW = "less than 100"
@@ -76,9 +76,7 @@ class ElmoConfig(StudentConfig):
         *StudentConfig.sizes,
         *("num_hidden_layers", "cell_size", "num_highways", "max_characters"),
     )
-    of_transformers: ClassVar[tuple[str, ...]] = tuple(
-        x for x in StudentConfig.of_transformers if x != "num_hidden_layers"
-    )
+    of_transformers: ClassVar[tuple[str, ...]] = StudentConfig.of_attention
     one_value: ClassVar[Mapping[str, Any]] = {
         **configuration.BertConfig.one_value,
         "bidirectional": True,

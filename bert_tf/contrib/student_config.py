@@ -26,13 +26,17 @@ class StudentConfig(configuration.BertConfig):
         "max_position_embeddings",
     )
 
-    # Fields of BERT's config that have no meaning here.
-    of_transformers: ClassVar[tuple[str, ...]] = (
-        "num_hidden_layers",
+    # Fields of BERT's config that have no meaning here; the first if the
+    # encoder has several layers.
+    of_attention: ClassVar[tuple[str, ...]] = (
         "num_attention_heads",
         "intermediate_size",
         "attention_probs_dropout_prob",
         "type_vocab_size",
+    )
+    of_transformers: ClassVar[tuple[str, ...]] = (
+        "num_hidden_layers",
+        *of_attention,
     )
 
     hidden_size: int = 300  # D

@@ -114,11 +114,10 @@ SCHEME = _HEADS["tagging"].choice(
     only_with="head=tagging",
 )
 _ANSWER_HEADS = tuple(f"head={x}" for x in options.ANSWER_HEADS.values())
-for _made, _names in (
-    (squad_options.Layout, options.names(squad_options.Layout)[1:]),
-    (squad_options.Search, options.names(squad_options.Search)),
-):
-    for _name in _names:
+for _made in (squad_options.Layout, squad_options.Search):
+    for _name in options.names(_made):
+        if _name == "max_seq_length":  # A flag of all heads.
+            continue
         _usual = str(getattr(_made, _name)).lower()
         _HEADS["span"].define(
             _made,

@@ -9,7 +9,6 @@ from bert_tf.errors import InputError
 from bert_tf.flags import flag_sections, input_paths
 from bert_tf.storage import (
     file_systems,
-    input_files,
     kept_flags,
     written_files,
 )
@@ -75,13 +74,18 @@ def check(
 def _check_kinds(name: str, place: epath.Path, names: Sequence[str]) -> None:
     """Raises InputError if there is a folder where a run writes a file.
 
-    Otherwise the run would fail at its end, when it writes the file. A pipe
-    would be waited for.
+    Otherwise the run would fail at its end, when it writes the file. It would
+    block on a pipe.
     """
     if file_systems.is_remote(os.fspath(place)):
         return
     for own in written_files.matching(names, written_files.RUN_FILES):
-        input_files.check_can_be_read_again(place / own)
+        if file_systems.is_special(os.fspath(place / own)):
+            raise InputError(
+                f"{place / own} is a pipe or a device, and the run writes a "
+                f"file of that name: remove it, or choose another --{name}. "
+                f"Received: {name}={os.fspath(place)}"
+            )
     for own in written_files.matching(
         names, (*written_files.RESULT_FILES, *written_files.STATE_FILES)
     ):

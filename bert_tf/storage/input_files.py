@@ -64,13 +64,17 @@ def check_can_be_read_again(path: str | os.PathLike[str]) -> None:
 def check_no_pipes(folder: str) -> None:
     """Raises InputError if a pipe or a device is in a folder, at any depth.
 
-    For folders whose files TensorFlow opens: it would wait for ever.
+    For folders whose files TensorFlow opens: it would block.
     """
     if file_systems.is_remote(folder):
         return
     for parent, _, names in os.walk(folder):
-        for name in names:
-            check_can_be_read_again(os.path.join(parent, name))
+        for path in (os.path.join(parent, name) for name in names):
+            if file_systems.is_special(path):
+                raise InputError(
+                    "A model can't be read from a pipe or a device: write "
+                    f"what it gives to a file. Received: {path}"
+                )
 
 
 def explain_text(start: bytes) -> str:

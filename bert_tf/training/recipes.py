@@ -26,8 +26,8 @@ class Recipe(recipe_options.RecipeOptions):
             value = getattr(self, name)
             if self.unfreeze != "none" and value != off:
                 raise InputError(
-                    f"`unfreeze` goes with {name}={off} only, because the "
-                    "other values depend on frozen weights, too. Received: "
+                    f"`unfreeze` goes with {name}={off} only: other values "
+                    "would also act on frozen weights. Received: "
                     f"unfreeze={self.unfreeze}, {name}={value}"
                 )
 

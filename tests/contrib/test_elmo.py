@@ -17,7 +17,7 @@ import tensorflow as tf
 
 torch = pytest.importorskip("torch", reason="needs the extra `parity`")
 
-VOCABULARY = elmo_characters.WordCharacters(elmo_characters.PIECES)
+VOCABULARY = elmo_characters.WordCharacters(elmo_characters.TOKENS)
 # Of one word, with a word that is cut off, and with characters of many bytes.
 SENTENCES = [
     ["Anna"],
@@ -272,8 +272,8 @@ def test_tokenizers_agree():
         assert words.decode().split(" ")[1:] == text.split()
         for token in tokens:
             char = text[token.start : token.end]
-            mark = token.piece == elmo_characters.PIECES[elmo_characters.WORD]
-            index = elmo_characters.PIECES.index(token.piece)
+            mark = token.piece == elmo_characters.TOKENS[elmo_characters.WORD]
+            index = elmo_characters.TOKENS.index(token.piece)
             assert mark or index in char.encode()
     wanted = [[VOCABULARY.ids[x.piece] for x in row] for row in expected]
     for module in (text_graph, graph_offsets):

@@ -371,3 +371,21 @@ def test_every_variable_of_a_layer_learns_at_its_rate():
 def test_frozen_weights_do_not_count(other):
     with pytest.raises(InputError, match="`unfreeze` goes with"):
         recipes.Recipe(unfreeze="gradual", **other)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("lr_power", "2"),
+        ("clip_norm", None),
+        ("num_cooldown_steps", 1.5),
+        ("optimizer", 7),
+        ("prune_every", math.nan),
+    ],
+)
+def test_values_of_another_type(name, value):
+    with pytest.raises(InputError) as error:
+        recipes.Recipe(**{name: value})
+    line = str(error.value)
+    assert line.startswith(f"`{name}` must be ")
+    assert line.endswith(f"Received: {name}={value!r}")
