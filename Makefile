@@ -24,6 +24,9 @@
 #   make docs         docs/ as a site, into site/; in .venv-docs, of its own
 #   make docs-serve   the site at http://127.0.0.1:8000, built again when a
 #                     page changes
+#   make wheel URL=https://...
+#                     a wheel for a package index, into dist/. URL is the
+#                     public address of this repository, for the README's links
 #   make docker-serve the image bert-tf-serve, which serves exported models
 #   make docker-train the image bert-tf-train, which runs any script on GPUs
 #   make venv         .venv only, with the pinned versions
@@ -51,7 +54,7 @@ INSTALLED := $(VENV)/.installed-$(EXTRAS)
 .PHONY: help quickstart demo-files pretrain-demo test test-all bad-inputs kills \
 	mutants gpu-check tpu-check beam-check lint lint-types lint-style lint-imports \
 	lint-house house picture docs docs-serve docker-serve docker-train venv tpu-venv \
-	xla-venv clean
+	xla-venv wheel clean
 
 help:
 	@sed '/^$$/Q; s/^# \?//' Makefile
@@ -152,6 +155,11 @@ $(DOCS)/.installed: setup.cfg constraints.txt
 	@$(DOCS)/bin/python -m pip install --disable-pip-version-check --quiet \
 	  -c constraints.txt mkdocs-material 'mkdocstrings[python]' ruff
 	@touch $@
+
+wheel: venv
+	@test -n "$(URL)" || { echo "error: give the public address of this \
+	repository, for the links in the README: make wheel URL=https://..."; exit 1; }
+	@$(BIN)/python -m tools.wheel "$(URL)"
 
 docker-serve docker-train: docker-%:
 	@echo "== Building the image bert-tf-$*"

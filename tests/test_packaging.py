@@ -8,6 +8,8 @@ import subprocess
 import sys
 import zipfile
 
+from tools import wheel as release
+
 import pytest
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -80,6 +82,16 @@ def test_wheel_holds_the_package_the_scripts_and_the_configs(wheel):
         for path in (_ROOT / "configs").rglob("*.*")
     }
     assert {name for name in names if ".dist-info/" not in name} == expected
+
+
+def test_links_of_the_readme_for_an_index():
+    text = "![a](docs/b.svg) [c](docs/d.md#e)\n[f\ng](h) [i](https://j) [k](#l)"
+    address = "https://example.org/bert"
+    assert release.absolute(text, address) == (
+        f"![a]({address}/raw/HEAD/docs/b.svg) "
+        f"[c]({address}/blob/HEAD/docs/d.md#e)\n"
+        f"[f\ng]({address}/blob/HEAD/h) [i](https://j) [k](#l)"
+    )
 
 
 @pytest.mark.slow
