@@ -466,12 +466,17 @@ def main(_):
             )
         run_setup.report_no_problem()
         return
-    if not do_eval:
-        return
-    results = evaluate()
-    if distribution.is_chief(strategy):
-        path = os.path.join(folder, "eval_results.txt")
-        progress.write_results(path, results | {"global_step": step})
+    is_chief = distribution.is_chief(strategy)
+    if do_eval:
+        results = evaluate()
+        if is_chief:
+            path = os.path.join(folder, "eval_results.txt")
+            progress.write_results(path, results | {"global_step": step})
+    if do_train and is_chief:
+        run_setup.report_next(
+            "To fine-tune it: --init_checkpoint=%s for run_classifier.py and "
+            "the other scripts."
+        )
 
 
 if __name__ == "__main__":

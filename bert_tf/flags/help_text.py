@@ -45,9 +45,15 @@ def name() -> str:
     return script.removesuffix(".py") if _launcher else script
 
 
-def command() -> str:
-    """Returns the command that runs the script: python run_classifier.py."""
-    return f"{_launcher or 'python'} {name()}"
+def command(script: str = "") -> str:
+    """Returns the command that runs a script: python run_classifier.py.
+
+    Args:
+        script: Its name without ".py"; by default the current script.
+    """
+    if script and not _launcher:
+        script += ".py"
+    return f"{_launcher or 'python'} {script or name()}"
 
 
 def _as_typed(text: str) -> str:

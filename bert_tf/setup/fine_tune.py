@@ -10,11 +10,17 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
+from bert_tf import options
 from bert_tf.checkpoints import opened, trained_models
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.exporting import saved_model
-from bert_tf.flags import distillation_flags, fine_tuning_flags, run_flags
+from bert_tf.flags import (
+    distillation_flags,
+    fine_tuning_flags,
+    help_text,
+    run_flags,
+)
 from bert_tf.records import record_file
 from bert_tf.setup import (
     distillation_setup,
@@ -204,8 +210,12 @@ def run_task(task: Task) -> None:
         _train(task, run, plan, teacher)
     if plan.check_only:
         _report_check(task, run)
-    elif work.evaluate or work.predict or work.export:
+        return
+    if work.evaluate or work.predict or work.export:
         _apply(task, run)
+    if work.train and run.is_chief and task.head in options.SERVED_HEADS:
+        predict = help_text.command("run_prediction")
+        run_setup.report_next(f"To use it: {predict} --model_dir=%s")
 
 
 def check_actions(task: Task) -> None:

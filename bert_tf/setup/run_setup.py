@@ -5,6 +5,7 @@ Called from the `main` of the training scripts only.
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -351,3 +352,12 @@ def report_no_problem() -> None:
         "Found nothing that would stop this run. Nothing was written to %s.",
         run_flags.OUTPUT_DIR.value,
     )
+
+
+def report_next(sentence: str) -> None:
+    """Logs what to do with the weights, as a training script's last line.
+
+    Args:
+        sentence: With a %s in the place of the folder.
+    """
+    logging.info(sentence, shlex.quote(run_flags.OUTPUT_DIR.value))

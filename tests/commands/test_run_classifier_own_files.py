@@ -25,8 +25,8 @@ def test_scores_from_a_csv_of_ones_own(model, tmp_path):
     rows = [(classifier_runs.sentence(rng), i / 4) for i in range(10)]
     lines = "".join(f'"{text}, ""x""",{score}\n' for text, score in rows)
     (tmp_path / "a.csv").write_text("message,score\n" + lines)
-    output = tmp_path / "output"
-    classifier_runs.run(
+    output = tmp_path / "output of it"
+    done = classifier_runs.run(
         tmp_path,
         *("--do_train", "--do_eval", "--do_predict", "--regression"),
         *(f"--train_file={tmp_path}/a.csv", "--dev_fraction=0.3"),
@@ -59,6 +59,8 @@ def test_scores_from_a_csv_of_ones_own(model, tmp_path):
         np.corrcoef(found, dev)[0, 1], abs=1e-3
     )
     assert not (output / "labels.txt").exists()
+    command = f"python run_prediction.py --model_dir='{output}'"
+    assert done.lines[-1].endswith(f"To use it: {command}")
 
 
 def test_the_flags_of_spam_on_a_copy_with_a_header(
