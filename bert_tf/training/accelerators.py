@@ -180,7 +180,8 @@ class Meter:
         if (peak := (self.memory or peak_memory)()) is not None:
             shares["peak_memory"] = float(peak)
         # What is counted is the work of transformers.
-        if not self.peak_flops or self.config.activations is not None:
+        is_known = self.config.activations is None and "seconds" in scalars
+        if not (self.peak_flops and is_known):
             return shares
         sizes = (
             scalars["sequences"],

@@ -130,6 +130,11 @@ class Block:
         means = divide(self.objective, self.sums, self.weights)
         return means | {**self.last, **self.counts}
 
+    def untimed(self) -> Self:
+        """Returns the block without the counts that speeds are made of."""
+        kept = {x: y for x, y in self.counts.items() if x in _KEPT}
+        return dataclasses.replace(self, counts=kept)
+
     # ---- For a run that resumes after these steps ----
 
     def kept(self) -> dict[str, float]:
@@ -141,7 +146,7 @@ class Block:
         }
         weights = {f"weights/{name}": x for name, x in self.weights.items()}
         skipped = {
-            f"counts/{x}": self.counts[x] for x in _KEPT & self.counts.keys()
+            f"counts/{x}": value for x, value in self.untimed().counts.items()
         }
         return sums | weights | skipped
 
@@ -201,8 +206,9 @@ def make_train_steps(
             tf.constant(first, tf.int64), tf.constant(count, tf.int64)
         )
         total, last = tf.nest.map_structure(float, (total, last))
-        if not is_tpu:  # There it is not known.
+        if not is_tpu:  # There they are not known.
             total["counts"]["input_seconds"] = total["waited"]
+            total["counts"]["step_seconds"] = total["lasted"]
         return block_of(objective, total, last)
 
     return train
@@ -224,7 +230,8 @@ def _steps(
 ) -> Callable[[tf.Tensor, tf.Tensor], Any]:
     """Returns the loop on the device: (first step, number) -> (total, last).
 
-    The total is of sums and of seconds of waiting for input; last is a report.
+    The total is of sums, of seconds of waiting for input and of all seconds;
+    last is a report.
     """
     is_tpu = distribution.is_tpu(strategy)
 
@@ -266,7 +273,7 @@ def _steps(
         for step in tf.range(first + 1, first + count):
             more, last, done = one_step(step, done)
             total = tf.nest.map_structure(tf.add, total, more)
-        return total, last
+        return total | {"lasted": done - began}, last
 
     return steps
 

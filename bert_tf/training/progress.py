@@ -119,9 +119,7 @@ class Progress:
         self.meter = meter
         self.tracked = tracked
         self.memory: str | None = None  # as it was last shown
-        # Without the first block, which includes building the graph.
         self._steps = self._seconds = 0.0
-        self._is_first = True  # No block has been reported yet.
         self._bar: phases.Bar | None = None
         self._line_meter = phases.Meter()
         if not write:
@@ -133,23 +131,22 @@ class Progress:
         if not self.write:
             return
         measured = self.meter(scalars) if self.meter else {}
-        steps, self.step = scalars["steps"], step
-        seconds = scalars["seconds"]
-        speeds = {
-            f"{name}_per_second": phases.rate(scalars[name], seconds)
-            for name in ("sequences", "tokens")
-        }
+        self.step, speeds = step, {}
+        if "seconds" in scalars:
+            seconds = scalars["seconds"]
+            speeds = {
+                f"{name}_per_second": phases.rate(scalars[name], seconds)
+                for name in ("sequences", "tokens")
+            }
+            self._steps += scalars["steps"]
+            self._seconds += seconds
         # The meter has read the raw counts; nobody else needs them.
         scalars = {k: v for k, v in scalars.items() if not _COUNTS.search(k)}
         scalars |= speeds | measured
-        is_first, self._is_first = self._is_first, False
+        if self._bar is None and phases.are_bars_possible():
+            self._bar = phases.Bar(self.stop)
         left = None
-        if is_first:
-            if phases.are_bars_possible():
-                self._bar = phases.Bar(self.stop)
-        else:
-            self._steps += steps
-            self._seconds += seconds
+        if self._steps:
             left = phases.left(self.stop - step, self._steps, self._seconds)
         shown = self._place(left, scalars["loss"])
         self._show(step, shown, scalars)
@@ -199,8 +196,7 @@ class Progress:
     ) -> None:
         is_due = self._line_meter.is_due() or step == self.stop
         if self._bar is not None:
-            speed = f"{scalars['sequences_per_second']:,.1f} sequences/s"
-            self._bar.show(step, [*place, speed])
+            self._bar.show(step, [*place, *_speeds(scalars)[:1]])
         if self._bar is None or is_due:
             logging.info("%s", self._line(place, scalars))
 
@@ -213,8 +209,7 @@ class Progress:
             *_of_losses(scalars),
             f"learning_rate {scalars['learning_rate']:.2e}",
             f"gradient_norm {scalars['gradient_norm']:.2f}",
-            f"{scalars['sequences_per_second']:,.1f} sequences/s",
-            f"{scalars['tokens_per_second']:,.0f} tokens/s",
+            *_speeds(scalars),
         ]
         measured = {
             name: text(scalars[name])
@@ -236,6 +231,16 @@ class Progress:
         if left is not None:
             shown.append(f"{phases.duration(left)} left")
         return [*shown, f"loss {loss:.4f}"]
+
+
+def _speeds(scalars: Mapping[str, float]) -> list[str]:
+    """Returns texts of the speeds, if they are known."""
+    if "sequences_per_second" not in scalars:
+        return []
+    return [
+        f"{scalars['sequences_per_second']:,.1f} sequences/s",
+        f"{scalars['tokens_per_second']:,.0f} tokens/s",
+    ]
 
 
 def _of_losses(scalars: Mapping[str, float]) -> list[str]:

@@ -49,12 +49,13 @@ def run(
     on other devices short blocks are free. A hook is due at the multiples of
     its period and at the end, or at given steps. `report` is called first, with
     the metrics of all steps since its last call, including the number of steps,
-    `steps`, and their duration, `seconds`; `since` are the metrics of steps
-    before `start`. `save` is called after the hooks, and before a signal or a
-    hook's error ends the run. `evaluate` is called after `save`, so no step is
-    lost if the job is killed during evaluation. `finish` waits for writes that
-    `save` left to a thread, before the run ends by a signal or an error; at
-    other ends the caller waits.
+    `steps`, and their duration, `seconds`, without the time to build the graph;
+    if XLA compiled the only step, nothing of its speed is known. `since` are
+    the metrics of steps before `start`. `save` is called after the hooks, and
+    before a signal or a hook's error ends the run. `evaluate` is called after
+    `save`, so no step is lost if the job is killed during evaluation. `finish`
+    waits for writes that `save` left to a thread, before the run ends by a
+    signal or an error; at other ends the caller waits.
 
     All workers of a cluster need hooks that are due at the same steps, since a
     reduction in a block waits for the same block of the other workers. If a
@@ -122,8 +123,8 @@ def run(
                 block = train(step, end - step)
             phase = contextlib.nullcontext()
             _check_finite(block.scalars(), step, end)
-            took = {"steps": end - step, "seconds": time.monotonic() - began}
-            block = dataclasses.replace(block, counts={**block.counts, **took})
+            seconds = time.monotonic() - began
+            block = _timed(block, end - step, seconds, step == start, compiles)
             since = since + block if since else block
             step = end
             is_over = call(before)
@@ -154,6 +155,27 @@ def run(
                 raise distribution.StoppedTogetherError(128 + number)
             break
     return step
+
+
+def _timed(
+    block: loop.Block,
+    steps: int,
+    seconds: float,
+    is_first: bool,
+    compiles: bool,
+) -> loop.Block:
+    """Returns a block with its steps and seconds.
+
+    The time to build the graph does not count: it would make the speeds of the
+    first line too low. Where XLA compiles, it does so within the first step,
+    whose speed is unknown.
+    """
+    counts = {**block.counts, "steps": steps, "seconds": seconds}
+    of_steps = counts.pop("step_seconds", seconds)
+    if is_first:
+        counts["seconds"] = of_steps
+    block = dataclasses.replace(block, counts=counts)
+    return block.untimed() if is_first and compiles else block
 
 
 def _next(step: int, due: Due) -> float:

@@ -1,5 +1,6 @@
 """The outer loop of bert_tf/training/loop.py: blocks, hooks and signals."""
 
+import dataclasses
 import functools
 import os
 import pty
@@ -215,6 +216,33 @@ class TestRun:
             assert scalars[name] == expected[name]
         # After the last save nothing is left to report.
         assert kept[9] is None
+
+    @pytest.mark.parametrize("compiles", [False, True])
+    def test_building_the_graph_does_not_count(self, compiles):
+        """Each step takes 3 seconds, and the first call 1,000 more."""
+        seen: list[tuple[int, loop.Scalars]] = []
+
+        def train(first, count):
+            block = _growing(first, count)
+            seconds = 3 * count + 1000 * (first == 0 and compiles)
+            counts = {**block.counts, "step_seconds": seconds}
+            return dataclasses.replace(block, counts=counts)
+
+        training_run.run(
+            *(train, 0, 5, 4, (5, lambda *_: None)),
+            report=(4, lambda *told: seen.append(told)),
+            compiles=compiles,
+        )
+        (step, scalars), (_, last) = seen
+        assert step == 4
+        assert scalars["skipped_steps"] == 2 * 4
+        if compiles:
+            assert (scalars["steps"], scalars["tokens"]) == (3, 30)
+            assert scalars["seconds"] < 1
+        else:
+            assert (scalars["steps"], scalars["tokens"]) == (4, 40)
+            assert scalars["seconds"] == 3 * 4
+        assert (last["steps"], last["tokens"]) == (1, 10)
 
     @pytest.mark.parametrize("value", [float("nan"), float("inf")])
     def test_not_finite(self, value):
