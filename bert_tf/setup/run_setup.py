@@ -358,6 +358,6 @@ def report_next(sentence: str) -> None:
     """Logs what to do with the weights, as a training script's last line.
 
     Args:
-        sentence: With a %s in the place of the folder.
+        sentence: Text with %s for the folder.
     """
     logging.info(sentence, shlex.quote(run_flags.OUTPUT_DIR.value))
