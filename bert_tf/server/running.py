@@ -14,7 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bert_tf.errors import InputError
-from bert_tf.server import application, batching, served_models, server_metrics
+from bert_tf.server import (
+    application,
+    batching,
+    forked_calls,
+    served_models,
+    server_metrics,
+)
 
 from aiohttp import web
 from aiohttp.abc import AbstractAccessLogger
@@ -75,7 +81,8 @@ def run(
     Raises:
         InputError: A model can't be loaded, or the port is taken.
     """
-    asyncio.run(_run(places, settings, started, reread))
+    call = forked_calls.ForkedCalls().call  # Before any thread is started.
+    asyncio.run(_run(places, settings, started, reread, call))
 
 
 async def _run(
@@ -83,6 +90,7 @@ async def _run(
     settings: Settings,
     started: Callable[[str], None],
     reread: Callable[[], Sequence[served_models.Place]] | None,
+    call: application.Call,
 ) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().set_exception_handler(_log_loop_error)
@@ -102,6 +110,7 @@ async def _run(
         settings.host,
         settings.cors_origins,
         settings.allowed_hosts,
+        call,
     )
     runner = web.AppRunner(
         app.web,

@@ -50,6 +50,7 @@ class Servable:
         """
         self.path = path
         self.version = version
+        self.max_rows = limits.max_queued_rows  # of a request
         self.users = 0  # Requests that are using it.
         self.signatures = signature_defs.read(path)
         self.description = descriptions.read(path)
