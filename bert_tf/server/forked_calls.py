@@ -71,8 +71,7 @@ class ForkedCalls:
             )
             return function(*arguments)
         try:
-            pickle.dump((function, arguments), stream)
-            stream.flush()
+            _dump((function, arguments), stream)
             has_failed, found = pickle.load(stream)
         except (OSError, EOFError, pickle.UnpicklingError) as error:
             _LOG.error("A process that parses large bodies ended: %s", error)
@@ -99,6 +98,14 @@ class ForkedCalls:
             with ours, theirs:
                 socket.send_fds(self._parent, [b"f"], [theirs.fileno()])
                 return ours.makefile("rwb")  # type: ignore[return-value]
+
+
+def _dump(value: Any, stream: BinaryIO) -> None:
+    pickler = pickle.Pickler(stream, pickle.HIGHEST_PROTOCOL)
+    # Without the table of all objects, which holds the lock when it grows.
+    pickler.fast = True
+    pickler.dump(value)
+    stream.flush()
 
 
 def _fork_workers(parent: socket.socket) -> None:
@@ -137,8 +144,7 @@ def _work(connection: socket.socket) -> None:
                     if not isinstance(error, Refusal):
                         error.add_note(traceback.format_exc())
                     answer = (True, error)
-                pickle.dump(answer, stream)
-                stream.flush()
+                _dump(answer, stream)
                 del arguments, answer
                 gc.collect()
     finally:

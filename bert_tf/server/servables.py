@@ -66,6 +66,7 @@ class Servable:
             ) from error
         self._warm_up(limits.max_batch_size)
         self._batcher = batching.Batcher(self.run, limits, on_batch)
+        _freeze()
 
     @property
     def waiting(self) -> int:
@@ -97,7 +98,8 @@ class Servable:
         """Answers waiting requests, up to a timeout; releases the model."""
         self._batcher.close(seconds)
         self._loaded = None
-        gc.collect()
+        gc.unfreeze()
+        _freeze()
 
     # ---- Warm-up ------------------------------------------------------------
 
@@ -156,6 +158,16 @@ class Servable:
                     for name, info in signature.inputs.items()
                 }
                 yield signature, inputs
+
+
+def _freeze() -> None:
+    """Excludes all objects from further searches for garbage.
+
+    A search among the objects of TensorFlow and of a model takes up to a
+    second, during which no request is answered.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _some(info: signature_defs.Tensor, rows: int, length: int) -> np.ndarray:

@@ -80,7 +80,7 @@ def test_processes_that_end():
     assert second not in (first, os.getpid())
     assert calls.call(os.getppid) == parent
     end = os.pidfd_open(second)
-    del calls  # As if this process ended.
+    calls._parent.close()  # As if this process ended.
     select.select([end], [], [])
     os.close(end)
 
