@@ -327,12 +327,13 @@ class Application:
         if small is not None:
             return http_bodies.read(method, small, *told)
         # A compressed body stays so until its turn.
-        return await asyncio.get_running_loop().run_in_executor(
-            self._reading,
+        function = functools.partial(
             self._call,
             http_bodies.read_large,
             *(method, body, *told, encoding, self._most),
         )
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._reading, function)
 
     async def _write(
         self, method: str, outputs: Mapping[str, np.ndarray], in_rows: bool
@@ -340,10 +341,11 @@ class Application:
         """Formats an answer, a large one by `call`."""
         if sum(x.size for x in outputs.values()) <= _SMALL_ANSWER:
             return http_bodies.write(method, outputs, in_rows)
-        return await asyncio.get_running_loop().run_in_executor(
-            *(self._writing, self._call, http_bodies.write),
-            *(method, outputs, in_rows),
+        function = functools.partial(
+            self._call, http_bodies.write, method, outputs, in_rows
         )
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._writing, function)
 
 
 def _host_of(address: str) -> str:

@@ -7,6 +7,7 @@ would answer nobody. A process has its own lock.
 
 import contextlib
 import gc
+import io
 import logging
 import os
 import pathlib
@@ -17,7 +18,7 @@ import threading
 import traceback
 import warnings
 from collections.abc import Callable
-from typing import Any, BinaryIO
+from typing import Any
 
 from bert_tf.server.refusals import Refusal
 
@@ -37,7 +38,7 @@ class ForkedCalls:
         """Forks; call it before threads are started."""
         self._parent, ours = socket.socketpair()
         self._lock = threading.Lock()
-        self._idle: list[BinaryIO] = []
+        self._idle: list[io.BufferedRWPair] = []
         with warnings.catch_warnings():
             # Libraries start threads when they are imported. The processes
             # use none of their locks.
@@ -89,7 +90,7 @@ class ForkedCalls:
             raise found
         return found
 
-    def _take(self) -> BinaryIO:
+    def _take(self) -> io.BufferedRWPair:
         """Returns a stream to an idle worker, or to a new one."""
         with self._lock:
             if self._idle:
@@ -97,10 +98,10 @@ class ForkedCalls:
             ours, theirs = socket.socketpair()
             with ours, theirs:
                 socket.send_fds(self._parent, [b"f"], [theirs.fileno()])
-                return ours.makefile("rwb")  # type: ignore[return-value]
+                return ours.makefile("rwb")
 
 
-def _dump(value: Any, stream: BinaryIO) -> None:
+def _dump(value: Any, stream: io.BufferedRWPair) -> None:
     pickler = pickle.Pickler(stream, pickle.HIGHEST_PROTOCOL)
     # Without the table of all objects, which holds the lock when it grows.
     pickler.fast = True

@@ -1,4 +1,4 @@
-"""Reads the bodies of requests, and formats those of answers."""
+"""Decompresses and parses the bodies of requests, and formats answers."""
 
 import zlib
 from collections.abc import Callable, Mapping

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import dataclasses
 import functools
+import itertools
 import logging
 import os
 import resource
@@ -31,8 +32,11 @@ _LOG = logging.getLogger("bert_tf.server")
 _OF_CONNECTIONS = logging.getLogger("bert_tf.server.connections")
 _OF_CONNECTIONS.setLevel(logging.CRITICAL)
 # Max open files of the process, if the system allows it, and how many of them
-# are kept for files that are not connections.
-_MAX_FILES, _OTHER_FILES = 65_536, 128
+# are kept for files that are not connections, and for connections that asyncio
+# accepts, 128 at a time, before surplus ones are closed. If no file can be
+# opened, asyncio accepts nothing for a second.
+_MAX_FILES, _OTHER_FILES = 65_536, 128 + 4 * 128
+_MIN_NEW_CONNECTIONS = 64  # between checks of their number
 _GRACE_SECONDS = 1.0  # to reject requests and to end threads
 
 
@@ -189,6 +193,31 @@ async def _close_idle(
     runner: web.AppRunner, app: application.Application
 ) -> None:
     """Closes idle connections, before they use up the files of the process."""
+    max_connections = _max_connections()
+    server = runner.server
+    if server is None:
+        return
+
+    def close_idle() -> None:
+        app.close_idle(server.connections, max_connections)
+
+    step = max(_MIN_NEW_CONNECTIONS, max_connections // 8)
+    numbers = itertools.count(1)
+    on_connection = server.connection_made
+
+    def connection_made(handler: Any, transport: Any) -> None:
+        on_connection(handler, transport)
+        if next(numbers) % step == 0:
+            close_idle()
+
+    server.connection_made = connection_made  # type: ignore[method-assign]
+    while True:
+        await asyncio.sleep(1)
+        close_idle()
+
+
+def _max_connections() -> int:
+    """Raises the limit of open files; returns the number of connections."""
     limit = resource.RLIMIT_NOFILE
     soft, hard = resource.getrlimit(limit)
     bounded = [x for x in (hard, _MAX_FILES) if x != resource.RLIM_INFINITY]
@@ -198,11 +227,7 @@ async def _close_idle(
         soft, _ = resource.getrlimit(limit)
     if soft == resource.RLIM_INFINITY:
         soft = _MAX_FILES
-    max_connections = max(soft - _OTHER_FILES, soft // 2)
-    while True:
-        await asyncio.sleep(1)
-        if runner.server:
-            app.close_idle(runner.server.connections, max_connections)
+    return max(min(soft - _OTHER_FILES, soft * 3 // 4), soft // 3)
 
 
 async def _comes_first(stop: asyncio.Event, work: asyncio.Future) -> bool:

@@ -95,11 +95,15 @@ class Servable:
         )
 
     def close(self, seconds: float | None = None) -> None:
-        """Answers waiting requests, up to a timeout; releases the model."""
+        """Answers waiting requests, up to a timeout; releases the model.
+
+        With a timeout, the server ends, and its memory is not searched.
+        """
         self._batcher.close(seconds)
         self._loaded = None
-        gc.unfreeze()
-        _freeze()
+        if seconds is None:
+            gc.unfreeze()
+            _freeze()
 
     # ---- Warm-up ------------------------------------------------------------
 

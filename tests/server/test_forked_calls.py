@@ -2,10 +2,12 @@
 
 import asyncio
 import gzip
+import json
 import os
 import select
 import signal
 import types
+from typing import Any
 
 from bert_tf.server import (
     application,
@@ -43,9 +45,8 @@ def _read(calls, body, max_rows=100_000):
 
 def test_a_request_and_its_answer(calls):
     texts = ["a\0b\0", "", "é"] * 10_000
-    body = str(texts).replace("'", '"').replace("\\x00", "\\u0000")
-    body = gzip.compress(b'{"instances": %s}' % body.encode())
-    request = _read(calls, body)
+    body = json.dumps({"instances": texts}).encode()
+    request = _read(calls, gzip.compress(body))
     assert request.inputs["text"].tolist() == [x.encode() for x in texts]
     assert request.signature == _SIGNATURES.find(None)
     outputs = {"label": request.inputs["text"], "x": np.arange(30_000)}
@@ -107,7 +108,7 @@ def test_only_large_bodies_and_answers_are_passed_on_and_stay_compressed():
     app = application.Application(
         {}, server_metrics.Metrics(), 1 << 20, call=call
     )
-    servable = types.SimpleNamespace(signatures=_SIGNATURES, max_rows=50_000)
+    servable: Any = types.SimpleNamespace(signatures=_SIGNATURES, max_rows=9)
 
     def read(body, encoding):
         found = app._read("predict", body, encoding, servable)
