@@ -39,6 +39,8 @@ class ForkedCalls:
         self._parent, ours = socket.socketpair()
         self._lock = threading.Lock()
         self._idle: list[io.BufferedRWPair] = []
+        # Searches for garbage would write to the memory that processes share.
+        gc.freeze()
         with warnings.catch_warnings():
             # Libraries start threads when they are imported. The processes
             # use none of their locks.
@@ -118,7 +120,6 @@ def _fork_workers(parent: socket.socket) -> None:
     with contextlib.suppress(OSError):
         # Linux ends these processes first if memory runs out, not the server.
         pathlib.Path("/proc/self/oom_score_adj").write_text("1000")
-    gc.freeze()
     while True:
         _, files, _, _ = socket.recv_fds(parent, 1, 1)
         if not files:

@@ -38,6 +38,7 @@ _OF_CONNECTIONS.setLevel(logging.CRITICAL)
 _MAX_FILES, _OTHER_FILES = 65_536, 128 + 4 * 128
 _MIN_NEW_CONNECTIONS = 64  # between checks of their number
 _GRACE_SECONDS = 1.0  # to reject requests and to end threads
+_EXIT_SECONDS = 0.5  # for the system to free the memory of the process
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,8 +49,8 @@ class Settings:
         port: The port; 0 for any free one.
         max_request_bytes: Max size of a body.
         poll_seconds: Interval between checks for new versions; 0 for none.
-        stop_seconds: Timeout to end, which includes a last second to end
-            threads when nobody waits for answers.
+        stop_seconds: Timeout to end, which includes the last 1.5 seconds, to
+            end threads and the process when nobody waits for answers.
         access_log: Whether to log each request.
         cors_origins: Origins whose pages may read answers; "*" for all.
         allowed_hosts: Other host names of a server at a loopback address.
@@ -172,6 +173,7 @@ async def _stop(
     their requests are rejected.
     """
     total = max(seconds, _GRACE_SECONDS)
+    total -= min(_EXIT_SECONDS, total / 2)
     until = time.monotonic() + total
     grace = min(_GRACE_SECONDS, total / 2)
     cleaning = asyncio.create_task(runner.cleanup())
