@@ -92,6 +92,12 @@ class ForkedCalls:
             raise found
         return found
 
+    def close(self) -> None:
+        """Ends the processes."""
+        self._parent.close()
+        for stream in self._idle:
+            stream.close()
+
     def _take(self) -> io.BufferedRWPair:
         """Returns a stream to an idle worker, or to a new one."""
         with self._lock:

@@ -34,7 +34,9 @@ _SIGNATURES.by_name["serving_default"] = signature_defs.Signature(
 
 @pytest.fixture(scope="module")
 def calls():
-    return forked_calls.ForkedCalls()
+    calls = forked_calls.ForkedCalls()
+    yield calls
+    calls.close()
 
 
 def _read(calls, body, max_rows=100_000):
@@ -84,6 +86,7 @@ def test_processes_that_end():
     calls._parent.close()  # As if this process ended.
     select.select([end], [], [])
     os.close(end)
+    calls.close()
 
 
 def test_without_processes_calls_are_made_here():
@@ -96,6 +99,7 @@ def test_without_processes_calls_are_made_here():
     with pytest.raises(Refusal):
         calls.call(os._exit, 1)
     assert calls.call(os.getpid) == os.getpid()
+    calls.close()
 
 
 def test_only_large_bodies_and_answers_are_passed_on_and_stay_compressed():
