@@ -9,22 +9,22 @@ import logging
 import re
 import time
 import urllib.parse
-import zlib
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
 
 from bert_tf.server import (
-    json_answers,
+    http_bodies,
     json_requests,
     openapi,
     pages,
     refusals,
+    servables,
     served_models,
     server_metrics,
-    signature_defs,
 )
 from bert_tf.server.refusals import Refusal
 
+import numpy as np
 from aiohttp import web
 
 _LOG = logging.getLogger("bert_tf.server")
@@ -37,16 +37,18 @@ _TOLD = re.compile(
     r"(?i)/v1/models(?:/([^/:]+))?(?:/versions/(\d+)|/labels/([^/:]+))?"
     r"(?:/(metadata))?"
 )
-# Larger bodies are parsed, and larger answers formatted, in a thread.
-_SMALL = 1 << 16  # bytes or values
+# Larger bodies are parsed, and larger answers formatted, by `Call`: 20 ms of
+# work at most remain in the loop that answers everybody.
+_SMALL_BODY = 1 << 16  # bytes
+_SMALL_ANSWER = 1 << 12  # values
 _READ_SECONDS = 60  # for a body
 _IDLE_SECONDS = 60  # for a connection without a complete request
 _UNREAD_SECONDS = 600  # for a client that reads an answer
-# zlib's window sizes, plus 32 to detect gzip or zlib.
-_ENCODINGS = {"gzip": 47, "deflate": 47}
 _MOST_DIGITS = 18  # of a version
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+# Calls its first argument with the others.
+Call = Callable[..., Any]
 
 
 class Application:
@@ -60,6 +62,7 @@ class Application:
         host: str = "0.0.0.0",
         cors_origins: Collection[str] = (),
         allowed_hosts: Collection[str] = (),
+        call: Call = lambda function, *arguments: function(*arguments),
     ):
         """Creates `web`, the aiohttp application.
 
@@ -73,6 +76,8 @@ class Application:
                 name was pointed at this machine (DNS rebinding).
             cors_origins: Origins whose pages may read answers; "*" for all.
             allowed_hosts: Other names of this server, such as a proxy's.
+            call: Calls what takes long, in a thread; `ForkedCalls.call` leaves
+                Python's lock to other requests meanwhile.
         """
         self._models = served
         self._metrics = counts
@@ -81,8 +86,11 @@ class Application:
         self._origins = frozenset(cors_origins)
         self._hosts = frozenset({"", *allowed_hosts})
         # One at a time, so that many large bodies at once take neither all of
-        # the memory nor Python's lock from small requests.
-        self._long = concurrent.futures.ThreadPoolExecutor(1)
+        # the memory nor all processors from small requests. Answers do not wait
+        # for bodies.
+        self._call = call
+        self._reading = concurrent.futures.ThreadPoolExecutor(1)
+        self._writing = concurrent.futures.ThreadPoolExecutor(1)
         self.is_loading = True
         self.is_stopping = False
         # Connection -> when its last request ended, None during a request.
@@ -183,14 +191,7 @@ class Application:
         except Refusal as refusal:
             return _error(refusal)
         except web.HTTPRequestEntityTooLarge:
-            return _error(
-                Refusal(
-                    f"A request must have at most {self._most} bytes. Send "
-                    "fewer rows at a time, or start the server with a larger "
-                    "--max_request_mb",
-                    413,
-                )
-            )
+            return _error(http_bodies.too_large(self._most))
         except web.HTTPException as error:
             text = f"{error.reason}: {request.method} {request.path}"
             return _error(Refusal(text, error.status), error.headers)
@@ -301,69 +302,50 @@ class Application:
             ) from None
         except ConnectionError:
             raise Refusal("The client has gone", 499) from None
-        encoding = request.headers.get("Content-Encoding", "identity").lower()
-        if encoding != "identity":
-            # Only up to the max size, and large bodies do not delay it: the
-            # library releases Python's lock.
-            body = await asyncio.to_thread(_inflate, body, encoding, self._most)
-        read, write = _FORMATS[method]
         # The label may have moved to another version since the request began.
         with model.using(find()) as servable:
-            asked = await self._call(
-                len(body) > _SMALL, read, body, servable.signatures
-            )
+            encoding = request.headers.get("Content-Encoding", "identity")
+            asked = await self._read(method, body, encoding.lower(), servable)
             outputs = await servable.answer(asked.signature, asked.inputs)
-        values = sum(x.size for x in outputs.values())
-        is_long = values > _SMALL
-        text = await self._call(is_long, write, outputs, asked.in_rows)
+        text = await self._write(method, outputs, asked.in_rows)
         return _json(text)
 
-    async def _call(
-        self, is_long: bool, function: Callable, *arguments: Any
-    ) -> Any:
-        """Calls a function, in a thread if it takes long."""
-        if not is_long:
-            return function(*arguments)
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._long, function, *arguments)
-
-
-# Method -> parser of requests and formatter of answers.
-_FORMATS: dict[str, tuple[Callable[..., Any], Callable[..., str]]] = {
-    "predict": (json_requests.to_predict, json_answers.of_predict),
-    "classify": (
-        lambda body, signatures: json_requests.to_examples(
-            body, signatures, signature_defs.CLASSIFY
-        ),
-        lambda outputs, _: json_answers.of_classify(outputs),
-    ),
-    "regress": (
-        lambda body, signatures: json_requests.to_examples(
-            body, signatures, signature_defs.REGRESS
-        ),
-        lambda outputs, _: json_answers.of_regress(outputs),
-    ),
-}
-
-
-def _inflate(body: bytes, encoding: str, most: int) -> bytes:
-    """Decompresses a body; raises Refusal if it exceeds `most` bytes."""
-    if encoding not in _ENCODINGS:
-        raise Refusal(
-            f"Content-Encoding must be gzip or deflate. Received: "
-            f"{encoding[:100]}",
-            415,
+    async def _read(
+        self,
+        method: str,
+        body: bytes,
+        encoding: str,
+        servable: servables.Servable,
+    ) -> json_requests.Request:
+        """Parses a body; one that is or inflates to a large one by `call`."""
+        small = None
+        if len(body) <= _SMALL_BODY:
+            small = http_bodies.inflate(
+                body, encoding, min(_SMALL_BODY, self._most)
+            )
+        told = servable.signatures, servable.max_rows
+        if small is not None:
+            return http_bodies.read(method, small, *told)
+        # A compressed body stays so until its turn.
+        function = functools.partial(
+            self._call,
+            http_bodies.read_large,
+            *(method, body, *told, encoding, self._most),
         )
-    inflater = zlib.decompressobj(_ENCODINGS[encoding])
-    try:
-        text = inflater.decompress(body, most + 1)
-    except zlib.error as error:
-        raise Refusal(f"The body can't be inflated: {error}") from None
-    if len(text) > most:
-        raise web.HTTPRequestEntityTooLarge(most, len(text))
-    if not inflater.eof:
-        raise Refusal("The compressed body is not all there")
-    return text
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._reading, function)
+
+    async def _write(
+        self, method: str, outputs: Mapping[str, np.ndarray], in_rows: bool
+    ) -> bytes:
+        """Formats an answer, a large one by `call`."""
+        if sum(x.size for x in outputs.values()) <= _SMALL_ANSWER:
+            return http_bodies.write(method, outputs, in_rows)
+        function = functools.partial(
+            self._call, http_bodies.write, method, outputs, in_rows
+        )
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._writing, function)
 
 
 def _host_of(address: str) -> str:
@@ -427,9 +409,11 @@ def _metadata(
         }
 
 
-def _json(text: str, status: int = 200, **how: Any) -> web.Response:
+def _json(text: str | bytes, status: int = 200, **how: Any) -> web.Response:
+    if isinstance(text, str):
+        text = text.encode("utf-8", errors="replace")
     return web.Response(
-        body=text.encode("utf-8", errors="replace"),
+        body=text,
         content_type="application/json",
         status=status,
         **how,

@@ -142,6 +142,18 @@ class _Request:
             self.future.set_exception(error)
 
 
+def check_rows(inputs: Mapping[str, np.ndarray], max_rows: int) -> None:
+    """Raises Refusal if a request has too many rows."""
+    rows = joining.rows_of(inputs) or 1
+    if rows > max_rows:
+        raise Refusal(
+            f"A request must have at most {max_rows} rows. Send fewer rows at "
+            "a time, or start the server with a larger --max_queued_rows. "
+            f"Received: {rows} rows",
+            413,
+        )
+
+
 class Batcher:
     """Runs submitted requests in batches, in its own threads."""
 
@@ -191,13 +203,7 @@ class Batcher:
         """
         request = _Request(signature, inputs, self._limits.max_batch_size)
         most = self._limits.max_queued_rows
-        if request.rows > most:
-            raise Refusal(
-                f"A request must have at most {most} rows. Send fewer rows at "
-                "a time, or start the server with a larger --max_queued_rows. "
-                f"Received: {request.rows} rows",
-                413,
-            )
+        check_rows(inputs, most)
         with self._changed:
             if self._is_closed:
                 raise Refusal("The model is being unloaded", 503)

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import dataclasses
 import functools
+import itertools
 import logging
 import os
 import resource
@@ -14,7 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bert_tf.errors import InputError
-from bert_tf.server import application, batching, served_models, server_metrics
+from bert_tf.server import (
+    application,
+    batching,
+    forked_calls,
+    served_models,
+    server_metrics,
+)
 
 from aiohttp import web
 from aiohttp.abc import AbstractAccessLogger
@@ -25,9 +32,13 @@ _LOG = logging.getLogger("bert_tf.server")
 _OF_CONNECTIONS = logging.getLogger("bert_tf.server.connections")
 _OF_CONNECTIONS.setLevel(logging.CRITICAL)
 # Max open files of the process, if the system allows it, and how many of them
-# are kept for files that are not connections.
-_MAX_FILES, _OTHER_FILES = 65_536, 128
+# are kept for files that are not connections, and for connections that asyncio
+# accepts, 128 at a time, before surplus ones are closed. If no file can be
+# opened, asyncio accepts nothing for a second.
+_MAX_FILES, _OTHER_FILES = 65_536, 128 + 4 * 128
+_MIN_NEW_CONNECTIONS = 64  # between checks of their number
 _GRACE_SECONDS = 1.0  # to reject requests and to end threads
+_EXIT_SECONDS = 0.5  # for the system to free the memory of the process
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,8 +49,8 @@ class Settings:
         port: The port; 0 for any free one.
         max_request_bytes: Max size of a body.
         poll_seconds: Interval between checks for new versions; 0 for none.
-        stop_seconds: Timeout to end, which includes a last second to end
-            threads when nobody waits for answers.
+        stop_seconds: Timeout to end, which includes the last 1.5 seconds, to
+            end threads and the process when nobody waits for answers.
         access_log: Whether to log each request.
         cors_origins: Origins whose pages may read answers; "*" for all.
         allowed_hosts: Other host names of a server at a loopback address.
@@ -75,7 +86,8 @@ def run(
     Raises:
         InputError: A model can't be loaded, or the port is taken.
     """
-    asyncio.run(_run(places, settings, started, reread))
+    call = forked_calls.ForkedCalls().call  # Before any thread is started.
+    asyncio.run(_run(places, settings, started, reread, call))
 
 
 async def _run(
@@ -83,6 +95,7 @@ async def _run(
     settings: Settings,
     started: Callable[[str], None],
     reread: Callable[[], Sequence[served_models.Place]] | None,
+    call: application.Call,
 ) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().set_exception_handler(_log_loop_error)
@@ -102,6 +115,7 @@ async def _run(
         settings.host,
         settings.cors_origins,
         settings.allowed_hosts,
+        call,
     )
     runner = web.AppRunner(
         app.web,
@@ -159,6 +173,7 @@ async def _stop(
     their requests are rejected.
     """
     total = max(seconds, _GRACE_SECONDS)
+    total -= min(_EXIT_SECONDS, total / 2)
     until = time.monotonic() + total
     grace = min(_GRACE_SECONDS, total / 2)
     cleaning = asyncio.create_task(runner.cleanup())
@@ -180,6 +195,31 @@ async def _close_idle(
     runner: web.AppRunner, app: application.Application
 ) -> None:
     """Closes idle connections, before they use up the files of the process."""
+    max_connections = _max_connections()
+    server = runner.server
+    if server is None:
+        return
+
+    def close_idle() -> None:
+        app.close_idle(server.connections, max_connections)
+
+    step = max(_MIN_NEW_CONNECTIONS, max_connections // 8)
+    numbers = itertools.count(1)
+    on_connection = server.connection_made
+
+    def connection_made(handler: Any, transport: Any) -> None:
+        on_connection(handler, transport)
+        if next(numbers) % step == 0:
+            close_idle()
+
+    server.connection_made = connection_made  # type: ignore[method-assign]
+    while True:
+        await asyncio.sleep(1)
+        close_idle()
+
+
+def _max_connections() -> int:
+    """Raises the limit of open files; returns the number of connections."""
     limit = resource.RLIMIT_NOFILE
     soft, hard = resource.getrlimit(limit)
     bounded = [x for x in (hard, _MAX_FILES) if x != resource.RLIM_INFINITY]
@@ -189,11 +229,7 @@ async def _close_idle(
         soft, _ = resource.getrlimit(limit)
     if soft == resource.RLIM_INFINITY:
         soft = _MAX_FILES
-    max_connections = max(soft - _OTHER_FILES, soft // 2)
-    while True:
-        await asyncio.sleep(1)
-        if runner.server:
-            app.close_idle(runner.server.connections, max_connections)
+    return max(min(soft - _OTHER_FILES, soft * 3 // 4), soft // 3)
 
 
 async def _comes_first(stop: asyncio.Event, work: asyncio.Future) -> bool:

@@ -50,6 +50,7 @@ class Servable:
         """
         self.path = path
         self.version = version
+        self.max_rows = limits.max_queued_rows  # of a request
         self.users = 0  # Requests that are using it.
         self.signatures = signature_defs.read(path)
         self.description = descriptions.read(path)
@@ -65,6 +66,7 @@ class Servable:
             ) from error
         self._warm_up(limits.max_batch_size)
         self._batcher = batching.Batcher(self.run, limits, on_batch)
+        _freeze()
 
     @property
     def waiting(self) -> int:
@@ -93,10 +95,15 @@ class Servable:
         )
 
     def close(self, seconds: float | None = None) -> None:
-        """Answers waiting requests, up to a timeout; releases the model."""
+        """Answers waiting requests, up to a timeout; releases the model.
+
+        With a timeout, the server ends, and its memory is not searched.
+        """
         self._batcher.close(seconds)
         self._loaded = None
-        gc.collect()
+        if seconds is None:
+            gc.unfreeze()
+            _freeze()
 
     # ---- Warm-up ------------------------------------------------------------
 
@@ -155,6 +162,16 @@ class Servable:
                     for name, info in signature.inputs.items()
                 }
                 yield signature, inputs
+
+
+def _freeze() -> None:
+    """Excludes all objects from further searches for garbage.
+
+    A search among the objects of TensorFlow and of a model takes up to a
+    second, during which no request is answered.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _some(info: signature_defs.Tensor, rows: int, length: int) -> np.ndarray:

@@ -4,8 +4,8 @@ import json
 import urllib.request
 
 from bert_tf.server import (
-    application,
     descriptions,
+    http_bodies,
     json_requests,
     openapi,
     refusals,
@@ -216,7 +216,7 @@ def test_schemas_of_other_signatures(inputs, defaults, good, bad):
 
 
 def test_all_methods_are_described():
-    assert openapi.METHODS.keys() == application._FORMATS.keys()
+    assert openapi.METHODS.keys() == http_bodies.FORMATS.keys()
 
 
 # Each head that is served, and variants of two.
