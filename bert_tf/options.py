@@ -105,6 +105,7 @@ FEATURES = (
     "last",
     "weighted_sum_last_four",
     "concat_last_four",
+    "concat_embeddings_last",
     "sum_all",
     "mean_all",
 )

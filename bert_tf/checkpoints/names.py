@@ -19,6 +19,8 @@ from bert_tf.errors import InputError
 _LAYER = re.compile(r"^.*?\blayer[._]\d+[./]")
 # Up to this number, missing names of a layer are listed one by one.
 _FEW = 4
+# The head of models that generate texts, and the prefix of their decoders.
+_WRITER, _DECODER = "seq2seq", "decoder/"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,7 +158,7 @@ for _head in (
     ),
     # Only kept: words in permuted order are not predicted here.
     Head("permuted_words", {"model/lm_loss/bias": "V"}, parts=("encoder",)),
-    Head("seq2seq", {"decoder/predictions/output_bias": "V"}),
+    Head(_WRITER, {f"{_DECODER}predictions/output_bias": "V"}),
     Head(
         "both_directions",
         _predictions_as("both_directions"),
@@ -176,7 +178,8 @@ def shapes(
     return {
         n: tuple(sizes[x] for x in shape)
         for n, shape in letters.items()
-        if n not in absent
+        # Other heads are on the encoder alone.
+        if n not in absent and (head == _WRITER or not n.startswith(_DECODER))
     }
 
 
@@ -340,7 +343,8 @@ def check(
             f"checkpoint of {ours}, or the config of this one."
         )
     short = _up_to_a_missing_layer(config, found)
-    expected = shapes(short, "encoder")
+    writes = any(name.startswith(_DECODER) for name in found)
+    expected = shapes(short, _WRITER if writes else "encoder")
     for head in HEADS.values():
         labels = found.get(head.bias, (0,))
         own = shapes(short, head.name, *labels)

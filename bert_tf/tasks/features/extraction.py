@@ -166,8 +166,7 @@ def lines_in_memory(
 ) -> int:
     """Returns the number of lines whose vectors fit into half a gigabyte."""
     values = hidden_size * len(choice.names)
-    if choice.name == "concat_last_four":
-        values *= 4
+    values *= feature_layers.JOINED.get(choice.name, 1)
     if unit in ("token", "word"):
         values *= max_seq_length
     return max(1, _MOST_BYTES // (4 * values))

@@ -90,9 +90,15 @@ CHOICES: Mapping[str, Callable[[Choice, modeling.BertOutputs], tf.Tensor]] = {
     "last": lambda _, outputs: outputs.layers[-1],
     "weighted_sum_last_four": _weighted_sum,
     "concat_last_four": lambda _, x: tf.concat(x.layers[:-5:-1], axis=-1),
+    # Of a BiLSTM for translation, these are CoVe (McCann et al., 2017).
+    "concat_embeddings_last": lambda _, x: tf.concat(
+        [x.embeddings, x.layers[-1]], axis=-1
+    ),
     "sum_all": lambda _, outputs: tf.add_n(outputs.layers),
     "mean_all": lambda _, x: tf.add_n(x.layers) / len(x.layers),
 }
+# How many layers are next to each other in a vector, if several.
+JOINED = {"concat_last_four": 4, "concat_embeddings_last": 2}
 
 
 def pool(vectors: tf.Tensor, input_mask: tf.Tensor, unit: str) -> tf.Tensor:

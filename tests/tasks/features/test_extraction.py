@@ -113,6 +113,10 @@ def test_tokens_in_order_whatever_the_batches(model):
         ("last", lambda e, x: x[4]),
         ("weighted_sum_last_four", lambda e, x: sum(x[1:]) / 4),
         ("concat_last_four", lambda e, x: np.concatenate(x[:0:-1], axis=-1)),
+        (
+            "concat_embeddings_last",
+            lambda e, x: np.concatenate([e, x[4]], axis=-1),
+        ),
         ("sum_all", lambda e, x: sum(x)),
         ("mean_all", lambda e, x: sum(x) / 5),
     ],
@@ -239,6 +243,7 @@ def test_windows():
         # 512 tokens of BERT-Base, float32.
         ("layers", "token", 512 * 4 * 768 * 4),
         ("concat_last_four", "word", 512 * 4 * 768 * 4),
+        ("concat_embeddings_last", "mean", 2 * 768 * 4),
         ("last", "mean", 768 * 4),
     ],
 )
