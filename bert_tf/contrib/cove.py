@@ -22,7 +22,7 @@ import tensorflow as tf
 class CoveConfig(bilstm_attention.BiLstmAttentionConfig):
     """Architecture of the model, with the values of the translation model."""
 
-    model_type: ClassVar[str] = "cove"
+    model_type: ClassVar[str] = "bilstm_cove"
     architectures: ClassVar[str] = "Cove"
 
     @property
@@ -79,7 +79,7 @@ _BELOW = bilstm_attention.BILSTM_ATTENTION
 
 COVE = dataclasses.replace(
     _BELOW,
-    name="cove",
+    name="bilstm_cove",
     config=CoveConfig,
     model=Cove,
     variables={**_BELOW.variables, **_TASK},
