@@ -1,7 +1,6 @@
 """What folders of Hugging Face's transformers say of their tokenizer."""
 
 import os
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,12 +15,8 @@ from absl import logging
 _TOKENIZER = "tokenizer.json"
 _TOKENIZER_CONFIG = "tokenizer_config.json"
 _WORD_PIECE = "WordPiece"
-# Classes that split as ours does, or as tokenizer.json says.
-_SAME_CLASS = re.compile(
-    r"(Bert|DistilBert|Electra|MobileBert|Roberta|Albert|XLMRoberta|Camembert"
-    r"|OpenAIGPT|XLNet)Tokenizer(Fast)?"
-    r"|PreTrainedTokenizerFast|TokenizersBackend"
-)
+# A class that splits as the families' do.
+_SAME_CLASS = "MobileBertTokenizer"
 
 
 def read_vocab(folder: str) -> vocabularies.Files | None:
@@ -97,10 +92,19 @@ def warn_of_class(folder: str, values: Mapping[str, Any]) -> None:
     """Warns of a class of tokenizers that may split text by other rules."""
     said = _read_tokenizer_config(folder)
     kind = said.get("tokenizer_class") or values.get("tokenizer_class")
-    if kind and not _SAME_CLASS.fullmatch(kind):
+    if kind and not _is_supported(kind):
         logging.warning(
             "The tokenizer of %s has tokenizer_class=%s, which is not "
             "supported: the tokens of a text may differ from training.",
             folder,
             kind,
         )
+
+
+def _is_supported(kind: str) -> bool:
+    """Whether a class splits as a family's does, or as tokenizer.json says."""
+    rows = [row for row in families.FAMILIES.values() if row.vocabularies]
+    same = {f"{row.config.architectures}Tokenizer" for row in rows}
+    return kind in tokenizer_config.GENERIC or (
+        kind.removesuffix("Fast") in {*same, _SAME_CLASS}
+    )

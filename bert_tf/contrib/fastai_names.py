@@ -18,7 +18,8 @@ import numpy as np
 _WRAPPED = "0.module."
 _WORDS = "0.encoder.weight"
 _LSTM, _POOLER = "awd_lstm/lstm/layer_{}", "awd_lstm/pooler"
-# The dense layers after the batch normalizations.
+# The dense layers after the batch normalizations and their dropouts. fastai
+# makes no dropout of rate 0 (`ps`, `drop_mult`): the dense layer is number 1.
 _DENSE = ("1.layers.0.2", "1.layers.1.2")
 _NORM = {
     "gamma": "weight",
@@ -83,7 +84,8 @@ def _conversions(config: configuration.BertConfig) -> list[foreign.Conversion]:
         found += [*_of_layer("0.", number), *_of_layer(_WRAPPED, number)]
     for name in _DENSE:
         both = [f"{name}.weight", f"{name}.bias"]
-        found.append(_row(both[:1], both, _with_bias))
+        for theirs in (name, f"{name[:-1]}1"):
+            found.append(_row([f"{theirs}.weight"], both, _with_bias))
     return found
 
 

@@ -72,9 +72,9 @@ class BytePairTokenizer(graph_rows.Tokenizer):
         self._classes = tf.constant(_classes())
         ids = vocabulary.ids
         self._byte_ids = tf.constant([ids[x] for x in byte_pair_files.BYTES])
-        self._set_merges(vocabulary, _whole_words(vocabulary))
+        self.set_merges(vocabulary, _whole_words(vocabulary))
 
-    def _set_merges(
+    def set_merges(
         self, vocabulary: Any, whole: tuple[list[bytes], list[int]]
     ) -> None:
         """Creates the tables of merges, and of words that are one token."""
@@ -95,7 +95,7 @@ class BytePairTokenizer(graph_rows.Tokenizer):
         Invalid bytes are skipped.
         """
         texts, _ = self._begun(texts)
-        return self._pieces(self._words(texts), tf.size(texts, tf.int64))
+        return self.split_words(self._words(texts), tf.size(texts, tf.int64))
 
     def _begun(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns texts with the prefix space, and how many each text got."""
@@ -132,7 +132,8 @@ class BytePairTokenizer(graph_rows.Tokenizer):
 
     # ---- Tokens --------------------------------------------------------------
 
-    def _pieces(self, words: Words, size: tf.Tensor) -> tf.RaggedTensor:
+    def split_words(self, words: Words, size: tf.Tensor) -> tf.RaggedTensor:
+        """Returns the token ids of the words of `size` texts, [B, (tokens)]."""
         whole = self._whole.lookup(words.words)  # [W]
         is_cut = whole < 0
         cut, number = tf.unique(tf.boolean_mask(words.words, is_cut), tf.int64)
@@ -161,7 +162,7 @@ class BytePairTokenizer(graph_rows.Tokenizer):
 
     def _join(self, words: tf.Tensor) -> tf.RaggedTensor:
         """Merges the symbols of words [R] to tokens: [R, (tokens)] int32."""
-        ids, rows = self._symbols(words)
+        ids, rows = self.symbols(words)
         num_words = tf.size(words, tf.int64)
 
         def step(
@@ -186,7 +187,7 @@ class BytePairTokenizer(graph_rows.Tokenizer):
             ids, rows, nrows=num_words, validate=False
         )
 
-    def _symbols(self, words: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def symbols(self, words: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the id of each byte of words [R], and its word: [M]."""
         data = tf.io.decode_raw(tf.strings.reduce_join(words), tf.uint8)
         ids = tf.gather(self._byte_ids, tf.cast(data, tf.int32))
@@ -239,7 +240,7 @@ class OffsetTokenizer(BytePairTokenizer):
         """Splits UTF-8 texts [B] into tokens; invalid bytes are skipped."""
         texts, more = self._begun(texts)
         words = self._words(texts)
-        ids = self._pieces(words, tf.size(texts, tf.int64))
+        ids = self.split_words(words, tf.size(texts, tf.int64))
         flat = words.codes.values  # [N]
         # Tokens cover all bytes in order, except for the end markers.
         widths = tf.cast(flat != _END_CODE, tf.int32)

@@ -60,7 +60,7 @@ class OffsetTokenizer(text_graph.BertTokenizer):
 
     def tokenize_with_offsets(self, texts: tf.Tensor) -> Pieces:
         """Splits UTF-8 texts [B] into tokens; invalid bytes are skipped."""
-        parts = self._normalize(texts)  # [B]
+        parts = self.normalize(texts)  # [B]
         words = None
         if not self._words.tokenize_chinese_chars:
             words = tf.strings.split(parts)  # [B, (words)]

@@ -174,7 +174,7 @@ class BertTokenizer(graph_rows.Tokenizer):
             vocabulary.tokenize_chinese_chars,
         )
         table = _table(self._words)
-        self._rule = tf.constant(table.rule)
+        self._rule = tf.constant(self.rules_of(table.rule))
         self._output = tf.constant(table.output)
         self._sigma_kind = tf.constant(table.sigma_kind)
         self._needs_context = tf.constant(table.needs_context)
@@ -193,18 +193,26 @@ class BertTokenizer(graph_rows.Tokenizer):
             no_pretokenization=not vocabulary.tokenize_chinese_chars,
         )
 
+    def rules_of(self, usual: np.ndarray) -> np.ndarray:
+        """Returns the number of the rule of each code point, [0x110000].
+
+        Subclasses may return a copy in which some numbers differ.
+        """
+        return usual
+
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Returns the token ids of UTF-8 texts [B]: [B, (tokens)] int32.
 
         Invalid bytes are skipped.
         """
-        normalized = self._normalize(texts)
+        normalized = self.normalize(texts)
         if self._words.tokenize_chinese_chars:
             return self._wordpiece.tokenize(normalized)
         words = tf.strings.split(normalized)  # [B, (words)]
         return self._wordpiece.tokenize(words).merge_dims(1, 2)
 
-    def _normalize(self, texts: tf.Tensor) -> tf.Tensor:
+    def normalize(self, texts: tf.Tensor) -> tf.Tensor:
+        """Returns texts [B] as words and marks with spaces between them."""
         is_plain = tf.strings.regex_full_match(texts, _PLAIN)  # [B]
         plain = tf.strings.lower(texts) if self.do_lower_case else texts
         if not self._words.tokenize_chinese_chars:
@@ -229,7 +237,7 @@ class BertTokenizer(graph_rows.Tokenizer):
             )
         else:
             codes, rows = self._map(codes, rules, rows)
-        codes = self._limit_words(codes)  # [M]
+        codes = self.limit_words(codes)  # [M]
         ragged = tf.RaggedTensor.from_value_rowids(
             codes, rows, nrows=tf.size(texts, tf.int64), validate=False
         )
@@ -259,14 +267,14 @@ class BertTokenizer(graph_rows.Tokenizer):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Like `_map`, for rules with context: final sigmas and marks."""
         if self.do_lower_case:
-            codes = self._mark_final_sigmas(codes, rules)
+            codes = self.mark_final_sigmas(codes, rules)
         codes, rows = self._map(codes, self._rules(codes), rows, True)
         if self._words.strips_accents:
             codes = self._order_marks(codes)
         is_kept = codes != _BARRIER
         return tf.boolean_mask(codes, is_kept), tf.boolean_mask(rows, is_kept)
 
-    def _mark_final_sigmas(
+    def mark_final_sigmas(
         self, codes: tf.Tensor, rules: tf.Tensor
     ) -> tf.Tensor:
         """Replaces capital sigmas that end a word by small final ones.
@@ -303,7 +311,8 @@ class BertTokenizer(graph_rows.Tokenizer):
         order = tf.argsort(key, stable=True)
         return tf.gather(codes, order)
 
-    def _limit_words(self, codes: tf.Tensor) -> tf.Tensor:
+    def limit_words(self, codes: tf.Tensor) -> tf.Tensor:
+        """Replaces words of more than 200 characters by unknown ones, [M]."""
         is_space = codes == _SPACE  # [M]
         spaces = tf.cast(tf.where(is_space)[:, 0], tf.int32)
         # Every text starts and ends with a space, so words are between spaces.

@@ -14,9 +14,10 @@ from typing import Any
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import tokenizer_json
 
-# Those that every row has, by the names that all vocabularies here use. In a
-# text they are text, as in the original.
-OF_ROWS = frozenset(
+# Those that every row has, by the names that all vocabularies here use -> the
+# only id that they have then, if there is one. In a text they are text, as in
+# the original. Kinds of vocabularies in other modules add their own.
+OF_ROWS: dict[str, int | None] = dict.fromkeys(
     [
         "[PAD]",
         "[UNK]",
@@ -28,20 +29,16 @@ OF_ROWS = frozenset(
         "<s>",
         "</s>",
         "<mask>",
-        "<cls>",
-        "<sep>",
         "<s>NOTUSED",
         "</s>NOTUSED",
         "<unk>NOTUSED",
     ]
 )
-# The ids of XLNet's tokens. With other ids they are added tokens.
-_IDS = {"<cls>": 3, "<sep>": 4}
 
 
 def is_of_rows(content: str, number: Any) -> bool:
     """Whether a token with this id is one that every row has."""
-    return content in OF_ROWS and _IDS.get(content, number) == number
+    return content in OF_ROWS and OF_ROWS[content] in (None, number)
 
 
 @dataclasses.dataclass(frozen=True)

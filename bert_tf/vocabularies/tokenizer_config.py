@@ -41,7 +41,7 @@ FILES = (FILE, _TOKENIZER, _IDS, _SPECIAL)
 
 # The classes of transformers that follow tokenizer.json. Others, such as
 # BertTokenizer, take their settings from tokenizer_config.json.
-_GENERIC = ("PreTrainedTokenizerFast", "TokenizersBackend")
+GENERIC = ("PreTrainedTokenizerFast", "TokenizersBackend")
 
 # Setting -> the step of a tokenizer.json that has it, and its name there.
 _IN_TOKENIZER = {
@@ -157,7 +157,7 @@ def lower_cases(
     """
     first = config.get("do_lower_case")
     second = None if whole is None else tokenizer_json.lower_cases(whole)
-    if config.get("tokenizer_class") in _GENERIC:
+    if config.get("tokenizer_class") in GENERIC:
         first, second = second, first
     return second if first is None else first
 
@@ -169,7 +169,7 @@ def overwrite(
 
     For the arguments see `lower_cases`.
     """
-    if config.get("tokenizer_class") in _GENERIC:
+    if config.get("tokenizer_class") in GENERIC:
         return whole
     parts = ("normalizer", "pre_tokenizer")
     found = {**whole, **{x: copy.deepcopy(whole.get(x)) for x in parts}}
@@ -258,7 +258,7 @@ def _merge(
     """
     ours = _settings(config, files[1])
     theirs = {} if whole is None else _in_tokenizer(whole)
-    is_generic = config.get("tokenizer_class") in _GENERIC
+    is_generic = config.get("tokenizer_class") in GENERIC
     for name in ours.keys() & theirs.keys():
         if ours[name] != theirs[name]:
             winner, loser = files if is_generic else files[::-1]

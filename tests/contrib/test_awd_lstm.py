@@ -295,6 +295,22 @@ def test_an_encoder_alone_of_fastai_1(tmp_path):
     np.testing.assert_array_equal(*rows)
 
 
+@pytest.mark.parametrize("places", [(0,), (0, 1)])
+def test_a_classifier_of_fastai_without_dropout(tmp_path, places):
+    """Its layers are batch normalization and dense, without a number between.
+
+    See LinBnDrop of fastai: only a rate that is not 0 makes a dropout layer.
+    """
+    state = _state("classification")
+    rows, batch = _batch()
+    expected = _classes(state, rows, _Masks(None, "classification"), False)
+    for i in places:
+        own = f"1.layers.{i}."
+        state[f"{own}1.weight"] = state.pop(f"{own}2.weight")
+    model, _ = samples.load(_save(tmp_path / "x", state, "classification"))
+    _close(model(batch), expected.numpy())
+
+
 @pytest.mark.parametrize(
     ("change", "config", "message"),
     [

@@ -27,8 +27,6 @@ _NOT_A_KIND = re.compile(r"WordPieces|\w*word_?piece_?tokenizer", re.IGNORECASE)
 _FAMILIES_ARE_IN = {
     "bert_tf/contrib/": ".*",
     "bert_tf/encoders/": ".*",
-    # Classes of tokenizers in transformers, which split alike.
-    "bert_tf/checkpoints/huggingface_tokenizer.py": r"\(Bert\|DistilBert.*",
     # They have the same file, with other ids.
     "bert_tf/vocabularies/fairseq_sentence_pieces.py": "camembert|xlm-roberta",
     # A class of the library `tokenizers`.

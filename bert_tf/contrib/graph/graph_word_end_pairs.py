@@ -18,6 +18,7 @@ from bert_tf.text import (
     text_graph,
 )
 
+import numpy as np
 import tensorflow as tf
 
 # The words need no vocabulary; BertTokenizer needs these tokens and one word.
@@ -33,25 +34,27 @@ _PRIVATE = (
 class _Words(text_graph.BertTokenizer):
     """Words of any length, with the two rules of word_end_pairs.py."""
 
-    def __init__(self, *args: Any, **kwargs: Any):
-        super().__init__(*args, **kwargs)
-        rule = text_graph._table(self._words).rule.copy()
-        rule[list(_PRIVATE)] = rule[_SOFT_HYPHEN]
-        self._rule = tf.constant(rule)
+    def rules_of(self, usual: np.ndarray) -> np.ndarray:
+        """Leaves out characters for private use."""
+        found = usual.copy()
+        found[list(_PRIVATE)] = found[_SOFT_HYPHEN]
+        return found
 
     def words(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Returns the words of texts [B], [B, (words)] string."""
         marks = text_graph.ASCII_MARK
         return tf.strings.split(
-            tf.strings.regex_replace(self._normalize(texts), marks, r" \0 ")
+            tf.strings.regex_replace(self.normalize(texts), marks, r" \0 ")
         )
 
-    def _limit_words(self, codes: tf.Tensor) -> tf.Tensor:
+    def limit_words(self, codes: tf.Tensor) -> tf.Tensor:
+        """Words have no limit."""
         return codes
 
-    def _mark_final_sigmas(
+    def mark_final_sigmas(
         self, codes: tf.Tensor, rules: tf.Tensor
     ) -> tf.Tensor:
+        """Sigmas that end a word are as all others."""
         del rules
         return codes
 
@@ -68,7 +71,7 @@ class WordEndPairTokenizer(graph_byte_pairs.BytePairTokenizer):
     def __init__(self, vocabulary: word_end_pairs.WordEndPairs):
         graph_rows.Tokenizer.__init__(self, vocabulary)
         self._splitter = self._splitter_class(_NO_WORDS, True)
-        self._set_merges(vocabulary, _whole_words(vocabulary))
+        self.set_merges(vocabulary, _whole_words(vocabulary))
         ids, unknown = vocabulary.ids, vocabulary.special.unk.id
         end = word_end_pairs.END
         # The ids of characters inside of words, and at their ends.
@@ -97,9 +100,10 @@ class WordEndPairTokenizer(graph_byte_pairs.BytePairTokenizer):
         """
         words = self._splitter.words(texts)
         found = graph_byte_pairs.Words(words.values, words.value_rowids())
-        return self._pieces(found, tf.size(texts, tf.int64))
+        return self.split_words(found, tf.size(texts, tf.int64))
 
-    def _symbols(self, words: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def symbols(self, words: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the id of each character of words, and its word: [M]."""
         codes = tf.strings.unicode_decode(words, "UTF-8")  # [R, (chars)]
         flat, rows = codes.values, codes.value_rowids()  # [M]
         places = tf.range(tf.size(flat, tf.int64)) + 1
