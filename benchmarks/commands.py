@@ -37,11 +37,21 @@ def run(script: str, target: pathlib.Path, *options: str) -> None:
         raise SystemExit(
             f"{script} was stopped; the same command goes on."
         ) from None
+    finally:
+        with (target.parent / f"{target.name}.seconds").open("a") as file:
+            file.write(f"{time.monotonic() - began:.1f}\n")
     if code:
         last = path.read_text().rstrip().rpartition("\n")[2]
         raise SystemExit(f"{script} ended with exit code {code}: {last}")
-    print(f"{script} {target}: {time.monotonic() - began:.0f} s", flush=True)
+    print(f"{script} {target}: {seconds(target):.0f} s", flush=True)
     done.touch()
+
+
+def seconds(target: pathlib.Path) -> float:
+    """Returns the time that making `target` took, with all its starts."""
+    path = target.parent / f"{target.name}.seconds"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return sum(map(float, lines))
 
 
 def check_same(target: pathlib.Path, made_of: str) -> None:

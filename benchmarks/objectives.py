@@ -4,6 +4,8 @@ r"""Compares pre-training objectives at equal work.
         --bert_steps=20000 --picture=/tmp/objectives.png
     python -m benchmarks.objectives --data_dir=$DATA --tasks=SST-2,QNLI \
         --objectives=ltr_no_nsp,random_ltr --init_checkpoint=/tmp/demo/model
+    python -m benchmarks.objectives --text=$WIKI --data_dir=$DATA \
+        --tasks=SST-2,QNLI --minutes=60
 
 A vocabulary is learned from --text, in WikiExtractor's format. Models of one
 size are pre-trained on it from random weights, each with a different objective
@@ -20,6 +22,14 @@ and for as many floating-point operations as BERT needs for --bert_steps:
 - `roberta`: masked words of sequences that continue into the next document;
 - `electra`: replaced tokens, with a generator of a quarter of the width.
 
+With --minutes, each is pre-trained for this time instead, for as many steps as
+its speed allows, which a short run measures. There are then more models:
+
+- `elmo` (a BiLSTM from both ends), `ulmfit` (an AWD-LSTM) and `gpt`: language
+  models, pre-trained on the same text;
+- `textcnn`, `bilstm`, `esim` (of pairs), `random_xlnet`: from random weights;
+- `baselines`: the majority class, and logistic regression on TF-IDF.
+
 Then each is fine-tuned on --tasks, and so are random weights, as two of
 --objectives: `random` for BERT, `random_ltr` for a model that reads from left
 to right. For each model and task, --rates and --passes (multiples of a task's
@@ -30,20 +40,20 @@ or for docstrings on the dev set, since they are scored on their test set. Then
 With --init_checkpoint, the folder of a run of the specified objective, nothing
 is pre-trained, --text is not needed, and random weights have its size.
 
-Prints a table of dev scores, with mean and deviation. --picture plots them, and
+Prints a table of dev scores, with mean and deviation, of parameters, and of the
+minutes of pre-training and of a run of fine-tuning. --picture plots them, and
 the loss per token over the work of pre-training. Completed runs in --output_dir
 are reused, and an interrupted pre-training resumes, so the command can be
 stopped and repeated.
 """
 
-import dataclasses
-import importlib
 import itertools
 import json
 import pathlib
-from collections.abc import Mapping
+import re
 
-from benchmarks import commands, small_tasks
+from benchmarks import commands, objective_tables, small_tasks
+from benchmarks.objective_rows import ALL, OBJECTIVES, UNTRAINED, Objective
 from benchmarks.small_tasks import TASKS
 from bert_tf import files
 
@@ -58,6 +68,9 @@ _DATA_DIR = flags.DEFINE_string("data_dir", None, "Of tasks.", required=True)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "runs/objectives", "Folder.")
 _PICTURE = flags.DEFINE_string("picture", None, "PNG file to write.")
 _OBJECTIVES = flags.DEFINE_list("objectives", [], "Of these; by default all.")
+_MINUTES = flags.DEFINE_float(
+    "minutes", None, "Of pre-training each, in place of --bert_steps.", 0
+)
 
 _VOCAB_SIZE = flags.DEFINE_integer("vocab_size", 8192, "V.")
 _LAYERS = flags.DEFINE_integer("layers", 4, "L.")
@@ -87,57 +100,8 @@ _PASSES = flags.DEFINE_list("passes", ["1", "2"], "Times a task's epochs.")
 
 _MASKED_SHARE = 0.15
 _FIRST_SHARE = 2 / 3  # of the work, if there are two objectives
-
-
-@dataclasses.dataclass(frozen=True)
-class Objective:
-    """A way to pre-train a model.
-
-    Attributes:
-        family: The model_type.
-        segments: Value of --objective for create_pretraining_data.py.
-        config: Extra keys of its config.
-        masks: Flags of create_pretraining_data.py.
-        starts_from: The objective whose weights are fine-tuned; by default its
-            own.
-        after: The objective of the first two thirds of the work, if any.
-        learning_rate: Learning rate of pre-training.
-    """
-
-    family: str
-    segments: str
-    config: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    masks: tuple[str, ...] = ()
-    starts_from: str | None = None
-    after: str | None = None
-    learning_rate: float = 1e-3
-
-
-OBJECTIVES = {
-    "bert": Objective("bert", "nsp"),
-    "no_nsp": Objective("bert", "none"),
-    "ltr_no_nsp": Objective("left_to_right", "none"),
-    "ltr_no_nsp_bilstm": Objective(
-        "left_to_right_bilstm", "none", starts_from="ltr_no_nsp"
-    ),
-    "ltr_then_bert": Objective(
-        "bert", "nsp", after="ltr_no_nsp", learning_rate=5e-4
-    ),
-    "roberta": Objective("bert", "full_sentences"),
-    "electra": Objective(
-        "electra",
-        "sop",
-        {"generator_hidden_size": 0.25, "generator_layers": 1.0},
-        ("--mask_share=0.85", "--random_share=0"),
-        # At 1e-3 the discriminator collapses to one vector for all texts.
-        learning_rate=3e-4,
-    ),
-}
-# Random weights, for the encoders of the objectives.
-_RANDOM = {
-    "random": OBJECTIVES["bert"],
-    "random_ltr": OBJECTIVES["ltr_no_nsp"],
-}
+_PROBE_STEPS = 40  # of the run that measures the speed
+_BASELINES = "baselines"
 
 
 # ---- Pre-training ------------------------------------------------------------
@@ -185,15 +149,12 @@ def write_config(name: str, dropout: float) -> str:
     With so little text, pre-training needs no dropout; tasks have even less
     text.
     """
-    objective = (OBJECTIVES | _RANDOM)[name]
+    objective = ALL[name]
     # Configs of the original have no model_type; Hugging Face's have one.
     is_bert = objective.family == "bert"
     config = {
         **({} if is_bert else {"model_type": objective.family}),
-        **model_sizes(),
-        "hidden_dropout_prob": dropout,
-        "attention_probs_dropout_prob": dropout,
-        **objective.config,
+        **objective.config(model_sizes(), dropout),
     }
     path, text = folder() / f"{name}_{dropout}.json", json.dumps(config)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -253,23 +214,50 @@ def pretrained(name: str, share: float = 1) -> pathlib.Path:
         first = pretrained(after, share * _FIRST_SHARE)
         share *= 1 - _FIRST_SHARE
         start.append(f"--init_checkpoint={first}")
-    work = share * _BERT_STEPS.value * flops("bert")
-    steps = round(work / flops(name))
-    rate = _LEARNING_RATE.value or OBJECTIVES[name].learning_rate
-    commands.run(
-        *("run_pretraining.py", target, f"--output_dir={target}"),
-        *("--do_train", write_config(name, 0.0), vocabulary(), *start),
-        f"--input_file={records(OBJECTIVES[name])}/*.tfrecord",
-        *(f"--train_batch_size={_BATCH.value}", f"--num_train_steps={steps}"),
-        f"--num_warmup_steps={steps // 20}",
-        *(f"--learning_rate={rate}", "--log_steps=100"),
-        *("--save_checkpoints_steps=1000", "--keep_checkpoint_max=2"),
-        *_TRAINING.value,
-    )
+    if _MINUTES.value:
+        work = share * _MINUTES.value * 60
+        steps = max(1, round(work * speed(name) / _BATCH.value))
+    else:
+        work = share * _BERT_STEPS.value * flops("bert")
+        steps = round(work / flops(name))
+    pretrain(name, target, steps, "--log_steps=100", *start)
     return target
 
 
+def pretrain(
+    name: str, target: pathlib.Path, steps: int, *options: str
+) -> None:
+    """Pre-trains for some steps."""
+    rate = _LEARNING_RATE.value or OBJECTIVES[name].learning_rate
+    commands.run(
+        *("run_pretraining.py", target, f"--output_dir={target}"),
+        *("--do_train", write_config(name, 0.0), vocabulary(), *options),
+        f"--input_file={records(OBJECTIVES[name])}/*.tfrecord",
+        *(f"--train_batch_size={_BATCH.value}", f"--num_train_steps={steps}"),
+        *(f"--num_warmup_steps={steps // 20}", f"--learning_rate={rate}"),
+        *("--save_checkpoints_steps=1000", "--keep_checkpoint_max=2"),
+        *_TRAINING.value,
+    )
+
+
+def speed(name: str) -> float:
+    """Returns the sequences/s of pre-training."""
+    target = folder() / name / "speed"
+    pretrain(name, target, _PROBE_STEPS, f"--log_steps={_PROBE_STEPS // 4}")
+    lines = (target / "metrics.jsonl").read_text().splitlines()
+    found = [json.loads(line)["sequences_per_second"] for line in lines]
+    return float(np.median(found[1:]))
+
+
 # ---- Fine-tuning -------------------------------------------------------------
+
+
+def run_of(
+    name: str, task: str, rate: str, passes: str, seed: str, *, is_trial: bool
+) -> pathlib.Path:
+    """Returns the folder of a run of fine-tuning."""
+    run = f"{'trial' * is_trial}{rate}-{passes}-{seed}"
+    return folder() / name / task / run
 
 
 def fine_tuned(
@@ -279,10 +267,9 @@ def fine_tuned(
 
     A trial holds out some of the training examples, and is scored on them.
     """
-    run = f"{'trial' * is_trial}{rate}-{passes}-{seed}"
-    target = folder() / name / task / run
-    start = [write_config(name, 0.1), vocabulary()]
-    if name not in _RANDOM:
+    target = run_of(name, task, rate, passes, seed, is_trial=is_trial)
+    start = [write_config(name, 0.1), vocabulary(), *ALL[name].fine_tuning]
+    if name not in UNTRAINED:
         learned = OBJECTIVES[name].starts_from or name
         start.append(f"--init_checkpoint={pretrained(learned)}")
     commands.run(
@@ -327,18 +314,38 @@ def tables(name: str, *, is_trial: bool) -> list[str]:
     return [*data, f"--train_file={paths[0]}", f"--dev_file={paths[1]}"]
 
 
-def scores(name: str, task: str) -> list[float]:
-    """Returns the scores of all seeds, with the best held-out settings."""
+def scores(name: str, task: str) -> tuple[list[float], list[pathlib.Path]]:
+    """Returns the scores and runs of all seeds, with the best settings."""
+    if ALL[name].needs_pairs and len(TASKS[task].columns) < 3:
+        return [], []
+    rates = ALL[name].rates or _RATES.value
     trials = {
         how: fine_tuned(name, task, *how, "0", is_trial=True)
-        for how in itertools.product(_RATES.value, _PASSES.value)
+        for how in itertools.product(rates, _PASSES.value)
     }
     best = max(trials, key=trials.__getitem__)
     print(f"{name}, {task}: {trials}", flush=True)
-    return [
-        fine_tuned(name, task, *best, seed, is_trial=False)
-        for seed in _SEEDS.value
-    ]
+    runs = [(name, task, *best, seed) for seed in _SEEDS.value]
+    return (
+        [fine_tuned(*run, is_trial=False) for run in runs],
+        [run_of(*run, is_trial=False) for run in runs],
+    )
+
+
+def baselines(task: str) -> dict[str, float]:
+    """Returns the scores of models without a neural network, by name."""
+    target = folder() / _BASELINES / task
+    commands.run(
+        *("run_classifier.py", target, f"--output_dir={target}"),
+        *("--do_train", "--do_eval", f"--{_BASELINES}", vocabulary()),
+        *(write_config("textcnn", 0.1), *tables(task, is_trial=False)),
+        # The script also trains a model, which is not used.
+        *("--num_train_epochs=0.1", "--keep_checkpoint_max=1"),
+    )
+    lines = (target / "baselines.txt").read_text().splitlines()
+    names, *rows = (re.split(r"\s{2,}", line) for line in lines)
+    column = names.index(TASKS[task].metric.removeprefix("eval_"))
+    return {row[0]: 100 * float(row[column]) for row in rows[:-1]}
 
 
 # ---- Output ------------------------------------------------------------------
@@ -362,43 +369,24 @@ def learning_curve(name: str) -> dict[float, float]:
     }
 
 
-def draw(found: Mapping[str, Mapping[str, list[float]]], path: str) -> None:
-    """Plots the curves of pre-training, and the scores of each task."""
-    plots = importlib.import_module("matplotlib.pyplot")
-    figure, (curves, *tasks) = plots.subplots(
-        1,
-        1 + len(_TASKS.value),
-        figsize=(3.2 * (1 + len(_TASKS.value)), 4),
-        layout="constrained",
-    )
-    curves.set_xlabel("share of the work")
-    curves.set_ylabel("nats a predicted piece")
-    for axis, task in zip(tasks, _TASKS.value, strict=True):
-        axis.set_xlabel(f"score on {task}'s {TASKS[task].scored} set")
-        # All plots have the same rows: labels are on the first one only.
-        axis.set_yticks(range(len(found)), [*found] if axis is tasks[0] else [])
-        axis.set_ylim(len(found) - 0.5, -0.5)
-    for row, (name, of_tasks) in enumerate(found.items()):
-        color = f"C{row}"
-        if name in OBJECTIVES and not OBJECTIVES[name].starts_from:
-            curve = learning_curve(name)
-            curves.plot([*curve], [*curve.values()], color=color)
-        for axis, scored in zip(tasks, of_tasks.values(), strict=True):
-            mean, spread = _summary(scored)
-            axis.errorbar(mean, row, xerr=spread, fmt="o", color=color)
-    for axis in (curves, *tasks):
-        axis.grid(alpha=0.3)
-    figure.savefig(path, dpi=100)
-
-
-def _summary(values: list[float]) -> tuple[float, float]:
-    """Returns mean and standard deviation."""
-    return float(np.mean(values)), float(np.std(values, ddof=len(values) > 1))
+def costs(name: str, runs: list[pathlib.Path]) -> list[str]:
+    """Returns parameters, and minutes of pre-training and of fine-tuning."""
+    log = (runs[0].parent / f"{runs[0].name}.log").read_text()
+    (count, *_) = re.findall(r"Model: ([\d,]+) parameters", log)
+    tuned = np.mean([commands.seconds(run) for run in runs]) / 60
+    if name in UNTRAINED:
+        return [count, "0", f"{tuned:.1f}"]
+    learned = OBJECTIVES[name].starts_from or name
+    return [
+        count,
+        f"{commands.seconds(pretrained(learned)) / 60:.1f}",
+        f"{tuned:.1f}",
+    ]
 
 
 def check_input() -> None:
     """Exits if inputs are missing, before hours of work."""
-    names = (_OBJECTIVES, [*OBJECTIVES, *_RANDOM]), (_TASKS, [*TASKS])
+    names = (_OBJECTIVES, [*ALL, _BASELINES]), (_TASKS, [*TASKS])
     for flag, known in names:
         for name in flag.value:
             if name not in known:
@@ -410,6 +398,12 @@ def check_input() -> None:
         raise SystemExit(
             "error: give --text to pre-train on, or the folder of a run as "
             "--init_checkpoint."
+        )
+    timed = [x for x in _OBJECTIVES.value if x in ALL and ALL[x].needs_minutes]
+    if timed and not _MINUTES.value:
+        raise SystemExit(
+            "error: --objectives has models that are compared at equal time "
+            f"only: give --minutes. Received: {', '.join(timed)}"
         )
     for flag in (_RATES, _PASSES):
         try:
@@ -433,7 +427,7 @@ def check_input() -> None:
     if _START.value and len(trained) != 1:
         raise SystemExit(
             "error: --init_checkpoint is of one of --objectives, beside which "
-            f"there may be {', '.join(_RANDOM)}. Received: objectives="
+            f"there may be {', '.join(UNTRAINED)}. Received: objectives="
             f"{_OBJECTIVES.value}"
         )
     places = model_sizes()["max_position_embeddings"]
@@ -453,20 +447,28 @@ def check_input() -> None:
 def main(_: list[str]) -> None:
     """Makes the missing runs, then prints the table."""
     check_input()
-    chosen = _OBJECTIVES.value or [*OBJECTIVES, *_RANDOM]
-    found = {
-        name: {task: scores(name, task) for task in _TASKS.value}
-        for name in chosen
-    }
-    print(" | ".join(["", *_TASKS.value]))
-    print("|".join(["---"] * (1 + len(_TASKS.value))))
-    for name, of_tasks in found.items():
-        cells = [
-            "{:.1f} ± {:.1f}".format(*_summary(x)) for x in of_tasks.values()
-        ]
-        print(" | ".join([name, *cells]))
+    usual = [x for x in ALL if _MINUTES.value or not ALL[x].needs_minutes]
+    chosen = _OBJECTIVES.value or [*[_BASELINES] * bool(_MINUTES.value), *usual]
+    found: dict[str, dict[str, list[float]]] = {}
+    columns: dict[str, list[str]] = {}
+    for name in chosen:
+        if name == _BASELINES:
+            for task in _TASKS.value:
+                for row, score in baselines(task).items():
+                    found.setdefault(row, {})[task] = [score]
+            continue
+        both = {task: scores(name, task) for task in _TASKS.value}
+        found[name] = {task: values for task, (values, _) in both.items()}
+        runs = [run for _, own in both.values() for run in own]
+        columns[name] = costs(name, runs) if runs else []
+    objective_tables.show(found, columns)
     if _PICTURE.value:
-        draw(found, _PICTURE.value)
+        curves = {
+            name: learning_curve(name)
+            for name in found
+            if name in OBJECTIVES and not OBJECTIVES[name].starts_from
+        }
+        objective_tables.draw(found, curves, _PICTURE.value)
 
 
 if __name__ == "__main__":
