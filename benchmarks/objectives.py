@@ -318,13 +318,16 @@ def scores(name: str, task: str) -> tuple[list[float], list[pathlib.Path]]:
     """Returns the scores and runs of all seeds, with the best settings."""
     if ALL[name].needs_pairs and len(TASKS[task].columns) < 3:
         return [], []
-    rates = ALL[name].rates or _RATES.value
-    trials = {
-        how: fine_tuned(name, task, *how, "0", is_trial=True)
-        for how in itertools.product(rates, _PASSES.value)
-    }
-    best = max(trials, key=trials.__getitem__)
-    print(f"{name}, {task}: {trials}", flush=True)
+    own = [] if _RATES.present else ALL[name].rates
+    choices = [*itertools.product(own or _RATES.value, _PASSES.value)]
+    best = choices[0]
+    if len(choices) > 1:
+        trials = {
+            how: fine_tuned(name, task, *how, "0", is_trial=True)
+            for how in choices
+        }
+        best = max(trials, key=trials.__getitem__)
+        print(f"{name}, {task}: {trials}", flush=True)
     runs = [(name, task, *best, seed) for seed in _SEEDS.value]
     return (
         [fine_tuned(*run, is_trial=False) for run in runs],
@@ -340,7 +343,7 @@ def baselines(task: str) -> dict[str, float]:
         *("--do_train", "--do_eval", f"--{_BASELINES}", vocabulary()),
         *(write_config("textcnn", 0.1), *tables(task, is_trial=False)),
         # The script also trains a model, which is not used.
-        *("--num_train_epochs=0.1", "--keep_checkpoint_max=1"),
+        *("--num_train_epochs=1", "--keep_checkpoint_max=1"),
     )
     lines = (target / "baselines.txt").read_text().splitlines()
     names, *rows = (re.split(r"\s{2,}", line) for line in lines)
