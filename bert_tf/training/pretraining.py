@@ -226,7 +226,9 @@ class Data:
             for row in families.FAMILIES.values()
             if row.pretrainer is not None
         }
-        return dataclasses.replace(self, objective=head) if head in own else self
+        if head in own:
+            return dataclasses.replace(self, objective=head)
+        return self
 
     @property
     def predictions_per_row(self) -> int:
