@@ -1,10 +1,13 @@
 """Pre-training of XLNet, compared with transformers and with the paper."""
 
+import dataclasses
 import itertools
 
-from bert_tf.checkpoints import formats, restoring
+from bert_tf import errors
+from bert_tf.checkpoints import formats, names, restoring
 from bert_tf.contrib import xlnet_config, xlnet_pretraining
 from bert_tf.encoders import families
+from bert_tf.records import record_types
 from bert_tf.training import pretraining
 from tests import pretraining_runs
 from tests.contrib import test_xlnet
@@ -116,6 +119,10 @@ def test_loss_and_gradients_are_those_of_transformers(tmp_path, remat):
     paths = [x.path for x in variables]
     found = dict(zip(paths, gradients, strict=True))
     assert all(np.any(x) for x in found.values())
+    shapes = {x.path: tuple(x.shape) for x in ours.variables}
+    assert shapes == names.shapes(source.config, _HEAD)
+    others = {x.path for x in ours.bert.pooler.variables}
+    assert shapes.keys() - found.keys() == others
     test_xlnet.assert_same_gradients(found, theirs, source.config, _HEAD)
 
 
@@ -170,23 +177,36 @@ def test_orders_are_random_and_a_function_of_the_seed():
 
 def test_dropout_and_order_follow_the_seed():
     batch, _ = _batch()
-    model = _model(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-    one, same, other = (
-        model(batch, tf.constant(x)).numpy() for x in ([0, 1], [0, 1], [0, 2])
-    )
+    model = _model()
+    one, same = (model(batch, tf.constant([0, 1])) for _ in range(2))
     np.testing.assert_array_equal(one, same)
-    assert np.abs(one - other).max() > 0.01
+    order = batch["masked_lm_weights"]
+    without, dropped = (
+        model.predict_in(order, batch, seed)
+        for seed in (None, tf.constant([0, 1]))
+    )
+    assert np.abs(without - dropped).max() > 0.01
     # Evaluations draw the order from the batch.
     np.testing.assert_array_equal(model(batch), model(batch))
-    dropped = _model()
-    order = xlnet_pretraining.draw_order(
-        batch["masked_lm_weights"] > 0, tf.constant([0, 1])
-    )
-    with_dropout = dropped.predict_in(order, batch, tf.constant([0, 1]))
-    assert np.abs(with_dropout - dropped.predict_in(order, batch)).max() > 0.01
+    assert np.abs(model(batch) - without).max() > 0.01
 
 
 # ---- Runs -------------------------------------------------------------------
+
+
+def test_records_for_it():
+    lengths = {"S": 16, "P": 4}
+    data = pretraining.Data(
+        ["x"], [1], record_types.PRETRAINING, lengths, "nsp", masking=None
+    )
+    found = data.for_head(_HEAD)
+    assert found == dataclasses.replace(data, objective=_HEAD)
+    assert found.predictions_per_row == 4
+    assert pretraining.loss_names(_HEAD) == (_HEAD,)
+    assert not pretraining.has_pairs(_HEAD)
+    with pytest.raises(errors.InputError, match="several sequences in a row"):
+        _model().bert.config.check_reads_packed("x.tfrecord")
+
 
 _CONFIG = {"model_type": "xlnet", "type_vocab_size": 0, "num_hidden_layers": 2}
 
