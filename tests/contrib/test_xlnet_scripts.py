@@ -166,14 +166,14 @@ def test_pretraining_from_text(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(config))
     # Its own process, where no other test has registered the vocabulary.
     created = scripts.run_process(
-        *("create_pretraining_data", "--objective=none", "--dynamic_masking"),
-        *("--masking=ngram", "--ngram=5", "--masked_lm_prob=0.1667"),
+        *(tmp_path / "log", "create_pretraining_data", "--objective=none"),
+        *("--dynamic_masking", "--masking=ngram", "--masked_lm_prob=0.1667"),
         *("--max_seq_length=32", "--max_predictions_per_seq=6"),
         *("--do_lower_case=false", "--dupe_factor=2", "--num_workers=1"),
         *(f"--input_file={text}", f"--vocab_file={vocab}"),
         f"--output_dir={tmp_path}/records",
     )
-    assert created.returncode == 0, created.stderr
+    assert created.wait() == 0, created.stderr
     runs.run(
         *("run_pretraining", f"--input_file={tmp_path}/records/*.tfrecord"),
         *(f"--bert_config_file={tmp_path}/config.json", "--do_train"),
