@@ -27,8 +27,8 @@ def _batch():
     mask = np.arange(_S) < _S - 2 * np.arange(_B)[:, np.newaxis]
     ids[np.arange(_B), mask.sum(1) - 1] = 3  # <cls>
     weights = np.arange(_P) < _P - np.arange(_B)[:, np.newaxis]
-    places = [np.sort(rng.choice(7, _P, replace=False)) for _ in range(_B)]
-    places = np.where(weights, places, 0)
+    drawn = [np.sort(rng.choice(7, _P, replace=False)) for _ in range(_B)]
+    places = np.where(weights, drawn, 0)
     labels = np.take_along_axis(ids, places, 1)
     hidden = ids.copy()
     # As in records with masks: <mask> replaces all tokens but the last.
@@ -78,6 +78,7 @@ def test_loss_and_gradients_are_those_of_transformers(tmp_path, remat):
     theirs = test_xlnet.make("XLNetLMHeadModel")
     theirs.save_pretrained(tmp_path)
     source = formats.open_checkpoint(str(tmp_path))
+    assert source.config is not None
     ours = xlnet_pretraining.PermutedWords(families.make(source.config))
     variables = ours.trained_variables
     restoring.restore_weights(variables, source)
