@@ -58,7 +58,9 @@ class Generator:
 class Pretrainer:
     """A pre-training objective that only one family has.
 
-    Its name, of head and loss, is the `pretraining_head` of the configs.
+    Its name, of head and loss, is the `pretraining_head` of the configs. The
+    family must be registered before `checkpoints.names` is imported, which
+    registers the head.
 
     Attributes:
         model: Builds the head for an encoder: a model that maps a batch of
