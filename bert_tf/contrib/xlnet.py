@@ -27,7 +27,8 @@ from bert_tf.encoders import layers, model_inputs, ops, padding
 import keras
 import tensorflow as tf
 
-_CLS_ID = xlnet_vocabulary.FIRST.index(xlnet_vocabulary.CLS)
+CLS_ID = xlnet_vocabulary.FIRST.index(xlnet_vocabulary.CLS)
+SEP_ID = xlnet_vocabulary.FIRST.index(xlnet_vocabulary.SEP)
 
 # ---- Attention --------------------------------------------------------------
 
@@ -349,7 +350,7 @@ class Xlnet(modeling.Bert):
 
     def differ(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
         """Returns 1 for pairs of different segments, else 0, [B, 1, S, S]."""
-        is_cls = inputs["input_ids"] == _CLS_ID
+        is_cls = inputs["input_ids"] == CLS_ID
         of_cls = xlnet_vocabulary.CLS_SEGMENT
         segments = tf.where(is_cls, of_cls, inputs["segment_ids"])
         # For GPUs TensorFlow compares int32 on the host.

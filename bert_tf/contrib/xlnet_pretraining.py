@@ -1,10 +1,10 @@
 """Pre-training of XLNet on permutations, and XLNet's family entry.
 
 The model predicts the chosen tokens of a row one after the other, in a random
-order that is drawn anew for each row and step. All other tokens, <sep> and
-<cls> among them, are context: they see each other, and every prediction sees
-them (Yang et al., 2019, sections 2.2 and 2.3, with partial prediction). There
-is no memory of earlier rows.
+order that is drawn anew for each row and step. As in the original's code, <sep>
+and <cls> are in the order, but are not predicted. All other tokens are context:
+they see each other, and every prediction sees them (Yang et al., 2019, sections
+2.2 and 2.3, with partial prediction). There is no memory of earlier rows.
 
 Two streams run through the same layers. The content stream knows the tokens,
 the query stream only their positions, so it can predict them.
@@ -23,27 +23,31 @@ import keras
 import tensorflow as tf
 
 _HEAD = xlnet_config.XlnetConfig.pretraining_head
-_INPUTS = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+_INPUTS = ("masked_lm_positions", "masked_lm_ids")
 # Seed of orders if the caller passes none, so that evaluations are repeatable.
 _SEED = (1906, 8237)
 
 
-def draw_order(is_predicted: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
-    """Draws when each predicted token is predicted, as a number: [B, P].
+def draw_order(inputs: Mapping[str, tf.Tensor], seed: tf.Tensor) -> tf.Tensor:
+    """Draws the order of predictions, <sep> and <cls>, as numbers: [B, S].
 
-    Lower numbers, above 0, are earlier. `is_predicted` [B, P] is False for
-    padding, which gets 0, as context does. `seed` is int32 [2].
+    Lower numbers, above 0, are earlier. Context and padding have 0. `inputs`
+    are a batch, as in `PermutedWords.call`; `seed` is int32 [2].
     """
-    drawn = 1 - tf.random.stateless_uniform(tf.shape(is_predicted), seed)
-    return tf.where(is_predicted, drawn, 0.0)
+    ids, weights = inputs["input_ids"], inputs["masked_lm_weights"]
+    places = inputs["masked_lm_positions"]  # [B, P]
+    is_ordered = (ids == xlnet.CLS_ID) | (ids == xlnet.SEP_ID)  # [B, S]
+    is_ordered = ops.put(is_ordered, places, weights, weights > 0) > 0
+    drawn = 1 - tf.random.stateless_uniform(tf.shape(ids), seed)
+    return tf.where(is_ordered, drawn, 0.0)
 
 
 class TwoStreams(xlnet.Relations):
     """Rows of S content vectors, followed by P query vectors.
 
-    A content vector attends to the context, to tokens that are predicted
-    earlier, and to itself. A query vector does not attend to itself, so it can
-    predict its token.
+    A content vector attends to the context, to tokens earlier in the order, and
+    to itself. A query vector does not attend to itself, so it can predict its
+    token.
 
     Attributes:
         mask: Added to the scores of content vectors, [B, 1, S, S].
@@ -63,7 +67,7 @@ class TwoStreams(xlnet.Relations):
         Args:
             row: The relations of the content vectors.
             positions: 1 for the position of each prediction, [B, P, S].
-            order: When each token is predicted, 0 for context: [B, S].
+            order: The numbers of `draw_order`, [B, S].
         """
         keys, queries = order[:, tf.newaxis], order[:, :, tf.newaxis]
 
@@ -130,10 +134,7 @@ class PermutedWords(heads.Model):
         if order_seed is None:
             total = tf.reduce_sum(tf.cast(inputs["masked_lm_ids"], tf.int64))
             order_seed = tf.random.fold_in(tf.constant(_SEED), total)
-        is_predicted = inputs["masked_lm_weights"] > 0  # [B, P]
-        return self.predict_in(
-            draw_order(is_predicted, order_seed), inputs, seed
-        )
+        return self.predict_in(draw_order(inputs, order_seed), inputs, seed)
 
     def predict_in(
         self,
@@ -141,15 +142,14 @@ class PermutedWords(heads.Model):
         inputs: Mapping[str, tf.Tensor],
         dropout_seed: tf.Tensor | None = None,
     ) -> tf.Tensor:
-        """Returns the logits in an `order` [B, P] as of `draw_order`."""
+        """Returns the logits in an `order` [B, S] as of `draw_order`."""
         bert, rate = self.bert, self.bert.config.hidden_dropout_prob
-        places, ids = (tf.cast(inputs[x], tf.int32) for x in _INPUTS[:2])
+        places, ids = (tf.cast(inputs[x], tf.int32) for x in _INPUTS)
         is_predicted = inputs["masked_lm_weights"] > 0  # [B, P]
         rows = model_inputs.standard(inputs)
         model_inputs.check_one_sequence(rows)
         text = ops.put(rows["input_ids"], places, ids, is_predicted)
         rows["input_ids"] = tf.cast(text, tf.int32)
-        order = ops.put(tf.zeros_like(text), places, order, is_predicted)
         places = tf.where(is_predicted, places, -1)  # no position
         positions = tf.one_hot(places, tf.shape(text)[1])  # [B, P, S]
         seeds = ops.split_seed(dropout_seed, 4)
@@ -182,8 +182,8 @@ XLNET = family.Family(
         PermutedWords,
         {"model/lm_loss/bias": "V"},
         "The chosen tokens are predicted one after the other in a random "
-        "order, each from the earlier ones and from all tokens that are not "
-        "chosen.",
+        "order, each from the tokens earlier in the order and from all tokens "
+        "that are not in it. <sep> and <cls> are in it, but not predicted.",
     ),
     huggingface=xlnet_names.HUGGINGFACE,
 )
