@@ -27,6 +27,7 @@ Flink and Spark):
         --region=europe-west4 --temp_location=gs://b/tmp"
 """
 
+import importlib
 import os
 import shlex
 
@@ -252,10 +253,22 @@ def check_words_are_pieces(vocabulary: vocabularies.Vocabulary) -> None:
         )
 
 
+def open_vocabulary() -> vocabularies.Vocabulary:
+    """Reads the vocabulary; InputError if it is of no kind."""
+    given = _VOCAB_FILE.value, _DO_LOWER_CASE.value
+    try:
+        return vocabularies.open(*given)
+    except InputError:
+        # It registers more kinds and imports TensorFlow, which takes seconds.
+        with quiet.kept_back():
+            importlib.import_module("bert_tf.contrib")
+        return vocabularies.open(*given)
+
+
 def job_of_flags(output: creation_output.Output) -> creation_job.Job:
     """Returns what to make; checks all that can be checked before the work."""
     settings, vocab_file = settings_of_flags(), _VOCAB_FILE.value
-    vocabulary = vocabularies.open(vocab_file, _DO_LOWER_CASE.value)
+    vocabulary = open_vocabulary()
     shared_flags.check_casing_is_used(
         vocabulary.kind, vocabulary.settings, vocab_file
     )
@@ -293,7 +306,7 @@ def show_records(number: int) -> None:
     with quiet.kept_back():
         from bert_tf.records import show
 
-    vocabulary = vocabularies.open(_VOCAB_FILE.value, _DO_LOWER_CASE.value)
+    vocabulary = open_vocabulary()
     files = paths.expand(text_flags.INPUT_FILE.value)
     for text in show.show(files, vocabulary, number):
         terminals.write(f"{text}\n")

@@ -375,7 +375,7 @@ def test_each_head_is_looked_at():
         if c.__module__ in {x.__name__ for x in _MODULES}
     }
     assert models | {joint} == ours
-    # Permuted words have variables, and no model. tests/seq2seq looks at
-    # encoder-decoders.
+    # tests/contrib/test_xlnet_pretraining.py looks at permuted words, and
+    # tests/seq2seq at encoder-decoders.
     others = {"encoder", "joint_span", "permuted_words", "seq2seq"}
     assert _HEADS.keys() == names.HEADS.keys() - others

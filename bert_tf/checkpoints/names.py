@@ -156,8 +156,6 @@ for _head in (
         {"cls/next_piece/output_bias": "V"},
         optional=_predictions_as("next_piece"),
     ),
-    # Only kept: words in permuted order are not predicted here.
-    Head("permuted_words", {"model/lm_loss/bias": "V"}, parts=("encoder",)),
     Head(_WRITER, {f"{_DECODER}predictions/output_bias": "V"}),
     Head(
         "both_directions",
@@ -166,6 +164,10 @@ for _head in (
     ),
 ):
     register(_head)
+for _row in families.FAMILIES.values():
+    _name = _row.config.pretraining_head
+    if _row.pretrainer is not None and _name is not None:
+        register(Head(_name, _row.pretrainer.variables, parts=("encoder",)))
 
 
 def shapes(

@@ -1,4 +1,4 @@
-"""XLNet (Yang et al., 2019, https://arxiv.org/abs/1906.08237), to fine-tune.
+"""The encoder XLNet (Yang et al., 2019, https://arxiv.org/abs/1906.08237).
 
 Attention adds three scores of a query and a key: by their contents, by the
 distance between them (Dai et al., 2019, Transformer-XL), and by whether they
@@ -6,8 +6,8 @@ are in the same segment. There are no positions, so padding may be at either end
 of a row. The last token of a row, <cls>, represents it.
 
 This is the content stream with bidirectional attention, without memory, which
-is all that fine-tuning needs. Pre-training on permutations has a second stream,
-whose only variable, `mask_emb`, is kept but not used.
+is all that fine-tuning needs. The second stream of pre-training, whose only
+variable is `mask_emb`, is in xlnet_pretraining.py.
 
 Every variable's path is its name in the released checkpoints, where the biases
 and segment embeddings of all layers are one variable each.
@@ -16,24 +16,19 @@ Shapes as in modeling.py; U: distances from S down to 1 - S, 2 S.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from bert_tf import modeling
-from bert_tf.contrib import left_to_right, xlnet_names, xlnet_vocabulary
+from bert_tf.contrib import left_to_right, xlnet_vocabulary
 from bert_tf.contrib.xlnet_config import XlnetConfig
-from bert_tf.encoders import (
-    families,
-    family,
-    layers,
-    model_inputs,
-    ops,
-    padding,
-)
+from bert_tf.encoders import layers, model_inputs, ops, padding
 
 import keras
 import tensorflow as tf
 
-_CLS_ID = xlnet_vocabulary.FIRST.index(xlnet_vocabulary.CLS)
+CLS_ID = xlnet_vocabulary.FIRST.index(xlnet_vocabulary.CLS)
+SEP_ID = xlnet_vocabulary.FIRST.index(xlnet_vocabulary.SEP)
 
 # ---- Attention --------------------------------------------------------------
 
@@ -75,6 +70,19 @@ class Relations(padding.Rows):
         super().__init__(mask)
         self.distances = distances
         self.differs = differs
+
+    def content(self, x: tf.Tensor) -> tf.Tensor:
+        """Returns the hidden states that keys and values are made of."""
+        return x  # [B, S, D]
+
+    def contexts(
+        self,
+        queries: tf.Tensor,
+        dropout_seed: tf.Tensor | None,
+        attend: Callable[..., tf.Tensor],
+    ) -> tf.Tensor:
+        """Returns `attend(queries, mask, dropout_seed)`, [B, N, S, H]."""
+        return attend(queries, self.mask, dropout_seed)
 
 
 class Biases(NamedTuple):
@@ -131,29 +139,33 @@ class RelativeAttention(keras.layers.Layer):
 
     def call(self, x, dropout_seed, layout, biases):  # [B, S, D]
         seeds = ops.split_seed(dropout_seed, 2)
-        q, k, v, r = self.q(x), self.k(x), self.v(x), self.r(layout.distances)
-
-        def score(bias, keys):
-            queries = q + tf.expand_dims(bias, 1)  # [B, N, S, H]
-            return tf.matmul(queries, keys, transpose_b=True)
-
-        same, other = tf.unstack(
-            # [B, N, S, H] by [N, 2, H]
-            score(biases.segment, tf.transpose(biases.segments, [1, 0, 2])),
-            axis=-1,
-        )
-        # Of the same segment, the score is the same for all keys, and softmax
-        # ignores it.
-        of_segments = tf.expand_dims(other - same, -1)  # [B, N, S, 1]
-        scores = (
-            score(biases.content, k)
-            + align(score(biases.distance, r))
-            + of_segments * layout.differs
-        )  # [B, N, S, S]
-        scores = tf.cast(scores, tf.float32) / math.sqrt(q.shape[-1])
-        probs = tf.cast(tf.nn.softmax(scores + layout.mask), v.dtype)
+        content = layout.content(x)
+        k, v, r = self.k(content), self.v(content), self.r(layout.distances)
         rate = self.config.attention_probs_dropout_prob
-        context = tf.matmul(ops.dropout(probs, rate, seeds[0]), v)
+
+        def attend(q, mask, seed):  # [B, N, S, H], [B, 1, 1 or S, S]
+            def score(bias, keys):
+                queries = q + tf.expand_dims(bias, 1)  # [B, N, S, H]
+                return tf.matmul(queries, keys, transpose_b=True)
+
+            same, other = tf.unstack(
+                # [B, N, S, H] by [N, 2, H]
+                score(biases.segment, tf.transpose(biases.segments, [1, 0, 2])),
+                axis=-1,
+            )
+            # Of the same segment, the score is the same for all keys, and
+            # softmax ignores it.
+            of_segments = tf.expand_dims(other - same, -1)  # [B, N, S, 1]
+            scores = (
+                score(biases.content, k)
+                + align(score(biases.distance, r))
+                + of_segments * layout.differs
+            )  # [B, N, S, S]
+            scores = tf.cast(scores, tf.float32) / math.sqrt(q.shape[-1])
+            probs = tf.cast(tf.nn.softmax(scores + mask), v.dtype)
+            return tf.matmul(ops.dropout(probs, rate, seed), v)
+
+        context = layout.contexts(self.q(x), seeds[0], attend)
         y = self.o(context)  # [B, S, D]
         y = ops.dropout(y, self.config.hidden_dropout_prob, seeds[1])
         return self.norm(y + x)
@@ -229,7 +241,7 @@ class Words(keras.layers.Layer):
 
 
 class MaskedWord(keras.layers.Layer):
-    """The embedding of masked words in pre-training, which is not used."""
+    """The vector that the query stream of pre-training starts from."""
 
     def __init__(self, config: XlnetConfig, **kwargs: Any):
         super().__init__(**kwargs)
@@ -241,8 +253,9 @@ class MaskedWord(keras.layers.Layer):
             name="mask_emb",
             shape=self.shape,
             initializer=self.initializer,
-            trainable=False,
         )
+        # Only for optimizers: tapes still record it, for pre-training.
+        self.vector.trainable = False
 
 
 class Encoder(modeling.Encoder):
@@ -317,8 +330,8 @@ class Xlnet(modeling.Bert):
         x = self.embeddings(inputs["input_ids"]) if x is None else x
         x = ops.dropout(tf.cast(x, self.compute_dtype), rate, seeds[0])
         # All rows have the same dropout of distances.
-        distances = ops.dropout(self._distances(inputs), rate, seeds[1])
-        layout = Relations(self.mask(inputs), distances, self._differ(inputs))
+        distances = ops.dropout(self.distances(inputs), rate, seeds[1])
+        layout = Relations(self.mask(inputs), distances, self.differ(inputs))
         outputs = self.encoder(x, seeds[2], layout=layout)
         sequence = ops.dropout(outputs[-1], rate, seeds[3])  # [B, S, D]
         last = left_to_right.last_tokens(inputs["input_mask"])  # [B, 1]
@@ -329,34 +342,18 @@ class Xlnet(modeling.Bert):
             sequence, pooled, x, [*outputs[:-1], sequence]
         )
 
-    def _distances(self, inputs):
+    def distances(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
+        """Returns the encodings of all distances in rows, [U, D]."""
         length = tf.shape(inputs["input_ids"])[1]
         encoded = encode_distances(length, self.config.hidden_size)
         return tf.cast(encoded, self.compute_dtype)
 
-    def _differ(self, inputs):
+    def differ(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
         """Returns 1 for pairs of different segments, else 0, [B, 1, S, S]."""
-        is_cls = inputs["input_ids"] == _CLS_ID
+        is_cls = inputs["input_ids"] == CLS_ID
         of_cls = xlnet_vocabulary.CLS_SEGMENT
         segments = tf.where(is_cls, of_cls, inputs["segment_ids"])
         # For GPUs TensorFlow compares int32 on the host.
         segments = tf.expand_dims(tf.cast(segments, tf.float32), 1)  # [B, 1, S]
         differs = tf.expand_dims(segments, 3) != tf.expand_dims(segments, 2)
         return tf.cast(differs, self.compute_dtype)
-
-
-# ---- Family entry -----------------------------------------------------------
-
-XLNET = family.Family(
-    name="xlnet",
-    config=XlnetConfig,
-    model=Xlnet,
-    variables=xlnet_names.VARIABLES | xlnet_names.POOLER,
-    words=xlnet_names.WORDS,
-    pooler=frozenset(xlnet_names.POOLER),
-    sizes=xlnet_names.sizes,
-    vocabularies=(xlnet_vocabulary.XlnetSentencePieces.kind,),
-    config_file="xlnet_config.json",
-    huggingface=xlnet_names.HUGGINGFACE,
-)
-families.register(XLNET)

@@ -33,8 +33,8 @@ _SUMMARY: dict[str, Any] = {
     "summary_use_proj": True,
     "summary_activation": "tanh",
 }
-# Keys with the only supported value. Memory and data in two directions are for
-# pre-training.
+# Keys with the only supported value. The original sets others for its
+# pre-training, which has memory and reversed data.
 _ONE_VALUE: dict[str, Any] = {
     "attn_type": "bi",
     "bi_data": False,
@@ -83,7 +83,8 @@ class XlnetConfig(configuration.BertConfig):
     tells: ClassVar[str] = "n_token"
     least_types: ClassVar[int] = 0
     reads_packed: ClassVar[bool] = False
-    pretraining_head: ClassVar[str | None] = None
+    pretraining_head: ClassVar[str | None] = "permuted_words"
+    has_transform: ClassVar[bool] = False
     one_value: ClassVar[Mapping[str, Any]] = {
         **configuration.BertConfig.one_value,
         **_ONE_VALUE,

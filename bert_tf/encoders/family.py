@@ -55,6 +55,27 @@ class Generator:
 
 
 @dataclasses.dataclass(frozen=True)
+class Pretrainer:
+    """A pre-training objective that only one family has.
+
+    Its name, of head and loss, is the `pretraining_head` of the configs. The
+    family must be registered before `checkpoints.names` is imported, which
+    registers the head.
+
+    Attributes:
+        model: Builds the head for an encoder: a model that maps a batch of
+            records and a dropout seed to logits [B, P, V] of the chosen tokens,
+            `masked_lm_ids`.
+        variables: Name of a variable of the head -> letters of its shape.
+        report: A sentence about what is predicted from what, for the log.
+    """
+
+    model: Callable[[Any], keras.Model]
+    variables: Mapping[str, str]
+    report: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Family:
     """An encoder.
 
@@ -79,6 +100,8 @@ class Family:
             values.
         generator: The generator it is pre-trained with; None if it predicts
             masked words itself.
+        pretrainer: Its own pre-training objective; None for those that several
+            families have.
         decoder: Builds the decoder of an encoder that generates texts; None for
             the decoder of the Transformer.
         huggingface: Its tables for Hugging Face files; None if transformers has
@@ -101,6 +124,7 @@ class Family:
     starts_from: str | None = None
     on_top: frozenset[str] = frozenset()
     generator: Generator | None = None
+    pretrainer: Pretrainer | None = None
     decoder: Callable[..., keras.layers.Layer] | None = None
     huggingface: foreign.HuggingFace | None = None
     keras_hub: foreign.KerasHub | None = None

@@ -31,11 +31,13 @@ _MODELS: Mapping[str | None, Callable[[modeling.Bert], heads.Model]] = {
 
 def make_model(config: modeling.BertConfig) -> heads.Model:
     """Returns the model to train; call it in the strategy's scope."""
-    encoder, generator = families.make(config), families.find(config).generator
-    if generator is not None:
+    encoder, family = families.make(config), families.find(config)
+    if family.generator is not None:
         return replaced_tokens.ReplacedTokensPretrainer(
-            encoder, generator.model(encoder)
+            encoder, family.generator.model(encoder)
         )
+    if family.pretrainer is not None:
+        return family.pretrainer.model(encoder)
     return _MODELS[config.pretraining_head](encoder)
 
 
@@ -111,7 +113,13 @@ _PREDICTED_FROM = {
 
 def report_what_is_learned(model: heads.Model, data: pretraining.Data) -> None:
     """Logs objectives that flags do not show, and untrained parts."""
-    if data.objective in _PREDICTED_FROM:
+    pretrainer = families.find(model.bert.config).pretrainer
+    if pretrainer is not None:
+        logging.info(
+            "%s The pooler is saved with the encoder, but not trained.",
+            pretrainer.report,
+        )
+    elif data.objective in _PREDICTED_FROM:
         logging.info(
             "Each token is predicted from those %s. The pooler is saved with "
             "the encoder, but not trained.",

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bert_tf import configuration, losses, optimization
+from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.records import (
     dynamic_masks,
@@ -62,18 +63,20 @@ def objective(kind: str) -> loop.Objective:
     """Returns what to minimize on data that says so: see `Data.objective`."""
     if kind in _OF_TEXTS:
         return _OF_TEXTS[kind].objective(sizes)
-    sentences = _SENTENCES[kind]
+    sentences, (words_loss, *_) = _SENTENCES.get(kind), loss_names(kind)
 
     def weights(batch):
-        totals = {"masked_lm": tf.reduce_sum(mask_weights(batch))}
+        totals = {words_loss: tf.reduce_sum(mask_weights(batch))}
         if sentences is not None:
             totals[sentences] = tf.reduce_sum(_sentence_weights(batch))
         return totals
 
     def sums(model, batch, dropout_seed):
-        words, orders = model(batch, dropout_seed)  # [B, P, V], [B, 2] or so
+        words = model(batch, dropout_seed)  # [B, P, V]
+        if kind in _SENTENCES:
+            words, orders = words  # [B, P, V], [B, 2] or [B, K, 2]
         found = {
-            "masked_lm": losses.classification(
+            words_loss: losses.classification(
                 words, batch["masked_lm_ids"], mask_weights(batch)
             )
         }
@@ -93,6 +96,8 @@ def loss_names(kind: str) -> tuple[str, ...]:
     """Returns the names of the losses of `objective`, of tokens first."""
     if kind in _OF_TEXTS:
         return _OF_TEXTS[kind].LOSSES
+    if kind not in _SENTENCES:
+        return (kind,)  # a family's own
     sentences = _SENTENCES[kind]
     return ("masked_lm",) if sentences is None else ("masked_lm", sentences)
 
@@ -118,7 +123,7 @@ def trained_variables(
 ) -> Sequence[keras.Variable]:
     """Returns what `objective` trains; the rest of the model stays as it is."""
     variables = model.trainable_variables
-    if kind in _OF_TEXTS:
+    if kind not in _SENTENCES:
         return model.trained_variables
     if has_pairs(kind):
         return variables
@@ -214,9 +219,16 @@ class Data:
         `head` is what pre-training trains, as the model's config says. Where it
         predicts what follows, no words are masked.
         """
-        if head not in _OF_TEXTS:
-            return self
-        return dataclasses.replace(self, objective=head, masking=None)
+        if head in _OF_TEXTS:
+            return dataclasses.replace(self, objective=head, masking=None)
+        own = {
+            row.config.pretraining_head
+            for row in families.FAMILIES.values()
+            if row.pretrainer is not None
+        }
+        if head in own:
+            return dataclasses.replace(self, objective=head)
+        return self
 
     @property
     def predictions_per_row(self) -> int:

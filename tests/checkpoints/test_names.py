@@ -35,7 +35,7 @@ _POOLED = dataclasses.replace(_ELECTRA, pooler_act="gelu_erf")
 
 # Heads of next tokens are tested in encoders/test_left_to_right.py, and of
 # encoder-decoders in seq2seq/test_encoder_decoders.py. Encoders of language
-# models have separate tests. We have no model of permuted words.
+# models have separate tests, as have permuted words.
 @pytest.mark.parametrize(
     "head, config",
     [

@@ -15,7 +15,6 @@ from bert_tf.checkpoints import (
 from bert_tf.contrib import xlnet, xlnet_config, xlnet_names
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
-from bert_tf.setup import pretraining_setup
 from tests import interop_samples as samples
 
 import numpy as np
@@ -44,7 +43,7 @@ _HEADS = {
 }
 
 
-def _make(architecture, **changes):
+def make(architecture, **changes):
     """Returns a transformers model with random weights."""
     torch.manual_seed(0)
     labels = 2 if "Question" in architecture else samples.NUM_LABELS
@@ -109,7 +108,7 @@ def _load(folder, head):
 
 @pytest.mark.parametrize("activation", ["gelu", "gelu_new"])
 def test_hidden_states(tmp_path, activation):
-    theirs = _make("XLNetModel", ff_activation=activation)
+    theirs = make("XLNetModel", ff_activation=activation)
     theirs.save_pretrained(tmp_path)
     ours = _load(tmp_path, "encoder")
     rows, their_rows = _rows()
@@ -136,7 +135,7 @@ def test_hidden_states(tmp_path, activation):
 
 @pytest.mark.parametrize("remat", [False, True])
 def test_gradients(tmp_path, remat):
-    theirs = _make("XLNetModel")
+    theirs = make("XLNetModel")
     theirs.save_pretrained(tmp_path)
     ours = _load(tmp_path, "encoder")
     ours.encoder.remat = remat
@@ -153,27 +152,32 @@ def test_gradients(tmp_path, remat):
     for i, length in enumerate(_LENGTHS):
         own = torch.tensor(signs[i, :length])
         (sequence[i, -length:] * own).sum().backward(retain_graph=True)
+    paths = [x.path for x in variables]
+    found = dict(zip(paths, gradients, strict=True))
+    assert_same_gradients(found, theirs, ours.config, "encoder")
+
+
+def assert_same_gradients(ours, theirs, config, head):
+    """Compares gradients by our names with those of a transformers model."""
     by_name = dict(theirs.named_parameters())
-    table = {
-        row.ours: row
-        for row in huggingface_names.table(ours.config, "encoder")
-    }
+    prefix = "transformer." if head == "encoder" else ""
+    table = {row.ours: row for row in huggingface_names.table(config, head)}
     tensors = {}
-    for variable, gradient in zip(variables, gradients, strict=True):
-        row, value = table[variable.path], np.asarray(gradient)
+    for path, gradient in ours.items():
+        row, value = table[path], np.asarray(gradient)
         tensors[row.theirs] = value.T if row.transposed else value
-    for conversion in xlnet_names.HUGGINGFACE.conversions(ours.config):
+    for conversion in xlnet_names.HUGGINGFACE.conversions(config):
         arrays = conversion.to_theirs([tensors.pop(x) for x in conversion.ours])
         tensors.update(zip(conversion.theirs, arrays, strict=True))
     for name, value in tensors.items():
-        expected = by_name[name.removeprefix("transformer.")].grad.numpy()
+        expected = by_name[name.removeprefix(prefix)].grad.numpy()
         most = 1e-5 * (1 + np.abs(expected).max())
         np.testing.assert_allclose(value, expected, rtol=0, atol=most)
 
 
 @pytest.mark.parametrize("head", list(_HEADS)[1:])
 def test_logits_of_heads(tmp_path, head):
-    theirs = _make(_HEADS[head])
+    theirs = make(_HEADS[head])
     theirs.save_pretrained(tmp_path / "theirs")
     ours = _load(tmp_path / "theirs", head)
     rows, their_rows = _rows()
@@ -305,7 +309,7 @@ def _originals(V=40, D=32, L=3, N=4, F=48):
 
 
 def test_names_and_shapes_are_the_originals(tmp_path):
-    theirs = _make("XLNetLMHeadModel")
+    theirs = make("XLNetLMHeadModel")
     theirs.save_pretrained(tmp_path / "theirs")
     path = str(tmp_path / "theirs")
     samples.convert(path, "tf1", str(tmp_path / "tf1"))
@@ -327,7 +331,7 @@ def test_names_and_shapes_are_the_originals(tmp_path):
 
 def test_layers_are_kept(tmp_path):
     """A model with some layers is the model without the others."""
-    theirs = _make("XLNetModel")
+    theirs = make("XLNetModel")
     theirs.save_pretrained(tmp_path / "all")
     source = formats.open_checkpoint(str(tmp_path / "all"))
     fewer = smaller.keep_layers(source, [0, 2])
@@ -337,10 +341,3 @@ def test_layers_are_kept(tmp_path):
     expected = theirs(**their_rows).last_hidden_state
     found = _load(tmp_path / "fewer", "encoder")(rows).sequence
     _assert_close(found, expected)
-
-
-def test_pretraining_is_refused(tmp_path):
-    config = families.read_config(_base(tmp_path))
-    message = "fine-tuned only: start from a pre-trained one .*xlnet"
-    with pytest.raises(InputError, match=message):
-        pretraining_setup.check(config)

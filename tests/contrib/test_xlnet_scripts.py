@@ -5,6 +5,7 @@ import json
 import bert_tf
 from bert_tf.checkpoints import tokenizer_files
 from tests import family_runs as runs
+from tests import pretraining_runs, scripts, tiny_files
 from tests.contrib import test_xlnet_vocabulary
 
 import numpy as np
@@ -145,3 +146,49 @@ def test_features(tmp_path):
         np.testing.assert_allclose(
             vectors, expected.last_hidden_state[0].numpy(), atol=1e-5
         )
+
+
+@pytest.mark.slow
+def test_pretraining_from_text(tmp_path):
+    """Records, pre-training, and a folder for transformers."""
+    vocab, text = tmp_path / "spiece.model", tmp_path / "text.txt"
+    vocab.write_bytes(test_xlnet_vocabulary.train())
+    tiny_files.write_documents(text)
+    config = {
+        "model_type": "xlnet",
+        "vocab_size": len(test_xlnet_vocabulary.vocabulary().pieces),
+        "hidden_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+        "initializer_range": 0.3,
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    # Its own process, where no other test has registered the vocabulary.
+    created = scripts.run_process(
+        *(tmp_path / "log", "create_pretraining_data", "--objective=none"),
+        *("--dynamic_masking", "--masking=ngram", "--masked_lm_prob=0.1667"),
+        *("--max_seq_length=32", "--max_predictions_per_seq=6"),
+        *("--do_lower_case=false", "--dupe_factor=2", "--num_workers=1"),
+        *(f"--input_file={text}", f"--vocab_file={vocab}"),
+        f"--output_dir={tmp_path}/records",
+    )
+    assert created.wait() == 0, created.stderr
+    runs.run(
+        *("run_pretraining", f"--input_file={tmp_path}/records/*.tfrecord"),
+        *(f"--bert_config_file={tmp_path}/config.json", "--do_train"),
+        *(f"--vocab_file={vocab}", f"--output_dir={tmp_path}/run"),
+        *("--num_train_steps=20", "--num_warmup_steps=2", "--log_steps=5"),
+        *("--train_batch_size=8", "--learning_rate=1e-2"),
+    )
+    lines = pretraining_runs.metrics(tmp_path / "run")
+    losses = [x["permuted_words_loss"] for x in lines]
+    assert losses[-1] < losses[0] - 1
+    runs.run(
+        *("convert_checkpoint", f"--input_checkpoint={tmp_path}/run"),
+        *("--output_format=hf", f"--output_path={tmp_path}/hf"),
+    )
+    _, info = transformers.XLNetLMHeadModel.from_pretrained(
+        tmp_path / "hf", output_loading_info=True
+    )
+    assert not any(info.values()), info
