@@ -143,6 +143,12 @@ OBJECTIVES = {
         note="with BERT's vocabulary and the language-model loss in "
         "fine-tuning",
     ),
+    "xlnet": Objective(
+        "xlnet",
+        config=_without_types,
+        needs_minutes=True,
+        note="with BERT's vocabulary",
+    ),
 }
 # Trained from random weights, on labels alone.
 UNTRAINED = {
@@ -167,13 +173,6 @@ UNTRAINED = {
         needs_minutes=True,
         needs_pairs=True,
         note="reads pairs only",
-    ),
-    "random_xlnet": Objective(
-        "xlnet",
-        config=_without_types,
-        needs_minutes=True,
-        note="random weights, as permutations are not pre-trained here; with "
-        "BERT's vocabulary",
     ),
 }
 ALL = {**OBJECTIVES, **UNTRAINED}

@@ -25,9 +25,9 @@ and for as many floating-point operations as BERT needs for --bert_steps:
 With --minutes, each is pre-trained for this time instead, for as many steps as
 its speed allows, which a short run measures. There are then more models:
 
-- `elmo` (a BiLSTM from both ends), `ulmfit` (an AWD-LSTM) and `gpt`: language
-  models, pre-trained on the same text;
-- `textcnn`, `bilstm`, `esim` (of pairs), `random_xlnet`: from random weights;
+- `elmo` (a BiLSTM from both ends), `ulmfit` (an AWD-LSTM), `gpt` and `xlnet`:
+  language models, pre-trained on the same text;
+- `textcnn`, `bilstm`, `esim` (of pairs): from random weights;
 - `baselines`: the majority class, and logistic regression on TF-IDF.
 
 Then each is fine-tuned on --tasks, and so are random weights, as two of
