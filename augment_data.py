@@ -50,7 +50,7 @@ _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     128,
     "Max number of tokens that the model reads at a time: a text, and as much "
     "of its copy as fits. Words of a text after these tokens stay unchanged.",
-    least=4,
+    min=4,
 )
 _BATCH_SIZE = shared_flags.batch_size(_MODEL)
 _WINDOW = shared_flags.sort_window(_MODEL)
@@ -74,21 +74,21 @@ _COPIES = _WORDS.integer(
     None,
     "Copies of each row, without duplicates. By default as in TinyBERT: 20 for "
     "SST-2 and QNLI, 10 for MNLI and QQP, otherwise 30.",
-    least=1,
-    most=10_000,
+    min=1,
+    max=10_000,
 )
 _PROBABILITY = _WORDS.number(
     "replace_probability",
     0.4,
     "Probability of replacing a word.",
     above=0,
-    most=1,
+    max=1,
 )
 _CANDIDATES = _WORDS.integer(
     "candidates",
     15,
     "Number of most likely words from which a replacement is drawn.",
-    least=1,
+    min=1,
 )
 _STOP_WORDS = _WORDS.input_path(
     "stop_words_file",
@@ -100,11 +100,11 @@ _MASKED_SHARE = _WORDS.number(
     0.25,
     "Max share of a row's tokens that are masked at once. 0 masks one at a "
     "time, as TinyBERT, which takes far longer.",
-    least=0,
-    most=1,
+    min=0,
+    max=1,
     rare=True,
 )
-_SEED = _WORDS.integer("seed", 12345, "Random seed.", least=0, most=2**31 - 1)
+_SEED = _WORDS.integer("seed", 12345, "Random seed.", min=0, max=2**31 - 1)
 
 _OUTPUT_FILE = _OUTPUT.output_path(
     "output_file",

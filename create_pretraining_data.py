@@ -92,14 +92,14 @@ _NUM_SHARDS = _OUTPUT.integer(
     "num_shards",
     None,
     "Number of files in output_dir. By default computed from shard_size_mb.",
-    least=1,
+    min=1,
     only_with="output_dir",
 )
 _SHARD_SIZE_MB = _OUTPUT.integer(
     "shard_size_mb",
     None,
     "Approximate size of a file in output_dir; by default 100.",
-    least=1,
+    min=1,
     only_with="output_dir",
 )
 _VOCAB_FILE = shared_flags.vocab_file(
@@ -121,8 +121,8 @@ _NUM_WORKERS = _RUN.integer(
     None,
     "Number of processes. By default one per core, but at most one per 16 MB "
     "of text.",
-    least=1,
-    most=_MOST_WORKERS,
+    min=1,
+    max=_MOST_WORKERS,
     only_with="!runner",
 )
 _RUNNER = _RUN.choice(
@@ -147,7 +147,7 @@ _SETTINGS = pretraining_sequences.Settings
 
 _RECORDS.define(_SETTINGS, "max_seq_length")
 _RANDOM_SEED = _RECORDS.integer(
-    "random_seed", 12345, "Random seed of sampling and masking.", least=0
+    "random_seed", 12345, "Random seed of sampling and masking.", min=0
 )
 _RECORDS.define(_SETTINGS, "dupe_factor")
 _RECORDS.define(_SETTINGS, "short_seq_prob", "objective", default=None)
@@ -163,7 +163,7 @@ _SHOW = _SHOWING.integer(
     0,
     "Prints this number of records from --input_file as text with marked "
     "masks, and writes nothing.",
-    least=0,
+    min=0,
 )
 
 flags.adopt_module_key_flags(mask_flags)

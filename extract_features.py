@@ -59,7 +59,7 @@ shared_flags.bert_config_file(
     "init_checkpoint.",
 )
 _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
-    _DATA, 128, "Max number of tokens per line; longer lines are cut.", least=4
+    _DATA, 128, "Max number of tokens per line; longer lines are cut.", min=4
 )
 _INIT_CHECKPOINT = shared_flags.init_checkpoint(
     _MODEL, "Checkpoint of the model, of any format.", required=True

@@ -35,10 +35,10 @@ _STABLE = _LABELS.integer(
     "stable",
     None,
     "Version to make stable. The current stable version becomes previous.",
-    least=1,
+    min=1,
 )
 _CANARY = _LABELS.integer(
-    "canary", None, "Version to make canary; 0 for none.", least=0
+    "canary", None, "Version to make canary; 0 for none.", min=0
 )
 _ROLLBACK = _LABELS.boolean(
     "rollback",

@@ -116,8 +116,8 @@ _NUM_APPENDED = _MODEL.integer(
     0,
     "Number of tokens to append to --extend_vocab, besides the [unused] ones. "
     "convert_checkpoint.py --new_vocab_file adds them to a checkpoint.",
-    least=0,
-    most=_MOST_ROWS,
+    min=0,
+    max=_MOST_ROWS,
     only_with="extend_vocab",
 )
 _VOCAB_SIZE = _MODEL.integer(
@@ -125,8 +125,8 @@ _VOCAB_SIZE = _MODEL.integer(
     30522,
     "Max number of tokens to learn. With --extend_vocab, the new tokens are "
     "chosen from these.",
-    least=1,
-    most=_MOST_ROWS,
+    min=1,
+    max=_MOST_ROWS,
 )
 _DO_LOWER_CASE = _MODEL.boolean(
     "do_lower_case", True, "Whether to lower-case and strip accents."
@@ -142,22 +142,22 @@ _MIN_FREQUENCY = _MODEL.integer(
     "min_frequency",
     2,
     "Min frequency of a pair of tokens to merge, or of a symbol.",
-    least=1,
+    min=1,
 )
 _MAX_CHARACTERS = _MODEL.integer(
     "max_characters",
     1000,
     "Keeps only this number of the most frequent characters; words with any "
     "other character become [UNK]. Increase it for Chinese.",
-    least=1,
+    min=1,
 )
 _NUM_UNUSED = _MODEL.integer(
     "num_unused",
     99,
     "Number of [unused] tokens to reserve for custom words. Not with "
     "--extend_vocab.",
-    least=0,
-    most=_MOST_ROWS,
+    min=0,
+    max=_MOST_ROWS,
     only_with="!extend_vocab",
 )
 _CHARACTER_COVERAGE = _MODEL.number(
@@ -165,8 +165,8 @@ _CHARACTER_COVERAGE = _MODEL.number(
     0.99995,
     "SentencePiece: share of the characters in the text that the vocabulary "
     "covers; the rarest others become <unk>. Use 0.9995 for Chinese.",
-    least=0.98,  # sentencepiece takes no less
-    most=1,
+    min=0.98,  # sentencepiece takes no less
+    max=1,
 )
 
 command_line.start(__name__)

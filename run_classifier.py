@@ -55,7 +55,7 @@ _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     flag_sections.Section("Data"),
     128,
     "Tokens per example; longer examples are cut, shorter ones padded.",
-    least=4,
+    min=4,
 )
 _TRAINING = flag_sections.Section("Training", only_with="do_train")
 _AUXILIARY_LM_WEIGHT = _TRAINING.number(

@@ -61,7 +61,7 @@ _TASK_DIRS = _DATA.words(
     kind="TASK:FOLDER,...",
 )
 _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
-    _DATA, 128, "Tokens per example.", least=4
+    _DATA, 128, "Tokens per example.", min=4
 )
 _DOUBLE_UNORDERED = shared_flags.double_unordered(_DATA)
 _TASKS = _CHOICES.words(

@@ -57,7 +57,7 @@ _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     _DATA,
     128,
     "Tokens of a prompt with a choice; longer prompts are cut.",
-    least=4,
+    min=4,
 )
 
 command_line.start(__name__)

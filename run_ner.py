@@ -95,7 +95,7 @@ _CONTEXT = _FILES.choice(
     "Text that the model reads at a time. Documents start at -DOCSTART- lines.",
 )
 _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
-    _DATA, 128, "Tokens per window.", least=4
+    _DATA, 128, "Tokens per window.", min=4
 )
 
 command_line.start(__name__)

@@ -55,14 +55,14 @@ _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     None,
     "Tokens per sequence of the data. By default the number in its manifest, "
     "or 128.",
-    least=1,
+    min=1,
 )
 _MAX_PREDICTIONS_PER_SEQ = _DATA.integer(
     "max_predictions_per_seq",
     None,
     "Max masked words per sequence of the data. By default the number in its "
     "manifest, or 20.",
-    least=1,
+    min=1,
 )
 _VOCAB_FILE = shared_flags.vocab_file(
     _DATA,
@@ -75,9 +75,9 @@ _DO_EVAL = _WORK.boolean("do_eval", False, "Whether to evaluate.")
 _TRAIN_BATCH_SIZE = shared_flags.train_batch_size(
     _TRAINING, "Sequences per step, over all replicas."
 )
-_TRAINING.integer("num_train_steps", 100000, "Training steps.", least=1)
+_TRAINING.integer("num_train_steps", 100000, "Training steps.", min=1)
 _TRAINING.integer(
-    "num_warmup_steps", 10000, "Steps of linear warm-up.", least=0
+    "num_warmup_steps", 10000, "Steps of linear warm-up.", min=0
 )
 _POLY_POWER = _TRAINING.number(
     "poly_power", 1.0, "ALBERT's name of --lr_power. Must be 1.", rare=True
@@ -111,14 +111,14 @@ _TRAINING.integer(
     None,
     "Steps between evaluations during training. Their results go to the log, "
     "metrics.jsonl and TensorBoard, the weights with the lowest loss to best/.",
-    least=1,
+    min=1,
 )
 _EARLY_STOP = _TRAINING.integer(
     "early_stop_evaluations",
     None,
     "Early stopping: ends training after this number of evaluations without a "
     "lower loss.",
-    least=1,
+    min=1,
     only_with="eval_steps",
 )
 _EVAL_FILE = _EVALUATION.input_paths(
@@ -129,7 +129,7 @@ _EVAL_BATCH_SIZE = shared_flags.eval_batch_size(
     _EVALUATION, "Sequences per evaluation step, over all replicas."
 )
 _MAX_EVAL_STEPS = _EVALUATION.integer(
-    "max_eval_steps", 100, "Max evaluation steps.", least=1
+    "max_eval_steps", 100, "Max evaluation steps.", min=1
 )
 
 command_line.start(__name__)

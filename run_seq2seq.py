@@ -107,7 +107,7 @@ _DATA.choice(
 )
 shared_flags.has_header(_DATA)
 _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
-    _DATA, 128, "Max tokens of a source; longer ones are truncated.", least=3
+    _DATA, 128, "Max tokens of a source; longer ones are truncated.", min=3
 )
 _DATA.define(_OPTIONS, "max_target_length")
 _SHARE_WEIGHTS = _NEW_MODEL.choice(
@@ -122,8 +122,8 @@ _LABEL_SMOOTHING = _TRAINING.number(
     "label_smoothing",
     0.1,
     "Share of the probability that the loss spreads over all tokens.",
-    least=0,
-    most=0.99,
+    min=0,
+    max=0.99,
 )
 _GENERATION.define(_OPTIONS, "beam_size", "length_penalty")
 _METRIC = _SCORES.choice(

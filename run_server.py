@@ -53,35 +53,35 @@ _POLL_SECONDS = _MODELS.number(
     "poll_seconds",
     2,
     "Seconds between checks for new versions; 0 turns them off.",
-    least=0,
+    min=0,
     rare=True,
 )
 _HOST = _NETWORK.string(
     "host", "127.0.0.1", "Address to listen on; 0.0.0.0 for all interfaces."
 )
 _PORT = _NETWORK.integer(
-    "port", 8501, "Port to listen on; 0 picks a free one.", least=0, most=65535
+    "port", 8501, "Port to listen on; 0 picks a free one.", min=0, max=65535
 )
 _MAX_REQUEST_MB = _NETWORK.number(
     "max_request_mb",
     8,
     "Max size of a request in megabytes.",
     above=0,
-    most=1024,
+    max=1024,
 )
 _MAX_QUEUE = _NETWORK.integer(
     "max_queue",
     256,
     "Max number of requests in the queue of a model. Further requests get "
     "status 503.",
-    least=1,
+    min=1,
 )
 _MAX_QUEUED_ROWS = _NETWORK.integer(
     "max_queued_rows",
     65536,
     "Max number of rows in the queue of a model. A larger request gets status "
     "413; requests that do not fit at the moment get status 503.",
-    least=1,
+    min=1,
 )
 _CORS_ORIGINS = _NETWORK.words(
     "cors_origins",
@@ -101,34 +101,34 @@ _STOP_SECONDS = _NETWORK.number(
     60,
     "After SIGTERM, max seconds until the server ends. Requests in progress "
     "are finished first.",
-    least=0,
+    min=0,
     rare=True,
 )
 _ACCESS_LOG = _NETWORK.boolean(
     "access_log", False, "Whether to log each request."
 )
 _MAX_BATCH_SIZE = _BATCHES.integer(
-    "max_batch_size", 32, "Max number of rows per batch.", least=1
+    "max_batch_size", 32, "Max number of rows per batch.", min=1
 )
 _BATCH_TIMEOUT_MS = _BATCHES.number(
     "batch_timeout_ms",
     0,
     "Milliseconds that an idle model waits for more requests to batch. "
     "Requests that arrive during a batch are always batched.",
-    least=0,
-    most=60000,
+    min=0,
+    max=60000,
 )
 _NUM_BATCH_THREADS = _BATCHES.integer(
     "num_batch_threads",
     1,
     "Number of batches that a model computes at the same time.",
-    least=1,
+    min=1,
 )
 _INTRA_OP_THREADS = _DEVICES.integer(
     "intra_op_threads",
     0,
     "CPU cores per batch; 0 uses all.",
-    least=0,
+    min=0,
 )
 _KEEP_KERNELS = _DEVICES.boolean(
     "keep_kernels",

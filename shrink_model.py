@@ -63,14 +63,14 @@ _NUM_HIDDEN_LAYERS = _SIZE.integer(
     "num_hidden_layers",
     None,
     "Layers to keep, the most important ones. By default all.",
-    least=1,
+    min=1,
 )
 _INTERMEDIATE_SIZE = _SIZE.integer(
     "intermediate_size",
     None,
     "Feed-forward units to keep of each layer, the most important ones. By "
     "default all.",
-    least=1,
+    min=1,
     only_with="!keep_intermediate",
 )
 _KEEP_INTERMEDIATE = _SIZE.number(
@@ -79,7 +79,7 @@ _KEEP_INTERMEDIATE = _SIZE.number(
     "The share of the feed-forward units to keep, such as 0.5. Replaces "
     "--intermediate_size.",
     above=0,
-    most=1,
+    max=1,
 )
 _OUTPUT_PATH = _OUTPUT.output_path(
     "output_path",
@@ -102,18 +102,18 @@ _MAX_EXAMPLES = _DATA.integer(
     "max_examples",
     4096,
     "Max number of examples to measure on, drawn by --seed.",
-    least=1,
+    min=1,
 )
 _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
-    _DATA, 128, "Tokens per example, as in training.", least=4
+    _DATA, 128, "Tokens per example, as in training.", min=4
 )
 _SEED = _DATA.integer(
     "seed",
     12345,
     "Random seed of the examples, and of the rows of --dev_fraction as in "
     "training.",
-    least=0,
-    most=2**31 - 1,
+    min=0,
+    max=2**31 - 1,
 )
 _BATCH_SIZE = shared_flags.batch_size(_DATA)
 _DISTRIBUTION_STRATEGY = _DEVICES.choice(

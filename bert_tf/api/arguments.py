@@ -78,13 +78,13 @@ class _Keyword:
     Attributes:
         kind: What its value is: a key of `_READ`.
         heads: Those that it goes with; none for all.
-        least: Of a whole number.
+        min: Min value of a whole number.
         of: Of a choice, what there is.
     """
 
     kind: str
     heads: tuple[str, ...] = ()
-    least: int = 1
+    min: int = 1
     of: Sequence[str] = ()
 
 
@@ -96,7 +96,7 @@ KEYWORDS: Mapping[str, _Keyword] = {
     "bert_config_file": _Keyword("path"),
     "vocab_file": _Keyword("path"),
     "do_lower_case": _Keyword("boolean"),
-    "max_seq_length": _Keyword("whole", least=4),
+    "max_seq_length": _Keyword("whole", min=4),
     "task_name": _Keyword("text", _CLASSIFIER),
     "labels": _Keyword("texts", ("classification", "tagging")),
     "regression": _Keyword("boolean", _CLASSIFIER),
@@ -161,7 +161,7 @@ def _value(name: str, value: Any) -> Any:
     match keyword.kind:
         case "boolean" if isinstance(value, bool):
             found = value
-        case "whole" if is_whole and value >= keyword.least:
+        case "whole" if is_whole and value >= keyword.min:
             found = value
         case "choice" if value in keyword.of:
             found = value
@@ -193,7 +193,7 @@ def _are_texts(value: Any) -> bool:
 def _expected(keyword: _Keyword) -> str:
     return {
         "boolean": "True or False",
-        "whole": f"a whole number, at least {keyword.least}",
+        "whole": f"a whole number, at least {keyword.min}",
         "choice": f"one of {', '.join(keyword.of)}",
         "text": f"a text, such as {glue.NAMES[0]}",
         "path": "a path",

@@ -32,8 +32,8 @@ DEV_FRACTION = _DATA.number(
     0.0,
     "Share of the training file's rows, drawn by --seed, to hold out for "
     "evaluation, such as 0.1. Replaces --dev_file.",
-    least=0,
-    most=1,
+    min=0,
+    max=1,
     only_with="train_file",
 )
 FILE_FORMAT = shared_flags.file_format(_DATA, only_with=_OWN_FILES)
@@ -100,6 +100,6 @@ WINDOW_STRIDE = _DATA.integer(
     None,
     "Tokens from the start of one window to the start of the next. By default "
     "half a window.",
-    least=1,
+    min=1,
     only_with="long_documents=windows",
 )

@@ -43,8 +43,8 @@ HARD_LABEL_WEIGHT = _LEARNING.number(
     None,
     "Weight of the loss on the labels, by default 0.5. The loss on the "
     "teacher's logits has 1 minus this weight.",
-    least=0,
-    most=1,
+    min=0,
+    max=1,
     only_with=BY_LOGITS,
 )
 RELATION_HEADS = _LEARNING.integer(
@@ -52,7 +52,7 @@ RELATION_HEADS = _LEARNING.integer(
     None,
     "Number of slices of the hidden states. By default the largest number up "
     "to 48 that divides both hidden sizes.",
-    least=1,
+    min=1,
     only_with="distillation=minilm",
 )
 

@@ -53,7 +53,7 @@ EVAL_BATCH_SIZE = shared_flags.eval_batch_size(
     _EVALUATION, "Examples per step, over all replicas."
 )
 PREDICT_BATCH_SIZE = _PREDICTION.integer(
-    "predict_batch_size", 8, "Examples per step, over all replicas.", least=1
+    "predict_batch_size", 8, "Examples per step, over all replicas.", min=1
 )
 ACCUMULATE = shared_flags.gradient_accumulation_steps(_TRAINING)
 NUM_TRAIN_EPOCHS = _TRAINING.number(
@@ -63,8 +63,8 @@ WARMUP_PROPORTION = _TRAINING.number(
     "warmup_proportion",
     0.1,
     "Share of the steps with a linear warm-up of the learning rate.",
-    least=0,
-    most=1,
+    min=0,
+    max=1,
 )
 UNFREEZE = _TRAINING.choice(
     "unfreeze",

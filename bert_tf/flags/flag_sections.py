@@ -1,7 +1,7 @@
 """Sections of flags: groups for `--help`, with conditions of use.
 
     _TRAINING = flag_sections.Section("Training", only_with="do_train")
-    SEED = _TRAINING.integer("seed", 12345, "Of the data order.", above=-1)
+    SEED = _TRAINING.integer("seed", 12345, "Seed of the data order.", min=0)
 
 `unused.check` reports flags that are set but not used by the run. Values are
 validated while flags are parsed, before anything slow.
@@ -142,12 +142,12 @@ class Section:
         name: str,
         default: int | None,
         text: str,
-        least: int | None = None,
-        most: int | None = None,
+        min: int | None = None,
+        max: int | None = None,
         **how: Any,
     ) -> Holder:
         """Defines an integer flag with optional bounds."""
-        parser = flag_values.Whole(name, options.Bounds(least, most))
+        parser = flag_values.Whole(name, options.Bounds(min, max))
         holder = flags.DEFINE(
             parser, name, default, text, serializer=flags.ArgumentSerializer()
         )
@@ -158,13 +158,13 @@ class Section:
         name: str,
         default: float | None,
         text: str,
-        least: float | None = None,
-        most: float | None = None,
+        min: float | None = None,
+        max: float | None = None,
         above: float | None = None,
         **how: Any,
     ) -> Holder:
         """Defines a flag with a finite number, with optional bounds."""
-        bounds = options.Bounds(least, most, above)
+        bounds = options.Bounds(min, max, above)
         parser = flag_values.Number(name, bounds)
         holder = flags.DEFINE(
             parser, name, default, text, serializer=flags.ArgumentSerializer()
@@ -235,7 +235,7 @@ class Section:
             about = {"default": field.default, "text": known["text"]}
             about |= known["about"] | how
             bounds, kind = known["bounds"], options.kind(field)
-            limits = {"least": bounds.min, "most": bounds.max}
+            limits = {"min": bounds.min, "max": bounds.max}
             if known["choices"]:
                 self.choice(name, allowed=known["choices"], **about)
             elif kind is int:

@@ -75,7 +75,7 @@ MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     None,
     "Max number of tokens that the model reads at a time. By default as in "
     "training, otherwise 128, or 384 for question answering.",
-    least=4,
+    min=4,
 )
 
 # ---- Settings of its head ---------------------------------------------------
@@ -137,7 +137,7 @@ TOP_K = _HEADS["masked_lm"].integer(
     "top_k",
     5,
     "Number of predictions for a masked word, or for the next token.",
-    least=1,
+    min=1,
     only_with=("head=masked_lm", "head=next_piece"),
 )
 FEATURES = _HEADS["encoder"].choice(

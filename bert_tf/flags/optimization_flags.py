@@ -10,6 +10,6 @@ from bert_tf.training import recipe_options
 _OPTIMIZER = flag_sections.Section("Optimizer", only_with="do_train")
 
 LEARNING_RATE = _OPTIMIZER.number(
-    "learning_rate", 5e-5, "Peak learning rate.", least=0
+    "learning_rate", 5e-5, "Peak learning rate.", min=0
 )
 _OPTIMIZER.define(recipe_options.RecipeOptions)

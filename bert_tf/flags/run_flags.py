@@ -48,8 +48,8 @@ SEED = flag_sections.Section("Training").integer(
     "seed",
     12345,
     "Random seed of weight initialization, data order and dropout.",
-    least=0,
-    most=2**31 - 1,
+    min=0,
+    max=2**31 - 1,
 )
 CHECK_ONLY = _WORK.boolean(
     "check_only",
@@ -61,10 +61,10 @@ CHECK_ONLY = _WORK.boolean(
 # ---- Intervals --------------------------------------------------------------
 
 SAVE_CHECKPOINTS_STEPS = _TRAINING.integer(
-    "save_checkpoints_steps", 1000, "Steps between checkpoints.", least=1
+    "save_checkpoints_steps", 1000, "Steps between checkpoints.", min=1
 )
 KEEP_CHECKPOINT_MAX = _TRAINING.integer(
-    "keep_checkpoint_max", 5, "Number of newest checkpoints to keep.", least=1
+    "keep_checkpoint_max", 5, "Number of newest checkpoints to keep.", min=1
 )
 LOG_STEPS = _TRAINING.integer(
     "log_steps",
@@ -72,7 +72,7 @@ LOG_STEPS = _TRAINING.integer(
     "Steps between log lines, which also go to metrics.jsonl and TensorBoard. "
     "By default 10, on TPUs 100. At a terminal the progress bar moves as "
     "often, and lines come at most every ten seconds.",
-    least=1,
+    min=1,
 )
 REPORT_TO = _TRAINING.words(
     "report_to",
@@ -84,7 +84,7 @@ ITERATIONS_PER_LOOP = _TRAINING.integer(
     "iterations_per_loop",
     1000,
     "Max steps on the device between returns to Python.",
-    least=1,
+    min=1,
     rare=True,
 )
 PROFILE_STEPS = _TRAINING.string(
@@ -99,7 +99,7 @@ PEAK_FLOPS = _TRAINING.number(
     None,
     "Peak FLOP/s of one device, to log the share that is used. By default the "
     "value of the GPU's data sheet; required on TPUs and CPUs.",
-    least=1,
+    min=1,
     rare=True,
 )
 
@@ -146,7 +146,7 @@ LOGICAL_CPUS = _DEVICES.integer(
     1,
     "Splits the CPU into this number of devices, to test "
     "--distribution_strategy=mirrored without GPUs.",
-    least=1,
+    min=1,
     only_with="distribution_strategy=mirrored",
     harmless=True,
     rare=True,

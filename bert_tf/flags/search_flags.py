@@ -17,7 +17,7 @@ SEARCH = flag_sections.Section(
     "Number of trials of a hyperparameter search by Optuna. Each trial is a "
     "run in output_dir/trial-000, trial-001 and so on, and output_dir/best has "
     "the best weights of all.",
-    least=1,
+    min=1,
     only_with="do_eval",
 )
 SEARCH_SPACE = _SEARCH.string(

@@ -195,7 +195,7 @@ def text_b_column(
 
 def batch_size(section: flag_sections.Section) -> flag_sections.Holder:
     """Defines the number of lines that the model reads at once."""
-    return section.integer("batch_size", 32, "Lines per batch.", least=1)
+    return section.integer("batch_size", 32, "Lines per batch.", min=1)
 
 
 def sort_window(section: flag_sections.Section) -> flag_sections.Holder:
@@ -204,7 +204,7 @@ def sort_window(section: flag_sections.Section) -> flag_sections.Holder:
         "sort_window",
         4096,
         "Lines that are sorted by length together, and kept in memory.",
-        least=1,
+        min=1,
         rare=True,
     )
 
@@ -241,14 +241,14 @@ def train_batch_size(
     section: flag_sections.Section, text: str
 ) -> flag_sections.Holder:
     """Defines the number of rows per training step, over all replicas."""
-    return section.integer("train_batch_size", 32, text, least=1)
+    return section.integer("train_batch_size", 32, text, min=1)
 
 
 def eval_batch_size(
     section: flag_sections.Section, text: str
 ) -> flag_sections.Holder:
     """Defines the number of rows per evaluation step, over all replicas."""
-    return section.integer("eval_batch_size", 8, text, least=1)
+    return section.integer("eval_batch_size", 8, text, min=1)
 
 
 def gradient_accumulation_steps(
@@ -260,7 +260,7 @@ def gradient_accumulation_steps(
         1,
         "Micro-batches per step. More of them need less memory for the same "
         "update.",
-        least=1,
+        min=1,
     )
 
 
@@ -294,6 +294,6 @@ def num_tpu_cores(section: flag_sections.Section) -> flag_sections.Holder:
         "num_tpu_cores",
         None,
         "Stops the run unless the TPU has this number of cores.",
-        least=1,
+        min=1,
         rare=True,
     )
