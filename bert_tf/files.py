@@ -316,6 +316,23 @@ def _remove_unless_locked(path: str) -> None:
 
 
 @contextlib.contextmanager
+def in_locked_folder(folder: str) -> Iterator[str]:
+    """Yields a path by which to write into a folder that this process locked.
+
+    If the folder is removed, moved or replaced meanwhile, nothing is written
+    into the new folder, and the process ends. Errors name the folder.
+    """
+    run_lock.check_held()
+    there = run_lock.handle_path(folder)
+    try:
+        with naming(folder, there):
+            yield there
+    except OSError:
+        run_lock.check_held()
+        raise
+
+
+@contextlib.contextmanager
 def naming(path: str, temporary: str) -> Iterator[None]:
     """Makes errors that name a temporary file name its final path.
 
@@ -340,7 +357,8 @@ def naming(path: str, temporary: str) -> Iterator[None]:
         # Remove the names of functions in the call chain.
         reason = re.sub(r"\{\{.*?\}\} | \[Op:\w+\].*", "", error.message)
         # Errors for file:// don't contain the scheme.
-        if path.removeprefix("file://") not in reason:
+        names = [x.removeprefix("file://") for x in (path, temporary)]
+        if not any(name in reason for name in names):
             raise
         if temporary.removeprefix("file://") in reason:
             reason = reason.rpartition("; ")[2].replace(temporary, path)

@@ -4,11 +4,11 @@ import json
 import math
 import os
 from collections.abc import Mapping
+from typing import Any
 
 from bert_tf import files
 from bert_tf.checkpoints import opened, tf1_files
 from bert_tf.errors import InputError
-from bert_tf.storage import run_lock
 
 import keras
 import numpy as np
@@ -58,7 +58,8 @@ class Best:
             tf1_files.remove_leftovers(self.folder, [*self.beside, _RESULTS])
             if self.results is not None:
                 # A kill before the results were written leaves it outdated.
-                self._tell_tensorflow(int(self.results[tf1_files.GLOBAL_STEP]))
+                step = int(self.results[tf1_files.GLOBAL_STEP])
+                _tell_tensorflow(self.folder, step)
 
     def rewind(self, step: int, score: float) -> None:
         """Compares with an earlier best from now on, in a resumed run.
@@ -98,29 +99,36 @@ class Best:
         return True
 
     def _keep(self, step: int, model: keras.Model) -> None:
-        run_lock.check_held()
-        tf.io.gfile.makedirs(self.folder)
-        for name, data in self.beside.items():
-            files.write_bytes(os.path.join(self.folder, name), data)
         tensors = {
             v.path: tf.convert_to_tensor(v.value) for v in model.variables
         }
         tensors[tf1_files.GLOBAL_STEP] = np.int64(step)
-        tf1_files.write(_prefix(self.folder, step), tensors)
+        with files.in_locked_folder(self.folder) as folder:
+            self._replace(folder, step, tensors)
+
+    def _replace(
+        self, folder: str, step: int, tensors: Mapping[str, Any]
+    ) -> None:
+        """Writes the model and its results, and removes the old weights."""
+        tf.io.gfile.makedirs(folder)
+        for name, data in self.beside.items():
+            files.write_bytes(os.path.join(folder, name), data)
+        tf1_files.write(_prefix(folder, step), tensors)
         # Both files name existing weights: the old ones are removed last. The
         # results are written last: a run killed earlier evaluates again.
-        self._tell_tensorflow(step)
+        _tell_tensorflow(folder, step)
         files.write_text(
-            os.path.join(self.folder, _RESULTS),
+            os.path.join(folder, _RESULTS),
             json.dumps(self.results, indent=2) + "\n",
         )
-        for old_step, old in tf1_files.numbered(self.folder).items():
+        for old_step, old in tf1_files.numbered(folder).items():
             if old_step != step:
                 tf1_files.remove(old)
 
-    def _tell_tensorflow(self, step: int) -> None:
-        """Writes `checkpoint`, which tf.train.latest_checkpoint reads."""
-        tf1_files.write_state(self.folder, [_prefix(self.folder, step)])
+
+def _tell_tensorflow(folder: str, step: int) -> None:
+    """Writes `checkpoint`, which tf.train.latest_checkpoint reads."""
+    tf1_files.write_state(folder, [_prefix(folder, step)])
 
 
 def clear(output_dir: str) -> None:

@@ -145,14 +145,15 @@ def _open_weights_file(
 
 
 def _models_inside(folder: str, here: Iterable[str]) -> list[str]:
-    """Returns the folders with weights inside a Trainer's folder or a cache.
+    """Returns the folders with weights inside a folder without weights.
 
-    Examples are checkpoint-500 of a run and snapshots/COMMIT of the Hub.
+    Examples are checkpoint-500 of a run, snapshots/COMMIT of the Hub, and the
+    0_Transformer of the first versions of sentence-transformers.
     """
     paths = []
     for name in (x.rstrip("/") for x in here):
         path = os.path.join(folder, name)
-        if re.fullmatch(r"checkpoint-\d+", name):
+        if re.fullmatch(r"checkpoint-\d+|0_Transformer", name):
             paths.append(path)
         elif name == "snapshots":
             commits = tf.io.gfile.listdir(path)

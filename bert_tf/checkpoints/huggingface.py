@@ -54,10 +54,7 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         config = huggingface_names.with_pooler(config, head)
         labels = _labels(values, head)
         if head == "classification":
-            said = opened.read_json(folder, huggingface_names.SBERT_FILE)
-            config = huggingface_names.with_activation(
-                config, values, said, _count(values)
-            )
+            config = _of_cross_encoder(config, values, folder)
     except tf1_files.UnreadableError:
         raise
     except InputError as error:
@@ -116,6 +113,33 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         do_lower_case=do_lower_case,
         labels=labels,
         left_over=tuple(left_over),
+    )
+
+
+def _of_cross_encoder(
+    config: modeling.BertConfig, values: Mapping[str, Any], folder: str
+) -> modeling.BertConfig:
+    """Returns the config with what a CrossEncoder's own files add to it.
+
+    Raises InputError for settings that are not supported.
+    """
+    of_model = opened.read_json(
+        folder, huggingface_names.SBERT_MODEL_FILE, processing_kwargs=dict
+    )
+    if options := huggingface_names.tokenizer_options(of_model):
+        raise InputError(
+            f"{huggingface_names.SBERT_MODEL_FILE} passes options to the "
+            "tokenizer, which is not supported. "
+            f"Received: processing_kwargs={options}"
+        )
+    of_encoder = opened.read_json(
+        folder,
+        huggingface_names.SBERT_FILE,
+        prompts=dict,
+        default_prompt_name=str,
+    )
+    return huggingface_names.with_activation(
+        config, values, of_encoder, _count(values)
     )
 
 
@@ -219,20 +243,30 @@ def _labels(values: Mapping[str, Any], head: str) -> tuple[str, ...] | None:
     """Returns the names of the classes, unless they are the default ones.
 
     A classifier of one class gives a score, whatever its name, unless a text
-    may have several. Raises InputError for classes without numbers, for names
-    that are neither text nor numbers, and for a name that two classes have.
+    may have several. Raises InputError for missing numbers, for names that are
+    neither a line of text nor numbers, and for a name that two classes have.
     """
     by_id = values.get("id2label") or {}
     try:
-        named = [by_id[key] for key in sorted(by_id, key=int)]
+        numbers = sorted(by_id, key=int)
+        if [int(x) for x in numbers] != [*range(len(numbers))]:
+            raise ValueError
+        named = [by_id[key] for key in numbers]
         if not all(isinstance(x, str | int | float) for x in named):
             raise TypeError
     except (TypeError, ValueError) as error:
         raise InputError(
-            "`id2label` must map the numbers of the classes to their names, "
-            f'such as {{"0": "no", "1": "yes"}}. Received: id2label={by_id}'
+            "`id2label` must map the numbers of all classes, from 0, to their "
+            'names, such as {"0": "no", "1": "yes"}. '
+            f"Received: id2label={by_id}"
         ) from error
     labels = [str(name) for name in named]
+    # A labels.txt has a line for each class.
+    if not all(name.strip() and "\n" not in name for name in labels):
+        raise InputError(
+            "`id2label` must give each class a name that is one line, and not "
+            f"empty. Received: id2label={by_id}"
+        )
     twice = sorted({name for name in labels if labels.count(name) > 1})
     if twice:
         raise InputError(

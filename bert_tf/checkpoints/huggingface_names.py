@@ -251,11 +251,24 @@ def from_config(
 _SBERT = "sentence_transformers"
 _SBERT_OLD = "sbert_ce_default_activation_function"
 SBERT_FILE = "config_sentence_transformers.json"
+SBERT_MODEL_FILE = "sentence_bert_config.json"
 _ACTIVATION = "torch.nn.modules.activation."
 _SCORE_ACTS = {
     "torch.nn.modules.linear.Identity": "linear",
     f"{_ACTIVATION}Sigmoid": "sigmoid",
 }
+
+
+def default_prompt(of_encoder: Mapping[str, Any]) -> str | None:
+    """Returns the prompt before each text, from the content of `SBERT_FILE`."""
+    prompts = of_encoder.get("prompts") or {}
+    return prompts.get(of_encoder.get("default_prompt_name"))
+
+
+def tokenizer_options(of_model: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the options of tokenizer calls in a sentence_bert_config.json."""
+    options = of_model.get("processing_kwargs") or {}
+    return {x: options[x] for x in ("text", "common") if options.get(x)}
 
 
 def with_activation(
@@ -267,8 +280,15 @@ def with_activation(
     """Returns the config of a CrossEncoder of `count` classes.
 
     `values` are from config.json, `of_encoder` from `SBERT_FILE`. Raises
-    InputError for an unsupported activation.
+    InputError for an unsupported activation or a prompt.
     """
+    if prompt := default_prompt(of_encoder):
+        raise InputError(
+            f"{SBERT_FILE} puts {prompt!r} before each text, which is not "
+            "supported. Remove default_prompt_name there, and add the prompt "
+            "to your texts. "
+            f"Received: default_prompt_name={of_encoder['default_prompt_name']}"
+        )
     inside = values.get(_SBERT)
     found = inside if isinstance(inside, dict) else of_encoder
     name = found.get("activation_fn", values.get(_SBERT_OLD))

@@ -8,7 +8,11 @@ from bert_tf import vocabularies
 from bert_tf.checkpoints import opened, tf1_files, tokenizer_probe
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
-from bert_tf.vocabularies import tokenizer_config, tokenizer_json
+from bert_tf.vocabularies import (
+    tokenizer_config,
+    tokenizer_json,
+    tokenizer_rows,
+)
 
 from absl import logging
 
@@ -24,13 +28,36 @@ def read_vocab(folder: str) -> vocabularies.Files | None:
 
     Raises:
         tf1_files.UnreadableError: Its tokenizer gives different tokens than
-            ours, or its WordPiece vocabulary can't be read.
+            ours, or no special tokens, or its WordPiece vocabulary can't be
+            read.
     """
     _check_class(folder)
     found = _find(folder)
     if found is not None:
+        _check_rows(folder, found)
         tokenizer_probe.check(folder, found)
     return found
+
+
+def _check_rows(folder: str, files: vocabularies.Files) -> None:
+    """Raises UnreadableError if transformers adds no special tokens."""
+    kind = _read_tokenizer_config(folder).get("tokenizer_class")
+    if kind not in tokenizer_config.GENERIC:
+        return  # Other classes add them without the file's help.
+    whole = _read_tokenizer(folder)
+    model = tokenizer_json.kind(whole) if whole.get("model") else None
+    if model != vocabularies.KINDS[files.kind].tokenizer:
+        return  # Another model's, which is ignored.
+    if tokenizer_rows.has_rows(whole):
+        return
+    if not vocabularies.read(files, False, folder).may_lack_template:
+        raise tf1_files.UnreadableError(
+            f"{os.path.join(folder, _TOKENIZER)} has no post_processor, so "
+            "transformers adds no special tokens to a text, and bert_tf always "
+            "does. If the model was trained with them, add a post_processor, "
+            "or set tokenizer_class in tokenizer_config.json to the class of "
+            f"the model. Received: tokenizer_class={kind}"
+        )
 
 
 def _check_class(folder: str) -> None:

@@ -12,7 +12,12 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.checkpoints import huggingface, huggingface_weights, opened
+from bert_tf.checkpoints import (
+    huggingface,
+    huggingface_names,
+    huggingface_weights,
+    opened,
+)
 from bert_tf.errors import InputError
 
 import tensorflow as tf
@@ -21,8 +26,8 @@ from absl import logging
 MODULES = "modules.json"
 _POOLING = "config.json"
 _NORMALIZE = "config.json"
-_OF_MODEL = "sentence_bert_config.json"
-_OF_ALL = "config_sentence_transformers.json"
+_OF_MODEL = huggingface_names.SBERT_MODEL_FILE
+_OF_ALL = huggingface_names.SBERT_FILE
 _OF_TOKENIZER = "tokenizer_config.json"
 # Patterns of the files that are read in addition to any model's.
 FILES = (MODULES, _OF_MODEL, _OF_ALL, f"[0-9]_*/{_POOLING}")
@@ -31,7 +36,7 @@ _MODE = "pooling_mode_"
 _MODES = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max"}
 # Default in transformers if the config does not specify a length.
 _MOST_PIECES = 512
-_WAY_OUT = "Give --unit, and maybe --normalize, for vectors made otherwise."
+_WAY_OUT = "Give --unit, and maybe --normalize, to make other vectors."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,7 +114,7 @@ def read(root: str) -> Vectors:
     if kinds[:2] != ["Transformer", "Pooling"] or rest:
         raise InputError(
             f"{os.path.join(root, MODULES)} makes vectors by "
-            f"{', '.join(kinds)}. Computed here are Transformer, Pooling, and "
+            f"{', '.join(kinds)}. Supported are Transformer, Pooling, and "
             f"then Normalize or nothing. {_WAY_OUT}"
         )
     folders = [os.path.join(root, str(x.get("path", ""))) for x in modules]
@@ -152,9 +157,9 @@ def _unit(folder: str) -> str:
     modes = modes or ["mean"]
     if modes not in (["mean"], ["cls"]):
         raise InputError(
-            f"{os.path.join(folder, _POOLING)} makes a vector of a text's "
-            f"pieces by {' and '.join(map(str, modes))}. Computed here is the "
-            f"mean, or that of [CLS]. {_WAY_OUT}"
+            f"{os.path.join(folder, _POOLING)} makes a vector from a text's "
+            f"tokens by {' and '.join(map(str, modes))}. Supported are their "
+            f"mean and the vector of [CLS]. {_WAY_OUT}"
         )
     return modes[0]
 
@@ -175,22 +180,29 @@ def _check_normalize(folder: str) -> None:
 def _check_model(root: str, folder: str) -> None:
     """Raises InputError if the model preprocesses texts in unsupported ways."""
     problem = None
-    said = opened.read_json(folder, _OF_MODEL)
+    said = opened.read_json(
+        folder, _OF_MODEL, modality_config=dict, processing_kwargs=dict
+    )
     tokenizer = opened.read_json(folder, _OF_TOKENIZER)
     if said.get("do_lower_case") and tokenizer.get("do_lower_case") is False:
         problem = (
             f"{os.path.join(folder, _OF_MODEL)} lower-cases texts for a cased "
             "vocabulary, and keeps accents"
         )
-    output = (said.get("modality_config") or {}).get("text") or {}
+    output = (said.get("modality_config") or {}).get("text")
+    output = output if isinstance(output, dict) else {}
     name = output.get("method_output_name", "last_hidden_state")
     if name != "last_hidden_state":
         problem = f"{os.path.join(folder, _OF_MODEL)} takes the {name}"
-    of_all = opened.read_json(root, _OF_ALL)
-    prompt = (of_all.get("prompts") or {}).get(
-        of_all.get("default_prompt_name")
+    if options := huggingface_names.tokenizer_options(said):
+        problem = (
+            f"{os.path.join(folder, _OF_MODEL)} passes processing_kwargs="
+            f"{options} to the tokenizer"
+        )
+    of_all = opened.read_json(
+        root, _OF_ALL, prompts=dict, default_prompt_name=str
     )
-    if prompt:
+    if prompt := huggingface_names.default_prompt(of_all):
         problem = (
             f"{os.path.join(root, _OF_ALL)} puts {prompt!r} before each text"
         )

@@ -58,7 +58,8 @@ class Servable:
             # The loaded object must be kept, as it owns the weights.
             with file_systems.not_as_glob(path, [path]) as links:
                 self._loaded = tf.saved_model.load(links, tags=["serve"])
-        except (OSError, ValueError, LookupError, tf.errors.OpError) as error:
+        # A damaged graph raises errors of any type.
+        except Exception as error:
             raise InputError(
                 f"The SavedModel {path} is damaged, or not all there: "
                 f"{refusals.line(error)} Export it again, or copy the whole "

@@ -232,8 +232,10 @@ def _classes(
                 "Bring it back, or give --labels in the order of training."
             )
         return labels, labels_from
-    if source.labels or count == 1:
-        return source.labels if count > 1 else None, "the checkpoint"
+    if count == 1 and not trained_models.is_multi_label(source):
+        return None, "the checkpoint"
+    if source.labels:
+        return source.labels, "the checkpoint"
     defaults = source.default_labels(count)
     if defaults:
         return defaults, "transformers' default"

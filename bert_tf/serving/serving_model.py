@@ -313,7 +313,8 @@ def _load(path: str) -> Any:
             return tf.saved_model.load(links)
     except tf.errors.ResourceExhaustedError:
         raise
-    except (OSError, ValueError, LookupError, tf.errors.OpError) as error:
+    # A damaged graph raises errors of any type.
+    except Exception as error:
         paths = [os.path.join(path, part) for part in _PARTS]
         plain = next(filter(None, map(tf1_files.not_weights, paths)), None)
         absent = next((x for x in paths if not tf.io.gfile.exists(x)), None)

@@ -56,6 +56,20 @@ def check_held() -> None:
         lock.check()
 
 
+def handle_path(folder: str) -> str:
+    """Returns a path of a folder that stays with it if its name changes.
+
+    For a folder that this process has locked, or one inside it, the path leads
+    through an open descriptor. A write by this path can't reach a folder that
+    replaces the locked one. Other folders keep their path.
+    """
+    for lock in reversed(_HELD):
+        found = lock.handle_path(folder)
+        if found is not None:
+            return found
+    return folder
+
+
 def hold(
     folder: str | os.PathLike[str],
     name: str = "lock",
@@ -120,6 +134,7 @@ class Lock:
         self._path, self._of, self._me, self._times = path, of, me, times
         self._descriptor: int | None = None  # of a locked file
         self._folder: os.stat_result | None = None  # on a disk
+        self._handle: int | None = None  # descriptor of the folder
         self._renewals = 0
         self._released = threading.Event()
         # Separates the threads that renew and release.
@@ -158,7 +173,11 @@ class Lock:
             self._unlock()
             raise
         if self._descriptor is not None:
-            self._folder = os.stat(os.path.dirname(self._path))
+            self._handle = os.open(
+                os.path.dirname(self._path) or ".",
+                os.O_RDONLY | os.O_DIRECTORY,
+            )
+            self._folder = os.fstat(self._handle)
         _HELD.append(self)
         atexit.register(self.release)
         threading.Thread(target=self._keep, daemon=True).start()
@@ -260,11 +279,23 @@ class Lock:
         except _LostError as error:
             self._end(str(error))
 
+    def handle_path(self, folder: str) -> str | None:
+        """Returns the path by the descriptor; None for a folder outside."""
+        if self._handle is None or file_systems.is_remote(folder):
+            return None
+        by_handle = f"/proc/self/fd/{self._handle}"  # Linux has these paths.
+        own = os.path.abspath(os.path.dirname(self._path))
+        inside = os.path.relpath(os.path.abspath(folder), own)
+        is_inside = inside.split(os.sep)[0] != os.pardir
+        if not is_inside or not os.path.islink(by_handle):
+            return None
+        return os.path.normpath(os.path.join(by_handle, inside))
+
     def _check_folder(self) -> None:
         if self._folder is None or self._released.is_set():
             return
         try:
-            now = os.stat(os.path.dirname(self._path))
+            now = os.stat(os.path.dirname(self._path) or ".")
             is_same = os.path.samestat(now, self._folder)
         except OSError:
             is_same = False
@@ -343,6 +374,9 @@ class Lock:
             lock_file.remove(self._path)
 
     def _unlock(self) -> None:
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
         if self._descriptor is not None:
             file_systems.unlock(self._descriptor)
             self._descriptor = None

@@ -14,7 +14,8 @@ from bert_tf.errors import InputError
 from bert_tf.storage import file_systems
 
 ENDING = ".tmp"
-_RESERVED: set[str] = set()  # absolute paths
+# Absolute paths -> descriptors of their folders.
+_RESERVED: dict[str, int] = {}
 
 
 @contextlib.contextmanager
@@ -22,9 +23,15 @@ def hold(path: str) -> Iterator[int | None]:
     """Locks a file while this process writes it; yields PATH.tmp's descriptor.
 
     None without a lock. Raises InputError if another process writes the file,
-    and OSError if PATH.tmp can't be created.
+    or the folder of a reserved file was replaced, and OSError if PATH.tmp can't
+    be created.
     """
-    if file_systems.is_remote(path) or os.path.abspath(path) in _RESERVED:
+    if file_systems.is_remote(path):
+        yield None
+        return
+    reserved = _RESERVED.get(os.path.abspath(path))
+    if reserved is not None:
+        _check_folder(path, reserved)
         yield None
         return
     try:
@@ -43,6 +50,17 @@ def hold(path: str) -> Iterator[int | None]:
         file_systems.unlock(descriptor)
 
 
+def _check_folder(path: str, reserved: int) -> None:
+    """Raises InputError if a file's folder is no longer the reserved one."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if not file_systems.is_at(reserved, folder):
+        raise InputError(
+            f"The folder {folder} was removed, moved or replaced since this "
+            "process began, so its output is not written. Start it again. "
+            f"Received: path={path}"
+        )
+
+
 @contextlib.contextmanager
 def reserve(path: str) -> Iterator[None]:
     """Locks a file that this process will write later.
@@ -55,11 +73,12 @@ def reserve(path: str) -> Iterator[None]:
         return
     name = os.path.abspath(path)
     with _folder(os.path.dirname(name)), hold(path) as descriptor:
-        _RESERVED.add(name)
+        folder = os.path.dirname(name)
+        _RESERVED[name] = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             yield
         finally:
-            _RESERVED.remove(name)
+            os.close(_RESERVED.pop(name))
             # A descriptor may be 0, if standard input is closed.
             if descriptor is not None and file_systems.is_at(
                 descriptor, name + ENDING

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 from bert_tf import files, phases, terminals
 from bert_tf.errors import InputError
-from bert_tf.storage import run_lock
 from bert_tf.training import trackers
 
 import numpy as np
@@ -175,11 +174,15 @@ class Progress:
         self._record(step, named)
 
     def _record(self, step: int, scalars: Mapping[str, float]) -> None:
-        run_lock.check_held()
-        folder = os.path.dirname(self.path)
-        with files.naming(folder, folder), self.writer.as_default(step=step):
-            with tf.io.gfile.GFile(self.path, "a") as file:
-                file.write(json.dumps({"step": step, **scalars}) + "\n")
+        folder, name = os.path.split(self.path)
+        line = json.dumps({"step": step, **scalars})
+        with (
+            files.in_locked_folder(folder) as there,
+            files.naming(folder, folder),
+            self.writer.as_default(step=step),
+        ):
+            with tf.io.gfile.GFile(os.path.join(there, name), "a") as file:
+                file.write(f"{line}\n")
             for name, value in scalars.items():
                 tf.summary.write(name, np.float32(value), metadata=_SCALAR)
             self.writer.flush()

@@ -5,7 +5,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from bert_tf import optimization
+from bert_tf import files, optimization
 from bert_tf.checkpoints import restoring, resuming, tf1_files
 from bert_tf.errors import InputError
 from bert_tf.training import background
@@ -152,16 +152,10 @@ class TrainState:
 def _write(
     folder: str, step: int, tensors: Mapping[str, Any], keep: int
 ) -> None:
-    """Writes a checkpoint and removes the oldest beyond `keep`."""
+    """Writes a checkpoint in a locked folder; OSError if it can't be saved."""
     try:
-        tf1_files.write(os.path.join(folder, f"model.ckpt-{step}"), tensors)
-        # Later checkpoints are unreadable and were skipped. Move them away, so
-        # that the newest is this one.
-        found = tf1_files.numbered(folder)
-        for number in [x for x in found if x > step]:
-            tf1_files.set_aside(found.pop(number))
-        prefixes = list(found.values())
-        tf1_files.write_state(folder, prefixes[-keep:])
+        with files.in_locked_folder(folder) as there:
+            _replace(there, step, tensors, keep)
     # A full disk, for example, or a bucket's error.
     except (OSError, tf.errors.OpError) as error:
         last = tf1_files.latest(folder)
@@ -176,6 +170,20 @@ def _write(
         raise OSError(
             f"Step {step} could not be saved in {folder}: {reason}. {kept}"
         ) from error
+
+
+def _replace(
+    folder: str, step: int, tensors: Mapping[str, Any], keep: int
+) -> None:
+    """Writes a checkpoint and removes the oldest beyond `keep`."""
+    tf1_files.write(os.path.join(folder, f"model.ckpt-{step}"), tensors)
+    # Later checkpoints are unreadable and were skipped. Move them away, so
+    # that the newest is this one.
+    found = tf1_files.numbered(folder)
+    for number in [x for x in found if x > step]:
+        tf1_files.set_aside(found.pop(number))
+    prefixes = list(found.values())
+    tf1_files.write_state(folder, prefixes[-keep:])
     for old in prefixes[:-keep]:
         tf1_files.remove(old)
 

@@ -48,6 +48,12 @@ def check(
                 )
 
 
+def has_rows(found: Mapping[str, Any]) -> bool:
+    """Returns whether a tokenizer.json, already checked, lays out rows."""
+    steps = tokenizer_json.post_processors(found)
+    return any(_theirs(step) for step in steps)
+
+
 def _ours(template: vocabulary.Template) -> tuple[_Row, _Row]:
     first, second = template.segments
     before: _Row = [*((x, first) for x in template.before), ("$A", first)]

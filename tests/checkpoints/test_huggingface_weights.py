@@ -94,7 +94,9 @@ def test_parts_of_pytorch(folder, tf1):
         formats.open_checkpoint(str(folder))
 
 
-@pytest.mark.parametrize("inside", ["checkpoint-1500", "snapshots/0e5b57e"])
+@pytest.mark.parametrize(
+    "inside", ["checkpoint-1500", "snapshots/0e5b57e", "0_Transformer"]
+)
 def test_a_folder_of_folders_names_them(folder, tmp_path, inside):
     path = tmp_path / "run" / inside
     path.parent.mkdir(parents=True)

@@ -42,7 +42,8 @@ def _folder(folder, architecture="BertForSequenceClassification", **config):
 def _names(folder, names):
     path = folder / "config.json"
     values = json.loads(path.read_text())
-    values["id2label"] = {str(i): name for i, name in enumerate(names)}
+    numbered = dict(names if isinstance(names, dict) else enumerate(names))
+    values["id2label"] = {str(i): name for i, name in numbered.items()}
     values["label2id"] = {}
     path.write_text(json.dumps(values))
 
@@ -62,6 +63,18 @@ def test_a_classifier_answers_transformers_names(tmp_path, names):
     assert found == [str(label) for label in expected]
 
 
+def test_one_label_that_a_text_may_have(tmp_path):
+    problem = "multi_label_classification"
+    folder = _folder(tmp_path, num_labels=1, problem_type=problem)
+    ask = transformers.pipeline(
+        "text-classification", model=str(folder), device="cpu"
+    )
+    (expected,) = ask("a film")
+    with tiny_model.untraced():
+        found = bert_tf.load(folder)("a film")["probabilities"]
+    assert found == {expected["label"]: pytest.approx(expected["score"])}
+
+
 def test_a_tagger_answers_default_names(tmp_path):
     folder = _folder(tmp_path, "BertForTokenClassification", num_labels=3)
     with tiny_model.untraced():
@@ -77,7 +90,10 @@ def test_a_tagger_answers_default_names(tmp_path):
     ("names", "problem"),
     [
         (("a", "b", "a"), "gives two classes the same name"),
-        (("a", None, "b"), "must map the numbers of the classes"),
+        (("a", None, "b"), "must map the numbers of all classes"),
+        ({0: "a", 2: "b", 3: "c"}, "must map the numbers of all classes"),
+        (("a", "b\nc", "d"), "a name that is one line, and not empty"),
+        (("a", "", "d"), "a name that is one line, and not empty"),
     ],
 )
 def test_names_that_would_lose_a_class_are_refused(tmp_path, names, problem):
@@ -177,3 +193,30 @@ def test_scores_that_are_refused(tmp_path):
         path.write_text(json.dumps(values))
         with pytest.raises(InputError, match=f"activation_fn='{name}'"):
             bert_tf.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "problem"),
+    [
+        (
+            "config_sentence_transformers.json",
+            {"prompts": {"q": "rank: "}, "default_prompt_name": "q"},
+            "puts 'rank: ' before each text",
+        ),
+        (
+            "sentence_bert_config.json",
+            {"processing_kwargs": {"text": {"max_length": 6}}},
+            "passes options to the tokenizer",
+        ),
+    ],
+)
+def test_inputs_of_a_cross_encoder_are_refused(tmp_path, name, said, problem):
+    folder = _folder(tmp_path / "hf", num_labels=1)
+    path = folder / name
+    path.write_text(json.dumps(said))
+    with pytest.raises(InputError, match=problem):
+        formats.open_checkpoint(str(folder))
+    # Without a default prompt and options for texts.
+    said = {"prompts": {"q": "rank: "}, "processing_kwargs": {"audio": {}}}
+    path.write_text(json.dumps(said))
+    assert formats.open_checkpoint(str(folder)).config is not None

@@ -235,17 +235,17 @@ def _change(folder, name, **changes):
         (
             "1_Pooling/config.json",
             {"pooling_mode": "max"},
-            "1_Pooling/config.json makes a vector of a text's pieces by max.",
+            "1_Pooling/config.json makes a vector from a text's tokens by max.",
         ),
         (
             "1_Pooling/config.json",
             {"pooling_mode": ["mean", "max"]},
-            "by mean and max. Computed here is the mean, or that of",
+            "by mean and max. Supported are their mean and the",
         ),
         (
             "1_Pooling/config.json",
             {"pooling_mode": None, "pooling_mode_weightedmean_tokens": True},
-            "by weightedmean_tokens. Computed here is the mean, or that of",
+            "by weightedmean_tokens. Supported are their mean and the",
         ),
         (
             "2_Normalize/config.json",
@@ -256,6 +256,11 @@ def _change(folder, name, **changes):
             "config_sentence_transformers.json",
             {"prompts": {"q": "query: "}, "default_prompt_name": "q"},
             "puts 'query: ' before each text, which is not done here",
+        ),
+        (
+            "sentence_bert_config.json",
+            {"processing_kwargs": {"text": {"add_special_tokens": False}}},
+            "processing_kwargs={'text': {'add_special_tokens': False}} to the",
         ),
         (
             "config_sentence_transformers.json",
@@ -281,7 +286,7 @@ def test_refused_by_name(name, changes, problem, tiny, tmp_path):
     assert str(error.value).startswith(str(tmp_path))
     assert problem in str(error.value)
     assert str(error.value).endswith(
-        "Give --unit, and maybe --normalize, for vectors made otherwise."
+        "Give --unit, and maybe --normalize, to make other vectors."
     )
     # An explicit unit takes precedence.
     found = sentence_transformers.choose(path, {"unit": "mean"}, _DEFAULT)
@@ -301,8 +306,8 @@ def test_lower_case_of_a_cased_vocabulary(tiny, tmp_path):
     ("kinds", "problem"),
     [
         (["Transformer", "Pooling", "Dense"], "Transformer, Pooling, Dense."),
-        (["Transformer"], "makes vectors by Transformer. Computed here are"),
-        (["Transformer", "Pooling", "Pooling"], "Pooling, Pooling. Computed"),
+        (["Transformer"], "makes vectors by Transformer. Supported are"),
+        (["Transformer", "Pooling", "Pooling"], "Pooling, Pooling. Supported"),
         (["StaticEmbedding", "Normalize"], "by StaticEmbedding, Normalize."),
     ],
 )

@@ -316,6 +316,21 @@ def test_folders_are_refused(tmp_path, name):
         assert huggingface_tokenizer.read_vocab(str(tmp_path)) is not None
 
 
+def test_a_tokenizer_without_special_tokens_is_refused(tmp_path):
+    found = {**_library(_bert()), "post_processor": None}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(found), "utf-8")
+    config = tmp_path / "tokenizer_config.json"
+    config.write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
+    kind = transformers.PreTrainedTokenizerFast
+    ids = kind.from_pretrained(tmp_path)("the")["input_ids"]
+    assert ids == [_PIECES.index("the")]
+    with pytest.raises(tf1_files.UnreadableError, match="no post_processor"):
+        huggingface_tokenizer.read_vocab(str(tmp_path))
+    # This class adds them without the file's help.
+    config.write_text('{"tokenizer_class": "BertTokenizer"}')
+    assert huggingface_tokenizer.read_vocab(str(tmp_path)) is not None
+
+
 def test_a_class_that_is_not_supported_is_named(tmp_path):
     """With weights, without them, and if its model is the vocabulary."""
     theirs = hf.make("BertGenerationEncoder")

@@ -4,10 +4,13 @@ import asyncio
 import dataclasses
 
 from bert_tf.errors import InputError
-from bert_tf.server import batching, served_models
+from bert_tf.server import batching, servables, served_models
 from bert_tf.server.refusals import Refusal
+from bert_tf.serving import serving_model
+from tests.server import served
 
 import pytest
+import tensorflow as tf
 
 
 def _version(folder):
@@ -34,6 +37,24 @@ def test_names(given, expected):
 def test_names_that_no_url_has(given):
     with pytest.raises(InputError, match="--model must be paths"):
         served_models.parse_places([given])
+
+
+def test_a_damaged_graph_is_an_error_of_one_line(tmp_path):
+    served.write_model(
+        tmp_path, lambda texts: {"length": tf.strings.length(texts)}
+    )
+    path = tmp_path / "saved_model.pb"
+    data = path.read_bytes()
+    assert b"AssignVariableOp" in data
+    # TensorFlow raises a RuntimeError.
+    path.write_bytes(data.replace(b"AssignVariableOp", b"AssignVariableOP"))
+    for load in (
+        lambda: servables.Servable(str(tmp_path), 1, batching.Limits()),
+        lambda: serving_model._load(str(tmp_path)),
+    ):
+        with pytest.raises(InputError, match="damaged, or not") as error:
+            load()
+        assert "\n" not in str(error.value)
 
 
 def test_a_name_twice():

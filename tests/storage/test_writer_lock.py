@@ -1,6 +1,7 @@
 """Two processes that would write the same file."""
 
 import os
+import shutil
 
 from bert_tf import files
 from bert_tf.errors import InputError
@@ -58,6 +59,21 @@ def test_the_file_of_the_next_process_stays(tmp_path):
     with pytest.raises(InputError), writer_lock.reserve(path):
         pass
     file_systems.unlock(descriptor)
+
+
+@pytest.mark.parametrize("way", ["removed", "moved"])
+def test_nothing_is_written_into_a_new_folder(tmp_path, way):
+    folder = tmp_path / "run"
+    path = str(folder / "a")
+    with writer_lock.reserve(path):
+        if way == "moved":
+            folder.rename(tmp_path / "moved")
+        else:
+            shutil.rmtree(folder)
+        folder.mkdir()
+        with pytest.raises(InputError, match="was removed, moved or replaced"):
+            files.write_text(path, "ours")
+        assert not list(folder.iterdir())
 
 
 def test_pipes_and_addresses_are_not_reserved(tmp_path):

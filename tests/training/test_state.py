@@ -1,11 +1,15 @@
 """Checkpoints that are written while training continues."""
 
 import contextlib
+import os
 import pathlib
+import shutil
+import sys
 import threading
 
 from bert_tf import heads, modeling, optimization
 from bert_tf.checkpoints import tf1_files
+from bert_tf.storage import run_lock
 from bert_tf.training import background, session, training_state
 from tests import pretraining_records, reference, small_disks, tiny_model
 
@@ -177,3 +181,30 @@ def test_what_is_passed_over_is_not_the_newest(state, tmp_path):
     state.save(folder)
     assert [*tf1_files.numbered(folder)] == [7, 9]
     assert aside.read_bytes() == content
+
+
+@pytest.mark.parametrize("way", ["removed", "moved"])
+def test_a_folder_that_is_replaced_during_a_save(tmp_path, monkeypatch, way):
+    folder, moved = tmp_path / "run", tmp_path / "moved"
+
+    class Replacing(dict):
+        """Tensors that are read after the lock was checked."""
+
+        def __getitem__(self, name):
+            if way == "moved":
+                folder.rename(moved)
+            else:
+                shutil.rmtree(folder)
+            folder.mkdir()
+            return super().__getitem__(name)
+
+    monkeypatch.setattr(os, "_exit", sys.exit)
+    ends = contextlib.nullcontext()
+    if way == "removed":
+        ends = pytest.raises(SystemExit, match="1")
+    with run_lock.hold(folder), ends:
+        training_state._write(str(folder), 3, Replacing(x=1.0), keep=1)
+    assert not list(folder.iterdir())
+    if way == "moved":
+        assert tf1_files.latest(str(moved)) == str(moved / "model.ckpt-3")
+        assert (moved / "checkpoint").exists()
