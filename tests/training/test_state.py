@@ -199,7 +199,7 @@ def test_a_folder_that_is_replaced_during_a_save(tmp_path, monkeypatch, way):
             return super().__getitem__(name)
 
     monkeypatch.setattr(os, "_exit", sys.exit)
-    ends = contextlib.nullcontext()
+    ends: contextlib.AbstractContextManager = contextlib.nullcontext()
     if way == "removed":
         ends = pytest.raises(SystemExit, match="1")
     with run_lock.hold(folder), ends:
