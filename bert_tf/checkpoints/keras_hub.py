@@ -22,11 +22,12 @@ WEIGHTS = "model.weights.h5"
 _TASK = "task.json"
 _TASK_WEIGHTS = "task.weights.h5"
 _TOKENIZER = "tokenizer.json"
+_PREPROCESSOR = "preprocessor.json"
 _ASSETS = os.path.join("assets", "tokenizer")
 _VOCABULARIES = ("vocabulary.txt", "vocabulary.json", "vocabulary.spm")
 # Patterns of the files of a preset besides the config, the tokenizer and the
 # weights.
-FILES = (_TASK, "metadata.json", "preprocessor.json", f"{_ASSETS}/*")
+FILES = (_TASK, "metadata.json", _PREPROCESSOR, f"{_ASSETS}/*")
 _SCHEME = "kaggle://"
 # Our name of a setting -> KerasHub's.
 _SETTINGS = {
@@ -123,7 +124,21 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         config=config,
         vocab=_read_vocab(folder, settings),
         do_lower_case=settings.get("lowercase"),
+        max_seq_length=_read_length(folder),
     )
+
+
+def _read_length(folder: str) -> int | None:
+    """Returns the max tokens of a preset's texts; None if it does not say."""
+    texts = opened.read_json(folder, _PREPROCESSOR, config=dict).get("config")
+    length = (texts or {}).get("sequence_length")
+    if length is not None and (not isinstance(length, int) or length < 4):
+        raise InputError(
+            f"{os.path.join(folder, _PREPROCESSOR)}: `sequence_length` must be "
+            "a whole number, at least 4. Copy or download it again. Received: "
+            f"sequence_length={length!r}"
+        )
+    return length
 
 
 def _with_activation(

@@ -29,6 +29,8 @@ class Checkpoint:
         state: Names of what only training needs: moments, steps.
         left_over: The source library's names that are not used here.
         run: The folder of the run that trained exactly these weights, or "".
+        max_seq_length: Max tokens that the source reads of a text; None where
+            it does not say.
     """
 
     path: str
@@ -42,6 +44,7 @@ class Checkpoint:
     state: tuple[str, ...] = ()
     left_over: tuple[str, ...] = ()
     run: str = ""
+    max_seq_length: int | None = None
 
     @property
     def is_foreign(self) -> bool:

@@ -133,7 +133,8 @@ def make(
             f"{files.vocab.kind}"
         )
     longest = files.config.max_position_embeddings
-    default = min(served_heads.HEADS[head].usual_length, longest)
+    usual = source.max_seq_length or served_heads.HEADS[head].usual_length
+    default = min(usual, longest)
     length = said.any("max_seq_length", default)
     own = _OWN[head](said, source, length) if head in _OWN else {}
     common = {"do_lower_case": files.do_lower_case, "max_seq_length": length}

@@ -231,9 +231,8 @@ def load(
     )
     if not allow_unsafe_ops:
         unsafe_ops.check(path, allow)
-    loaded = _load(path)
-    signature = loaded.signatures["serving_default"]
-    classes = signature.structured_outputs.get("probabilities")
+    loaded, inputs, outputs = _load(path)
+    classes = outputs.get("probabilities")
     if description["head"] == "classification" and classes is not None:
         count = classes.shape[-1]
         if count != len(labels or ()):
@@ -247,8 +246,7 @@ def load(
         # Keeps a reference to the loaded model, which owns the weights.
         return loaded.signatures["serving_default"](**columns)
 
-    inputs = frozenset(signature.structured_input_signature[1])
-    return _model(description, labels, serve, inputs)
+    return _model(description, labels, serve, frozenset(inputs))
 
 
 def _description(path: str, folder: str) -> dict[str, Any]:
@@ -305,13 +303,20 @@ def _elsewhere(path: str) -> saved_model.Export:
     )
 
 
-def _load(path: str) -> Any:
-    """Loads a SavedModel; InputError if it is damaged."""
+def _load(path: str) -> tuple[Any, Mapping[str, Any], Mapping[str, Any]]:
+    """Loads a SavedModel; InputError if it is damaged.
+
+    Returns:
+        The model, and the inputs and outputs of its signature by name.
+    """
     links = path
     try:
         with file_systems.not_as_glob(path, [path]) as links:
-            return tf.saved_model.load(links)
-    except tf.errors.ResourceExhaustedError:
+            loaded = tf.saved_model.load(links)
+        signature = loaded.signatures["serving_default"]
+        _, inputs = signature.structured_input_signature
+        return loaded, inputs, signature.structured_outputs
+    except (tf.errors.ResourceExhaustedError, MemoryError):
         raise
     # A damaged graph raises errors of any type.
     except Exception as error:

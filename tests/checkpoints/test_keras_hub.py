@@ -4,6 +4,7 @@ import dataclasses
 import json
 import pathlib
 
+import bert_tf
 from bert_tf import modeling, vocabularies
 from bert_tf.checkpoints import formats, keras_hub_names, names
 from bert_tf.checkpoints import keras_hub as keras_hub_presets
@@ -130,9 +131,29 @@ class TestReading:
         ids = own.convert_tokens_to_ids(own.tokenize("ÄPFEL"))
         assert ids == np.asarray(tokenizer("ÄPFEL")).tolist()
         assert ids == [len(pieces) - 1 if strips else len(pieces) - 2]
+        assert source.max_seq_length == 16
         path = tmp_path / "tokenizer.json"
         path.write_text(path.read_text().replace("true", '"yes"'))
         with pytest.raises(InputError, match="must be true or false"):
+            formats.open_checkpoint(str(tmp_path))
+
+    def test_texts_are_as_long_as_the_preset_says(self, tmp_path):
+        models = keras_hub.models
+        tokenizer = models.BertTokenizer(samples.VOCAB, lowercase=True)
+        texts = models.BertTextClassifierPreprocessor(tokenizer, 6)
+        theirs = models.BertTextClassifier(backbone(), 3, preprocessor=texts)
+        randomized(theirs)
+        path = preset(theirs, tmp_path)
+        text = "the cat sat the cat sat the cat"
+        (answer,) = bert_tf.load(path)([text])
+        wanted = keras.ops.softmax(theirs.predict([text])[0])
+        close([*answer["probabilities"].values()], wanted)
+        path = tmp_path / "preprocessor.json"
+        said = json.loads(path.read_text())
+        assert said["config"]["sequence_length"] == 6
+        said["config"]["sequence_length"] = 3
+        path.write_text(json.dumps(said))
+        with pytest.raises(InputError, match=r"sequence_length=3$"):
             formats.open_checkpoint(str(tmp_path))
 
     def test_a_preset_by_name(self, tmp_path, monkeypatch):
