@@ -25,6 +25,7 @@ from bert_tf.flags import (
     distillation_flags,
     flag_sections,
     flagfiles,
+    help_text,
     optimization_flags,
     run_flags,
     shared_flags,
@@ -473,9 +474,9 @@ def main(_):
             path = os.path.join(folder, "eval_results.txt")
             progress.write_results(path, results | {"global_step": step})
     if do_train and is_chief:
+        script = help_text.command("run_classifier")
         run_setup.report_next(
-            "To fine-tune it: --init_checkpoint=%s for run_classifier.py and "
-            "the other scripts."
+            f"To fine-tune, for example: {script} --init_checkpoint=%s"
         )
 
 

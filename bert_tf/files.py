@@ -316,20 +316,27 @@ def _remove_unless_locked(path: str) -> None:
 
 
 @contextlib.contextmanager
-def in_locked_folder(folder: str) -> Iterator[str]:
+def locked_folder(folder: str) -> Iterator[str]:
     """Yields a path by which to write into a folder that this process locked.
 
     If the folder is removed, moved or replaced meanwhile, nothing is written
     into the new folder, and the process ends. Errors name the folder.
     """
     run_lock.check_held()
-    there = run_lock.handle_path(folder)
+    path = run_lock.handle_path(folder)
     try:
-        with naming(folder, there):
-            yield there
-    except OSError:
+        yield path
+    except (OSError, InputError, *_tensorflows_errors()) as error:
         run_lock.check_held()
-        raise
+        text = str(getattr(error, "message", error))
+        if path == folder or path not in text:
+            raise
+        text = text.replace(path, folder)
+        if isinstance(error, InputError):
+            raise type(error)(text) from error
+        if isinstance(error, OSError):
+            raise file_systems.with_text(error, text) from error
+        raise OSError(text) from error
 
 
 @contextlib.contextmanager

@@ -103,7 +103,7 @@ class Best:
             v.path: tf.convert_to_tensor(v.value) for v in model.variables
         }
         tensors[tf1_files.GLOBAL_STEP] = np.int64(step)
-        with files.in_locked_folder(self.folder) as folder:
+        with files.locked_folder(self.folder) as folder:
             self._replace(folder, step, tensors)
 
     def _replace(

@@ -47,7 +47,7 @@ _UNREAD_SECONDS = 600  # for a client that reads an answer
 _MOST_DIGITS = 18  # of a version
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-# Calls its first argument with the others.
+# Calls its first argument with the remaining ones.
 Call = Callable[..., Any]
 
 
@@ -323,14 +323,14 @@ class Application:
             small = http_bodies.inflate(
                 body, encoding, min(_SMALL_BODY, self._most)
             )
-        told = servable.signatures, servable.max_rows
+        limits = servable.signatures, servable.max_rows
         if small is not None:
-            return http_bodies.read(method, small, *told)
+            return http_bodies.read(method, small, *limits)
         # A compressed body stays so until its turn.
         function = functools.partial(
             self._call,
             http_bodies.read_large,
-            *(method, body, *told, encoding, self._most),
+            *(method, body, *limits, encoding, self._most),
         )
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._reading, function)

@@ -12,6 +12,7 @@ import logging
 import os
 import pathlib
 import pickle
+import select
 import signal
 import socket
 import threading
@@ -38,7 +39,8 @@ class ForkedCalls:
         """Forks; call it before threads are started."""
         self._parent, ours = socket.socketpair()
         self._lock = threading.Lock()
-        self._idle: list[io.BufferedRWPair] = []
+        # Streams to idle workers, and their descriptors.
+        self._idle: list[tuple[io.BufferedRWPair, int]] = []
         # Searches for garbage would write to the memory that processes share.
         gc.freeze()
         with warnings.catch_warnings():
@@ -65,20 +67,20 @@ class ForkedCalls:
             Exception: The function's error.
         """
         try:
-            stream = self._take()
+            stream, number = self._take()
         except OSError as error:
             _LOG.error(
-                "The process that forks others has ended (%s): large requests "
-                "can delay others until the server is restarted.",
+                "No process could be started for a large request (%s): it is "
+                "handled in this one, and delays others.",
                 error,
             )
             return function(*arguments)
         try:
             _dump((function, arguments), stream)
-            has_failed, found = pickle.load(stream)
+            has_failed, result = pickle.load(stream)
         except (OSError, EOFError, pickle.UnpicklingError) as error:
             _LOG.error("A process that parses large bodies ended: %s", error)
-            with contextlib.suppress(OSError):  # It flushes.
+            with contextlib.suppress(OSError):  # close() flushes.
                 stream.close()
             raise Refusal(
                 "The process that parsed the request, or formatted the answer, "
@@ -87,26 +89,37 @@ class ForkedCalls:
                 503,
             ) from None
         with self._lock:
-            self._idle.append(stream)
+            self._idle.append((stream, number))
         if has_failed:
-            raise found
-        return found
+            raise result
+        return result
 
     def close(self) -> None:
         """Ends the processes."""
         self._parent.close()
-        for stream in self._idle:
+        for stream, _ in self._idle:
             stream.close()
 
-    def _take(self) -> io.BufferedRWPair:
-        """Returns a stream to an idle worker, or to a new one."""
+    def _take(self) -> tuple[io.BufferedRWPair, int]:
+        """Returns a stream to an idle or a new worker, and its descriptor."""
         with self._lock:
-            if self._idle:
-                return self._idle.pop()
+            while self._idle:
+                stream, number = self._idle.pop()
+                if not _is_readable(number):
+                    return stream, number
+                # An idle worker sends nothing: it has ended.
+                with contextlib.suppress(OSError):
+                    stream.close()
             ours, theirs = socket.socketpair()
             with ours, theirs:
                 socket.send_fds(self._parent, [b"f"], [theirs.fileno()])
-                return ours.makefile("rwb")
+                return ours.makefile("rwb"), ours.fileno()
+
+
+def _is_readable(number: int) -> bool:
+    poll = select.poll()
+    poll.register(number, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _dump(value: Any, stream: io.BufferedRWPair) -> None:
@@ -130,7 +143,7 @@ def _fork_workers(parent: socket.socket) -> None:
         _, files, _, _ = socket.recv_fds(parent, 1, 1)
         if not files:
             os.killpg(0, signal.SIGKILL)
-        # If the system allows no more processes, the closed socket says so.
+        # If the system allows no more processes, `call` sees a closed socket.
         with contextlib.suppress(OSError):
             if os.fork() == 0:
                 parent.close()
@@ -148,6 +161,8 @@ def _work(connection: socket.socket) -> None:
                 answer: tuple[bool, Any]
                 try:
                     answer = (False, function(*arguments))
+                except MemoryError:
+                    return  # The request is refused, and memory is freed.
                 except Exception as error:
                     if not isinstance(error, Refusal):
                         error.add_note(traceback.format_exc())

@@ -27,7 +27,7 @@ MEANINGS = {
     413: "The body is too large, or has too many rows.",
     415: "The Content-Encoding is neither gzip nor deflate.",
     500: "The server has failed.",
-    503: "The queue is full, or the model is being loaded.",
+    503: "The queue is full, the model is being loaded, or memory is lacking.",
 }
 # Lines that TensorFlow adds to a message: the location in the graph.
 _HEAD_LINES = re.compile(

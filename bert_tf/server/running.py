@@ -31,10 +31,10 @@ _LOG = logging.getLogger("bert_tf.server")
 # HTTP. Our own errors are logged where they are caught.
 _OF_CONNECTIONS = logging.getLogger("bert_tf.server.connections")
 _OF_CONNECTIONS.setLevel(logging.CRITICAL)
-# Max open files of the process, if the system allows it, and how many of them
-# are kept for files that are not connections, and for connections that asyncio
-# accepts, 128 at a time, before surplus ones are closed. If no file can be
-# opened, asyncio accepts nothing for a second.
+# Max open files of the process, if the system allows it. Some are reserved for
+# other uses, and for the connections that asyncio accepts (128 at a time) before
+# surplus ones are closed: if no file can be opened, it accepts nothing for a
+# second.
 _MAX_FILES, _OTHER_FILES = 65_536, 128 + 4 * 128
 _MIN_NEW_CONNECTIONS = 64  # between checks of their number
 _GRACE_SECONDS = 1.0  # to reject requests and to end threads

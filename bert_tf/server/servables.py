@@ -58,7 +58,7 @@ class Servable:
             # The loaded object must be kept, as it owns the weights.
             with file_systems.not_as_glob(path, [path]) as links:
                 self._loaded = tf.saved_model.load(links, tags=["serve"])
-        except MemoryError:
+        except (MemoryError, tf.errors.ResourceExhaustedError):
             raise
         # A damaged graph raises errors of any type.
         except Exception as error:

@@ -215,7 +215,7 @@ def run_task(task: Task) -> None:
         _apply(task, run)
     if work.train and run.is_chief and task.head in options.SERVED_HEADS:
         predict = help_text.command("run_prediction")
-        run_setup.report_next(f"To use it: {predict} --model_dir=%s")
+        run_setup.report_next(f"To predict: {predict} --model_dir=%s")
 
 
 def check_actions(task: Task) -> None:

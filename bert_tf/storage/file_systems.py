@@ -151,8 +151,14 @@ def is_at(descriptor: int, path: str) -> bool:
     """Returns whether an open file is the one that a path names."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
+
+
+def open_folder(path: str) -> int:
+    """Returns a descriptor of a folder, which may be unreadable."""
+    flags = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY
+    return os.open(path or ".", flags | os.O_CLOEXEC)
 
 
 def unlock(descriptor: int) -> None:

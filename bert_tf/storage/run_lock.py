@@ -63,11 +63,9 @@ def handle_path(folder: str) -> str:
     through an open descriptor. A write by this path can't reach a folder that
     replaces the locked one. Other folders keep their path.
     """
-    for lock in reversed(_HELD):
-        found = lock.handle_path(folder)
-        if found is not None:
-            return found
-    return folder
+    paths = [lock.handle_path(folder) for lock in list(_HELD)]
+    # That of the closest locked folder.
+    return min((x for x in paths if x), key=len, default=folder)
 
 
 def hold(
@@ -167,17 +165,15 @@ class Lock:
                     self._take_file()
                 except file_systems.NoLocksError:
                     self._take_by_lease()
+            if self._descriptor is not None:
+                folder = os.path.dirname(self._path)
+                self._handle = file_systems.open_folder(folder)
+                self._folder = os.fstat(self._handle)
         except BaseException:
             with contextlib.suppress(Exception):
                 self._remove_own()
             self._unlock()
             raise
-        if self._descriptor is not None:
-            self._handle = os.open(
-                os.path.dirname(self._path) or ".",
-                os.O_RDONLY | os.O_DIRECTORY,
-            )
-            self._folder = os.fstat(self._handle)
         _HELD.append(self)
         atexit.register(self.release)
         threading.Thread(target=self._keep, daemon=True).start()

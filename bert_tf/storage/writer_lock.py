@@ -72,13 +72,14 @@ def reserve(path: str) -> Iterator[None]:
         yield
         return
     name = os.path.abspath(path)
-    with _folder(os.path.dirname(name)), hold(path) as descriptor:
-        folder = os.path.dirname(name)
-        _RESERVED[name] = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    folder = os.path.dirname(name)
+    with _folder(folder), hold(path) as descriptor:
         try:
+            _RESERVED[name] = file_systems.open_folder(folder)
             yield
         finally:
-            os.close(_RESERVED.pop(name))
+            if name in _RESERVED:
+                os.close(_RESERVED.pop(name))
             # A descriptor may be 0, if standard input is closed.
             if descriptor is not None and file_systems.is_at(
                 descriptor, name + ENDING
@@ -89,18 +90,20 @@ def reserve(path: str) -> Iterator[None]:
 @contextlib.contextmanager
 def _folder(path: str) -> Iterator[None]:
     """Creates a folder, and removes it if it is empty at the end."""
-    created = []
+    missing = []
     while not os.path.exists(path):
-        created.append(path)
+        missing.append(path)
         path = os.path.dirname(path)
-    for folder in reversed(created):
-        os.makedirs(folder, exist_ok=True)
+    os.makedirs(missing[0] if missing else path, exist_ok=True)
+    created = [(folder, os.stat(folder)) for folder in missing]
     try:
         yield
     finally:
-        for folder in created:
+        for folder, before in created:
             with contextlib.suppress(OSError):
-                os.rmdir(folder)
+                # Another process may have replaced it.
+                if os.path.samestat(os.stat(folder), before):
+                    os.rmdir(folder)
 
 
 def _writer(temporary: str) -> str:

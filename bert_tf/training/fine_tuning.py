@@ -13,6 +13,7 @@ from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.exporting import saved_model
 from bert_tf.records import pipeline, record_file
+from bert_tf.storage import run_lock
 from bert_tf.text import long_documents
 from bert_tf.training import (
     distribution,
@@ -308,6 +309,7 @@ def _logits_and_labels(
 
 def write_export(run: Run, made: saved_model.Export) -> None:
     """Writes the SavedModel to `export/`, replacing an earlier one."""
+    run_lock.check_held()
     path = run.path(EXPORT)
     saved_model.save(path, made, overwrite=True)
     logging.info("Wrote the SavedModel %s.", path)

@@ -130,8 +130,8 @@ class Block:
         means = divide(self.objective, self.sums, self.weights)
         return means | {**self.last, **self.counts}
 
-    def untimed(self) -> Self:
-        """Returns the block without the counts that speeds are made of."""
+    def without_speeds(self) -> Self:
+        """Returns the block without the counts that measure speed."""
         kept = {x: y for x, y in self.counts.items() if x in _KEPT}
         return dataclasses.replace(self, counts=kept)
 
@@ -146,7 +146,7 @@ class Block:
         }
         weights = {f"weights/{name}": x for name, x in self.weights.items()}
         skipped = {
-            f"counts/{x}": value for x, value in self.untimed().counts.items()
+            f"counts/{x}": value for x, value in self.without_speeds().counts.items()
         }
         return sums | weights | skipped
 

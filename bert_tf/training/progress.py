@@ -177,11 +177,11 @@ class Progress:
         folder, name = os.path.split(self.path)
         line = json.dumps({"step": step, **scalars})
         with (
-            files.in_locked_folder(folder) as there,
-            files.naming(folder, folder),
+            files.locked_folder(folder) as locked,
+            files.naming(folder, locked),
             self.writer.as_default(step=step),
         ):
-            with tf.io.gfile.GFile(os.path.join(there, name), "a") as file:
+            with tf.io.gfile.GFile(os.path.join(locked, name), "a") as file:
                 file.write(f"{line}\n")
             for name, value in scalars.items():
                 tf.summary.write(name, np.float32(value), metadata=_SCALAR)
@@ -364,7 +364,12 @@ def _of_evaluation(name: str) -> str:
 def write_results(path: str, results: dict[str, float]) -> None:
     """Writes sorted `name = value` lines, as the original; logs a table."""
     names = sorted(results)
-    files.write_lines(path, [f"{name} = {results[name]}" for name in names])
+    folder, file = os.path.split(path)
+    with files.locked_folder(folder) as locked:
+        files.write_lines(
+            os.path.join(locked, file),
+            [f"{name} = {results[name]}" for name in names],
+        )
     logging.info("Results, written to %s:", path)
     width = max(map(len, names))
     for name in names:

@@ -50,7 +50,7 @@ def run(
     its period and at the end, or at given steps. `report` is called first, with
     the metrics of all steps since its last call, including the number of steps,
     `steps`, and their duration, `seconds`, without the time to build the graph;
-    if XLA compiled the only step, nothing of its speed is known. `since` are
+    if XLA compiles the only step, the counts for speeds are missing. `since` are
     the metrics of steps before `start`. `save` is called after the hooks, and
     before a signal or a hook's error ends the run. `evaluate` is called after
     `save`, so no step is lost if the job is killed during evaluation. `finish`
@@ -175,7 +175,7 @@ def _timed(
     if is_first:
         counts["seconds"] = of_steps
     block = dataclasses.replace(block, counts=counts)
-    return block.untimed() if is_first and compiles else block
+    return block.without_speeds() if is_first and compiles else block
 
 
 def _next(step: int, due: Due) -> float:

@@ -154,8 +154,8 @@ def _write(
 ) -> None:
     """Writes a checkpoint in a locked folder; OSError if it can't be saved."""
     try:
-        with files.in_locked_folder(folder) as there:
-            _replace(there, step, tensors, keep)
+        with files.locked_folder(folder) as path:
+            _replace(path, step, tensors, keep)
     # A full disk, for example, or a bucket's error.
     except (OSError, tf.errors.OpError) as error:
         last = tf1_files.latest(folder)

@@ -60,7 +60,7 @@ def test_scores_from_a_csv_of_ones_own(model, tmp_path):
     )
     assert not (output / "labels.txt").exists()
     command = f"python run_prediction.py --model_dir='{output}'"
-    assert done.lines[-1].endswith(f"To use it: {command}")
+    assert done.lines[-1].endswith(f"To predict: {command}")
 
 
 def test_the_flags_of_spam_on_a_copy_with_a_header(

@@ -41,8 +41,8 @@ def calls():
 
 def _read(calls, body, max_rows=100_000):
     read = http_bodies.read_large
-    told = "gzip", 1 << 20
-    return calls.call(read, "predict", body, _SIGNATURES, max_rows, *told)
+    limits = max_rows, "gzip", 1 << 20
+    return calls.call(read, "predict", body, _SIGNATURES, *limits)
 
 
 def test_a_request_and_its_answer(calls):
@@ -84,8 +84,28 @@ def test_processes_that_end():
     assert calls.call(os.getppid) == parent
     end = os.pidfd_open(second)
     calls._parent.close()  # As if this process ended.
-    select.select([end], [], [])
+    assert select.select([end], [], [], 60)[0]
     os.close(end)
+    calls.close()
+
+
+def test_an_idle_process_that_ends_is_replaced():
+    calls = forked_calls.ForkedCalls()
+    first = calls.call(os.getpid)
+    end = os.pidfd_open(first)
+    os.kill(first, signal.SIGKILL)
+    assert select.select([end], [], [], 60)[0]
+    os.close(end)
+    assert calls.call(os.getpid) not in (first, os.getpid())
+    calls.close()
+
+
+def test_a_call_without_memory_is_refused():
+    calls = forked_calls.ForkedCalls()
+    first = calls.call(os.getpid)
+    with pytest.raises(Refusal, match="may lack memory"):
+        calls.call(bytearray, 1 << 60)
+    assert calls.call(os.getpid) not in (first, os.getpid())
     calls.close()
 
 
@@ -94,7 +114,7 @@ def test_without_processes_calls_are_made_here():
     parent = calls.call(os.getppid)
     end = os.pidfd_open(parent)
     os.kill(parent, signal.SIGKILL)
-    select.select([end], [], [])
+    assert select.select([end], [], [], 60)[0]
     os.close(end)
     with pytest.raises(Refusal):
         calls.call(os._exit, 1)

@@ -74,6 +74,7 @@ def test_nothing_is_written_into_a_new_folder(tmp_path, way):
         with pytest.raises(InputError, match="was removed, moved or replaced"):
             files.write_text(path, "ours")
         assert not list(folder.iterdir())
+    assert folder.is_dir()
 
 
 def test_pipes_and_addresses_are_not_reserved(tmp_path):

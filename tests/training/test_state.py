@@ -183,6 +183,9 @@ def test_what_is_passed_over_is_not_the_newest(state, tmp_path):
     assert aside.read_bytes() == content
 
 
+@pytest.mark.skipif(
+    not os.path.isdir("/proc/self/fd"), reason="needs paths of descriptors"
+)
 @pytest.mark.parametrize("way", ["removed", "moved"])
 def test_a_folder_that_is_replaced_during_a_save(tmp_path, monkeypatch, way):
     folder, moved = tmp_path / "run", tmp_path / "moved"
