@@ -162,7 +162,7 @@ def _work(connection: socket.socket) -> None:
                 try:
                     answer = (False, function(*arguments))
                 except MemoryError:
-                    return  # The request is refused, and memory is freed.
+                    return  # `call` rejects the request.
                 except Exception as error:
                     if not isinstance(error, Refusal):
                         error.add_note(traceback.format_exc())

@@ -32,9 +32,9 @@ _LOG = logging.getLogger("bert_tf.server")
 _OF_CONNECTIONS = logging.getLogger("bert_tf.server.connections")
 _OF_CONNECTIONS.setLevel(logging.CRITICAL)
 # Max open files of the process, if the system allows it. Some are reserved for
-# other uses, and for the connections that asyncio accepts (128 at a time) before
-# surplus ones are closed: if no file can be opened, it accepts nothing for a
-# second.
+# other uses, and for the connections that asyncio accepts (128 at a time)
+# before surplus ones are closed: if no file can be opened, it accepts nothing
+# for a second.
 _MAX_FILES, _OTHER_FILES = 65_536, 128 + 4 * 128
 _MIN_NEW_CONNECTIONS = 64  # between checks of their number
 _GRACE_SECONDS = 1.0  # to reject requests and to end threads

@@ -64,7 +64,7 @@ def handle_path(folder: str) -> str:
     replaces the locked one. Other folders keep their path.
     """
     paths = [lock.handle_path(folder) for lock in list(_HELD)]
-    # That of the closest locked folder.
+    # The path from the closest locked folder.
     return min((x for x in paths if x), key=len, default=folder)
 
 

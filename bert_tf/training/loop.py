@@ -145,9 +145,8 @@ class Block:
             for metric, value in metrics.items()
         }
         weights = {f"weights/{name}": x for name, x in self.weights.items()}
-        skipped = {
-            f"counts/{x}": value for x, value in self.without_speeds().counts.items()
-        }
+        counts = self.without_speeds().counts
+        skipped = {f"counts/{name}": x for name, x in counts.items()}
         return sums | weights | skipped
 
     @classmethod

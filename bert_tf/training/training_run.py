@@ -50,12 +50,12 @@ def run(
     its period and at the end, or at given steps. `report` is called first, with
     the metrics of all steps since its last call, including the number of steps,
     `steps`, and their duration, `seconds`, without the time to build the graph;
-    if XLA compiles the only step, the counts for speeds are missing. `since` are
-    the metrics of steps before `start`. `save` is called after the hooks, and
-    before a signal or a hook's error ends the run. `evaluate` is called after
-    `save`, so no step is lost if the job is killed during evaluation. `finish`
-    waits for writes that `save` left to a thread, before the run ends by a
-    signal or an error; at other ends the caller waits.
+    if XLA compiles the only step, the counts for speeds are missing. `since`
+    are the metrics of steps before `start`. `save` is called after the hooks,
+    and before a signal or a hook's error ends the run. `evaluate` is called
+    after `save`, so no step is lost if the job is killed during evaluation.
+    `finish` waits for writes that `save` left to a thread, before the run ends
+    by a signal or an error; at other ends the caller waits.
 
     All workers of a cluster need hooks that are due at the same steps, since a
     reduction in a block waits for the same block of the other workers. If a
