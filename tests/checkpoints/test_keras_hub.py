@@ -145,7 +145,7 @@ class TestReading:
         randomized(theirs)
         path = preset(theirs, tmp_path)
         text = "the cat sat the cat sat the cat"
-        (answer,) = bert_tf.load(path)([text])
+        (answer,) = bert_tf.load(path, labels=["a", "b", "c"])([text])
         wanted = keras.ops.softmax(theirs.predict([text])[0])
         close([*answer["probabilities"].values()], wanted)
         path = tmp_path / "preprocessor.json"
