@@ -176,16 +176,16 @@ class Progress:
     def _record(self, step: int, scalars: Mapping[str, float]) -> None:
         folder, name = os.path.split(self.path)
         line = json.dumps({"step": step, **scalars})
-        with (
-            files.locked_folder(folder) as locked,
-            files.naming(folder, locked),
-            self.writer.as_default(step=step),
-        ):
-            with tf.io.gfile.GFile(os.path.join(locked, name), "a") as file:
-                file.write(f"{line}\n")
-            for name, value in scalars.items():
-                tf.summary.write(name, np.float32(value), metadata=_SCALAR)
-            self.writer.flush()
+        with files.locked_folder(folder) as locked:
+            with files.naming(folder, locked):
+                path = os.path.join(locked, name)
+                with tf.io.gfile.GFile(path, "a") as file:
+                    file.write(f"{line}\n")
+            # TensorBoard's files are opened by the name of the folder.
+            with files.naming(folder, folder), self.writer.as_default(step):
+                for name, value in scalars.items():
+                    tf.summary.write(name, np.float32(value), metadata=_SCALAR)
+                self.writer.flush()
         if self.tracked:
             self.tracked.write(step, scalars)
 

@@ -54,7 +54,8 @@ def _hold(name, said):
     rename = tf.io.gfile.rename
 
     def held(source, target, overwrite=False):
-        if target.endswith(name):
+        # Through a descriptor, the folder has another name.
+        if os.path.realpath(target).endswith(name):
             pathlib.Path(said).touch()
             time.sleep(600)
         rename(source, target, overwrite=overwrite)
