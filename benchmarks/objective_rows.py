@@ -147,7 +147,8 @@ OBJECTIVES = {
         "xlnet",
         config=_without_types,
         needs_minutes=True,
-        note="with BERT's vocabulary",
+        note="with BERT's vocabulary, where IDs 3 and 4 are not <cls> and "
+        "<sep>: [CLS] is context",
     ),
 }
 # Trained from random weights, on labels alone.

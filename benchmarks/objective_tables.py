@@ -46,7 +46,7 @@ def draw(
         layout="constrained",
     )
     curves.set_xlabel("share of the work")
-    curves.set_ylabel("nats a predicted piece")
+    curves.set_ylabel("nats per predicted token")
     for axis, task in zip(tasks, names, strict=True):
         axis.set_xlabel(f"score on {task}'s {TASKS[task].scored} set")
         # All plots have the same rows: labels are on the first one only.

@@ -51,6 +51,7 @@ import itertools
 import json
 import pathlib
 import re
+from collections.abc import Sequence
 
 from benchmarks import commands, objective_tables, small_tasks
 from benchmarks.objective_rows import ALL, OBJECTIVES, UNTRAINED, Objective
@@ -102,6 +103,8 @@ _MASKED_SHARE = 0.15
 _FIRST_SHARE = 2 / 3  # of the work, if there are two objectives
 _PROBE_STEPS = 40  # of the run that measures the speed
 _BASELINES = "baselines"
+# Keys of metrics.jsonl; a run has one of them.
+_LOSSES = ("masked_lm_loss", "next_piece_loss", "permuted_words_loss")
 
 
 # ---- Pre-training ------------------------------------------------------------
@@ -357,34 +360,46 @@ def baselines(task: str) -> dict[str, float]:
 def learning_curve(name: str) -> dict[float, float]:
     """Returns the loss in nats per predicted token, by the share of the work.
 
-    For ELECTRA, these are the tokens that its generator predicts.
+    For ELECTRA, these are the tokens that its generator predicts. Exits if no
+    loss is recorded.
     """
     objective = OBJECTIVES[name]
     file = pretrained(name) / "metrics.jsonl"
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     done = _FIRST_SHARE if objective.after else 0.0
-    last = lines[-1]["step"]
-    return {
-        done + (1 - done) * line["step"] / last: line[key]
+    found = {
+        line["step"]: line[key]
         for line in lines
-        for key in ("masked_lm_loss", "next_piece_loss")
+        for key in _LOSSES
         if key in line
     }
+    if not found:
+        raise SystemExit(
+            f"error: {file} has no loss to plot: leave out --picture. "
+            f"Expected: {' or '.join(_LOSSES)}"
+        )
+    last = lines[-1]["step"]
+    return {done + (1 - done) * x / last: loss for x, loss in found.items()}
+
+
+def minutes(runs: Sequence[pathlib.Path], count: int = 1) -> str:
+    """Returns the minutes of all runs, divided by `count`; "–" if unknown."""
+    seconds = [commands.seconds(run) for run in runs]
+    return f"{sum(seconds) / 60 / count:.1f}" if all(seconds) else "–"
 
 
 def costs(name: str, runs: list[pathlib.Path]) -> list[str]:
     """Returns parameters, and minutes of pre-training and of fine-tuning."""
     log = (runs[0].parent / f"{runs[0].name}.log").read_text()
     (count, *_) = re.findall(r"Model: ([\d,]+) parameters", log)
-    tuned = np.mean([commands.seconds(run) for run in runs]) / 60
+    tuned = minutes(runs, len(runs))
     if name in UNTRAINED:
-        return [count, "0", f"{tuned:.1f}"]
+        return [count, "0", tuned]
     learned = OBJECTIVES[name].starts_from or name
-    return [
-        count,
-        f"{commands.seconds(pretrained(learned)) / 60:.1f}",
-        f"{tuned:.1f}",
-    ]
+    parts, after = [pretrained(learned)], OBJECTIVES[learned].after
+    if after and not _START.value:
+        parts.append(pretrained(after, _FIRST_SHARE))
+    return [count, minutes(parts), tuned]
 
 
 def check_input() -> None:

@@ -94,7 +94,7 @@ def test_a_config_for_each_row(made):
 
 def test_the_table(made, capsys):
     objectives, commands_of = made
-    names = "baselines,textcnn,esim,gpt"
+    names = "baselines,textcnn,esim,gpt,ltr_then_bert"
     flags.FLAGS["objectives"].value = names.split(",")
     objectives.main([])
     printed = capsys.readouterr().out.splitlines()
@@ -105,11 +105,13 @@ def test_the_table(made, capsys):
         ["textcnn", "75.0 ± 0.0", "75.0 ± 0.0"],
         ["esim", "–", "50.0 ± 0.0"],
         ["gpt", "50.0 ± 0.0", "50.0 ± 0.0"],
+        ["ltr_then_bert", "50.0 ± 0.0", "50.0 ± 0.0"],
     ]
     assert [row[3:] for row in table[3:]] == [
         ["1,234", "0", "1.5"],
         ["1,234", "0", "1.5"],
         ["1,234", "1.5", "1.5"],
+        ["1,234", "3.0", "1.5"],  # two runs
     ]
     assert [x for x in printed if x.startswith("gpt: with BERT's vocabulary")]
     steps = [
@@ -117,12 +119,34 @@ def test_the_table(made, capsys):
         for script, _, *options in commands_of
         if script == "run_pretraining.py"
     ]
-    # 2 minutes of 24 sequences/s, in batches of 8.
-    assert [int(x[1]) for x in steps if x][1:] == [2 * 60 * _SEQUENCES // 8]
+    # 2 minutes of 24 sequences/s, in batches of 8. A short run is before each.
+    most = 2 * 60 * _SEQUENCES // 8
+    expected = [most, most * 2 // 3, most // 3]
+    assert [int(x[1]) for x in steps if x][1::2] == expected
     # What was made is not made again.
     count = len(commands_of)
     objectives.main([])
     assert len(commands_of) == count
+
+
+def test_unknown_minutes(made, tmp_path):
+    objectives, _ = made
+    flags.FLAGS["init_checkpoint"].value = str(tmp_path / "model")
+    (tmp_path / "run.log").write_text("1:00 Model: 1,234 parameters.\n")
+    found = objectives.costs("ltr_then_bert", [tmp_path / "run"])
+    assert found == ["1,234", "–", "–"]
+
+
+def test_learning_curve(made, tmp_path):
+    objectives, _ = made
+    flags.FLAGS["init_checkpoint"].value = str(tmp_path)
+    lines = [{"step": x, "permuted_words_loss": 9 - x} for x in (2, 4)]
+    metrics = tmp_path / "metrics.jsonl"
+    metrics.write_text("\n".join(map(json.dumps, lines)))
+    assert objectives.learning_curve("xlnet") == {0.5: 7, 1.0: 5}
+    metrics.write_text('{"step": 2}')
+    with pytest.raises(SystemExit, match="has no loss to plot"):
+        objectives.learning_curve("xlnet")
 
 
 def test_models_of_equal_time_need_minutes(made):
