@@ -259,6 +259,8 @@ def open_vocabulary() -> vocabularies.Vocabulary:
     try:
         return vocabularies.open(*given)
     except InputError:
+        if not epath.Path(_VOCAB_FILE.value).exists():
+            raise
         # It registers more kinds and imports TensorFlow, which takes seconds.
         with quiet.kept_back():
             importlib.import_module("bert_tf.contrib")

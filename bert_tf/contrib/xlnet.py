@@ -256,6 +256,10 @@ class MaskedWord(keras.layers.Layer):
         )
         # Only for optimizers: tapes still record it, for pre-training.
         self.vector.trainable = False
+        # Setting `trainable` of a layer, as to unfreeze a model, sets it of all
+        # variables that Keras has tracked as trainable.
+        self._untrack_variable(self.vector)
+        self._track_variable(self.vector)
 
 
 class Encoder(modeling.Encoder):

@@ -73,7 +73,9 @@ class TwoStreams(xlnet.Relations):
 
         def hide(is_hidden: tf.Tensor) -> tf.Tensor:
             is_hidden = tf.cast(is_hidden, tf.float32)[:, tf.newaxis]
-            return row.mask - 10000.0 * is_hidden  # [B, 1, S, S]
+            # Padding has -10000: a query without context must attend to it, and
+            # not to its own token.
+            return row.mask - 20000.0 * is_hidden  # [B, 1, S, S]
 
         super().__init__(hide(keys > queries), row.distances, row.differs)
         self.query_mask = hide(keys >= queries)
@@ -142,7 +144,7 @@ class PermutedWords(heads.Model):
         inputs: Mapping[str, tf.Tensor],
         dropout_seed: tf.Tensor | None = None,
     ) -> tf.Tensor:
-        """Returns the logits in an `order` [B, S] as of `draw_order`."""
+        """Returns the logits with an order [B, S] from `draw_order`."""
         bert, rate = self.bert, self.bert.config.hidden_dropout_prob
         places, ids = (tf.cast(inputs[x], tf.int32) for x in _INPUTS)
         is_predicted = inputs["masked_lm_weights"] > 0  # [B, P]
@@ -183,7 +185,8 @@ XLNET = family.Family(
         {"model/lm_loss/bias": "V"},
         "The chosen tokens are predicted one after the other in a random "
         "order, each from the tokens earlier in the order and from all tokens "
-        "that are not in it. <sep> and <cls> are in it, but not predicted.",
+        f"that are not in it. <sep> (ID {xlnet.SEP_ID}) and <cls> (ID "
+        f"{xlnet.CLS_ID}) are in it, but not predicted.",
     ),
     huggingface=xlnet_names.HUGGINGFACE,
 )

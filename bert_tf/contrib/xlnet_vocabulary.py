@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 from bert_tf import vocabularies
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import (
-    added_tokens,
     sentence_models,
     sentence_pieces,
     sentence_tokenizers,
@@ -141,8 +140,6 @@ class XlnetSentencePieces(sentence_pieces.SentencePieces):
         ]
 
 
-# With other ids they are added tokens.
-added_tokens.OF_ROWS.update({x: FIRST.index(x) for x in (CLS, SEP)})
 vocabularies.register(
     XlnetSentencePieces.kind,
     vocabularies.Kind(

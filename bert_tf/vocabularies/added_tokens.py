@@ -14,26 +14,31 @@ from typing import Any
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import tokenizer_json
 
-# Those that every row has, by the names that all vocabularies here use -> the
-# only id that they have then, if there is one. In a text they are text, as in
-# the original. Kinds of vocabularies in other modules add their own.
-OF_ROWS: dict[str, int | None] = dict.fromkeys(
-    [
-        "[PAD]",
-        "[UNK]",
-        "[CLS]",
-        "[SEP]",
-        "[MASK]",
-        "<pad>",
-        "<unk>",
-        "<s>",
-        "</s>",
-        "<mask>",
-        "<s>NOTUSED",
-        "</s>NOTUSED",
-        "<unk>NOTUSED",
-    ]
-)
+# Special tokens of every sequence -> the only id with which they are special,
+# or None for any id. In a text they are text, as in the original.
+OF_ROWS: dict[str, int | None] = {
+    **dict.fromkeys(
+        [
+            "[PAD]",
+            "[UNK]",
+            "[CLS]",
+            "[SEP]",
+            "[MASK]",
+            "<pad>",
+            "<unk>",
+            "<s>",
+            "</s>",
+            "<mask>",
+            "<s>NOTUSED",
+            "</s>NOTUSED",
+            "<unk>NOTUSED",
+        ]
+    ),
+    # XLNet's. Here, so that each process reads files in the same way, whether
+    # or not it has imported XLNet.
+    "<cls>": 3,
+    "<sep>": 4,
+}
 
 
 def is_of_rows(content: str, number: Any) -> bool:

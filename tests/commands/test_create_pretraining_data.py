@@ -1,6 +1,7 @@
 """Runs create_pretraining_data.py's own main."""
 
 import hashlib
+import importlib
 import os
 import random
 import re
@@ -236,6 +237,22 @@ class TestRecords:
 def test_one_document_is_enough_for_one_segment(inputs, tmp_path):
     (tmp_path / "one").write_text("Aword1 aword2.\nAword3.\n")
     make(inputs, tmp_path, input_file=tmp_path / "one", objective="none")
+
+
+def test_a_missing_vocabulary_is_reported_at_once(
+    inputs, tmp_path, monkeypatch
+):
+    """Without looking for more kinds, which takes seconds."""
+    imported, import_module = [], importlib.import_module
+
+    def watched(name, package=None):
+        imported.append(name)
+        return import_module(name, package)
+
+    monkeypatch.setattr(importlib, "import_module", watched)
+    flags = flags_of(inputs, tmp_path, vocab_file=tmp_path / "none.txt")
+    assert scripts.run_here("create_pretraining_data", *flags) == 1
+    assert "bert_tf.contrib" not in imported
 
 
 def test_same_command_again(inputs, made, tmp_path):

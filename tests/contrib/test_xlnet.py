@@ -42,6 +42,14 @@ _HEADS = {
     "multiple_choice": "XLNetForMultipleChoice",
 }
 
+_TINY = xlnet_config.XlnetConfig(
+    vocab_size=40,
+    hidden_size=8,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=8,
+)
+
 
 def make(architecture, **changes):
     """Returns a transformers model with random weights."""
@@ -209,14 +217,7 @@ def test_logits_of_heads(tmp_path, head):
 
 
 def test_dropout_is_drawn_from_the_seed():
-    config = xlnet_config.XlnetConfig(
-        vocab_size=40,
-        hidden_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=8,
-    )
-    ours = samples.random_model("encoder", config)
+    ours = samples.random_model("encoder", _TINY)
     rows, _ = _rows()
     one, same, other = (
         ours(rows, tf.constant(seed)).sequence.numpy()
@@ -224,6 +225,15 @@ def test_dropout_is_drawn_from_the_seed():
     )
     np.testing.assert_array_equal(one, same)
     assert np.abs(one - other).max() > 0.1
+
+
+def test_unfreezing_does_not_train_the_masked_word():
+    model = samples.random_model("encoder", _TINY)
+    expected = [x.path for x in model.trainable_variables]
+    model.trainable = False
+    model.trainable = True
+    assert [x.path for x in model.trainable_variables] == expected
+    assert "model/transformer/mask_emb/mask_emb" not in expected
 
 
 # ---- Files ------------------------------------------------------------------

@@ -121,24 +121,33 @@ def test_loss_and_gradients_are_those_of_transformers(tmp_path, remat):
 # ---- Permutations -----------------------------------------------------------
 
 
-def test_a_prediction_depends_on_context_and_earlier_tokens_alone():
+@pytest.mark.parametrize(
+    "order",
+    [
+        [0, 0.5, 0.2, 0, 0, 0.9, 0.3, 0.4, 0.7],
+        # Without context, one prediction depends on no token.
+        [0.6, 0.5, 0.2, 0.8, 1, 0.9, 0.3, 0.4, 0.7],
+    ],
+)
+def test_a_prediction_depends_on_context_and_earlier_tokens_alone(order):
     """By changing each token: x_z_t is predicted from x_z_<t (equation 3)."""
     model = _model()
     length, places = 9, [1, 2, 5, 6]
     ids = np.random.default_rng(0).integers(7, 40, length)
     ids[-2:] = 4, 3  # <sep> <cls>
-    order = np.array([0, 0.5, 0.2, 0, 0, 0.9, 0.3, 0.4, 0.7])
-    rows = np.tile(ids, [length + 1, 1])
+    order = np.array(order)
+    rows = np.tile([*ids, 5, 5], [length + 1, 1])
     for place in range(length):
         rows[place + 1, place] += 1 if place < length - 2 else 2
     tiled = np.tile(places, [len(rows), 1])
     batch = {
         "input_ids": rows,
+        "input_mask": np.tile([1] * length + [0, 0], [len(rows), 1]),
         "masked_lm_positions": tiled,
         "masked_lm_ids": np.take_along_axis(rows, tiled, 1),
         "masked_lm_weights": np.ones(tiled.shape),
     }
-    orders = tf.constant(np.tile(order, [len(rows), 1]), tf.float32)
+    orders = tf.constant(np.tile([*order, 0, 0], [len(rows), 1]), tf.float32)
     logits = model.predict_in(orders, batch).numpy()  # [1 + S, P, V]
     changes = np.abs(logits[1:] - logits[0]).max(-1)  # [S, P]
     expected = order[:, np.newaxis] < order[places]

@@ -9,7 +9,7 @@ from bert_tf.checkpoints import huggingface_tokenizer, tokenizer_files
 from bert_tf.contrib import xlnet_vocabulary
 from bert_tf.errors import InputError
 from bert_tf.text import graph_offsets, text_graph
-from bert_tf.vocabularies import sentence_pieces, unigram_json
+from bert_tf.vocabularies import added_tokens, sentence_pieces, unigram_json
 from tests import sample_texts
 from tests.vocabularies import sentence_models
 
@@ -154,6 +154,14 @@ def test_kind_by_content(tmp_path):
         assert vocabularies.among({"other": b"", FILE: model}) == files
     found = vocabularies.find(tmp_path)
     assert found is not None and found.kind == "sentence_pieces"
+
+
+def test_special_tokens_of_texts():
+    """They are not added tokens, in processes without this module as well."""
+    special = xlnet_vocabulary.FIRST.index
+    for token in (xlnet_vocabulary.CLS, xlnet_vocabulary.SEP):
+        assert added_tokens.is_of_rows(token, special(token))
+        assert not added_tokens.is_of_rows(token, special(token) + 9)
 
 
 def test_layout():
