@@ -52,9 +52,10 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         )
         head = huggingface_names.find_head(theirs, values, today)
         config = huggingface_names.with_pooler(config, head)
-        labels = _labels(values, head)
+        has_labels = names.HEADS[head].has_labels
+        labels = _labels(values, head) if has_labels else None
         if head == "classification":
-            config = _of_cross_encoder(config, values, folder)
+            config = _with_cross_encoder_settings(config, values, folder)
     except tf1_files.UnreadableError:
         raise
     except InputError as error:
@@ -116,30 +117,30 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
     )
 
 
-def _of_cross_encoder(
+def _with_cross_encoder_settings(
     config: modeling.BertConfig, values: Mapping[str, Any], folder: str
 ) -> modeling.BertConfig:
     """Returns the config with what a CrossEncoder's own files add to it.
 
     Raises InputError for settings that are not supported.
     """
-    of_model = opened.read_json(
+    model_settings = opened.read_json(
         folder, huggingface_names.SBERT_MODEL_FILE, processing_kwargs=dict
     )
-    if options := huggingface_names.tokenizer_options(of_model):
+    if options := huggingface_names.tokenizer_options(model_settings):
         raise InputError(
             f"{huggingface_names.SBERT_MODEL_FILE} passes options to the "
             "tokenizer, which is not supported. "
             f"Received: processing_kwargs={options}"
         )
-    of_encoder = opened.read_json(
+    encoder_settings = opened.read_json(
         folder,
         huggingface_names.SBERT_FILE,
         prompts=dict,
         default_prompt_name=str,
     )
     return huggingface_names.with_activation(
-        config, values, of_encoder, _count(values)
+        config, values, encoder_settings, _count(values)
     )
 
 

@@ -259,38 +259,39 @@ _SCORE_ACTS = {
 }
 
 
-def default_prompt(of_encoder: Mapping[str, Any]) -> str | None:
+def default_prompt(encoder_settings: Mapping[str, Any]) -> str | None:
     """Returns the prompt before each text, from the content of `SBERT_FILE`."""
-    prompts = of_encoder.get("prompts") or {}
-    return prompts.get(of_encoder.get("default_prompt_name"))
+    prompts = encoder_settings.get("prompts") or {}
+    return prompts.get(encoder_settings.get("default_prompt_name"))
 
 
-def tokenizer_options(of_model: Mapping[str, Any]) -> dict[str, Any]:
+def tokenizer_options(model_settings: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the options of tokenizer calls in a sentence_bert_config.json."""
-    options = of_model.get("processing_kwargs") or {}
+    options = model_settings.get("processing_kwargs") or {}
     return {x: options[x] for x in ("text", "common") if options.get(x)}
 
 
 def with_activation(
     config: modeling.BertConfig,
     values: Mapping[str, Any],
-    of_encoder: Mapping[str, Any],
+    encoder_settings: Mapping[str, Any],
     count: int,
 ) -> modeling.BertConfig:
     """Returns the config of a CrossEncoder of `count` classes.
 
-    `values` are from config.json, `of_encoder` from `SBERT_FILE`. Raises
+    `values` are from config.json, `encoder_settings` from `SBERT_FILE`. Raises
     InputError for an unsupported activation or a prompt.
     """
-    if prompt := default_prompt(of_encoder):
+    if prompt := default_prompt(encoder_settings):
         raise InputError(
             f"{SBERT_FILE} puts {prompt!r} before each text, which is not "
             "supported. Remove default_prompt_name there, and add the prompt "
             "to your texts. "
-            f"Received: default_prompt_name={of_encoder['default_prompt_name']}"
+            "Received: default_prompt_name="
+            f"{encoder_settings['default_prompt_name']}"
         )
     inside = values.get(_SBERT)
-    found = inside if isinstance(inside, dict) else of_encoder
+    found = inside if isinstance(inside, dict) else encoder_settings
     name = found.get("activation_fn", values.get(_SBERT_OLD))
     if name is None:
         return config

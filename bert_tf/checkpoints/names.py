@@ -20,7 +20,7 @@ _LAYER = re.compile(r"^.*?\blayer[._]\d+[./]")
 # Up to this number, missing names of a layer are listed one by one.
 _FEW = 4
 # The head of models that generate texts, and the prefix of their decoders.
-_WRITER, _DECODER = "seq2seq", "decoder/"
+_SEQ2SEQ, _DECODER = "seq2seq", "decoder/"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,7 +156,7 @@ for _head in (
         {"cls/next_piece/output_bias": "V"},
         optional=_predictions_as("next_piece"),
     ),
-    Head(_WRITER, {f"{_DECODER}predictions/output_bias": "V"}),
+    Head(_SEQ2SEQ, {f"{_DECODER}predictions/output_bias": "V"}),
     Head(
         "both_directions",
         _predictions_as("both_directions"),
@@ -164,10 +164,16 @@ for _head in (
     ),
 ):
     register(_head)
-for _row in families.FAMILIES.values():
-    _name = _row.config.pretraining_head
-    if _row.pretrainer is not None and _name is not None:
-        register(Head(_name, _row.pretrainer.variables, parts=("encoder",)))
+
+
+def _register_objective(family: family_row.Family) -> None:
+    """Adds the head of a family's own pre-training objective, if any."""
+    name = family.config.pretraining_head
+    if family.pretrainer is not None and name is not None:
+        register(Head(name, family.pretrainer.variables, parts=("encoder",)))
+
+
+families.on_register(_register_objective)
 
 
 def shapes(
@@ -180,9 +186,16 @@ def shapes(
     return {
         n: tuple(sizes[x] for x in shape)
         for n, shape in letters.items()
-        # Other heads are on the encoder alone.
-        if n not in absent and (head == _WRITER or not n.startswith(_DECODER))
+        if n not in absent and _can_have(head, n)
     }
+
+
+def _can_have(head: str, name: str) -> bool:
+    """Whether a variable may be in a model with a head.
+
+    All but one head are on the encoder alone.
+    """
+    return head == _SEQ2SEQ or not name.startswith(_DECODER)
 
 
 def zeros(
@@ -207,7 +220,7 @@ def parameters(config: configuration.BertConfig, head: str) -> int:
     return sum(
         math.prod(sizes[x] for x in shape) * (layers if "{}" in name else 1)
         for name, shape in letters.items()
-        if name not in absent
+        if name not in absent and _can_have(head, name)
     )
 
 
@@ -345,8 +358,10 @@ def check(
             f"checkpoint of {ours}, or the config of this one."
         )
     short = _up_to_a_missing_layer(config, found)
-    writes = any(name.startswith(_DECODER) for name in found)
-    expected = shapes(short, _WRITER if writes else "encoder")
+    # Of the family: other tensors may have such names, too.
+    stored = family.names(short).keys() & found.keys()
+    has_decoder = any(name.startswith(_DECODER) for name in stored)
+    expected = shapes(short, _SEQ2SEQ if has_decoder else "encoder")
     for head in HEADS.values():
         labels = found.get(head.bias, (0,))
         own = shapes(short, head.name, *labels)

@@ -25,7 +25,7 @@ scripts can train it, export it and predict with it. A complete variant of BERT:
 import dataclasses
 import importlib
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from bert_tf import configuration
@@ -53,6 +53,8 @@ FAMILIES: dict[str, family_row.Family] = {
     )
 }
 
+_LISTENERS: list[Callable[[family_row.Family], None]] = []
+
 
 def register(row: family_row.Family) -> None:
     """Adds an encoder; InputError if its name or its config is taken."""
@@ -67,7 +69,17 @@ def register(row: family_row.Family) -> None:
             "There is an encoder of this name already: choose another. "
             f"Received: name={row.name!r}"
         )
+    # Before the family is added, because a listener may refuse it.
+    for listener in _LISTENERS:
+        listener(row)
     FAMILIES[row.name] = row
+
+
+def on_register(listener: Callable[[family_row.Family], None]) -> None:
+    """Calls `listener` for each family, registered already or later."""
+    for row in FAMILIES.values():
+        listener(row)
+    _LISTENERS.append(listener)
 
 
 def find(config: configuration.BertConfig | None) -> family_row.Family:

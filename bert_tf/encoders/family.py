@@ -58,16 +58,14 @@ class Generator:
 class Pretrainer:
     """A pre-training objective that only one family has.
 
-    Its name, of head and loss, is the `pretraining_head` of the configs. The
-    family must be registered before `checkpoints.names` is imported, which
-    registers the head.
+    Its name, of head and loss, is the `pretraining_head` of the configs.
 
     Attributes:
         model: Builds the head for an encoder: a model that maps a batch of
             records and a dropout seed to logits [B, P, V] of the chosen tokens,
             `masked_lm_ids`.
         variables: Name of a variable of the head -> letters of its shape.
-        report: A sentence about what is predicted from what, for the log.
+        report: A log sentence that describes the objective.
     """
 
     model: Callable[[Any], keras.Model]

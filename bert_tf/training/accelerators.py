@@ -94,8 +94,9 @@ def local() -> Device | None:
 
 
 def parameters(config: modeling.BertConfig) -> int:
-    """How many weights the pre-training model has."""
-    return names.parameters(config, "pretraining")
+    """How many weights a model has with its pre-training heads or decoder."""
+    heads = "pretraining", "seq2seq"
+    return max(names.parameters(config, head) for head in heads)
 
 
 def training_flops(

@@ -103,6 +103,12 @@ def test_names_that_would_lose_a_class_are_refused(tmp_path, names, problem):
         bert_tf.load(folder)
 
 
+def test_names_without_classes_are_ignored(tmp_path):
+    folder = _folder(tmp_path, "BertForMaskedLM", num_labels=3)
+    _names(folder, ("a", "b", "a"))
+    assert formats.open_checkpoint(str(folder)).labels is None
+
+
 @pytest.mark.parametrize(
     ("where", "activation"),
     [

@@ -2,15 +2,23 @@
 
 import dataclasses
 import itertools
+import math
 
-from bert_tf import modeling
+from bert_tf import modeling, options
 from bert_tf.checkpoints import (
     huggingface_names,
     keras_hub_names,
     names,
     original,
 )
-from bert_tf.encoders import albert, distilbert, electra, families, roberta
+from bert_tf.encoders import (
+    albert,
+    distilbert,
+    electra,
+    families,
+    family,
+    roberta,
+)
 from bert_tf.errors import InputError
 from tests import interop_samples as samples
 
@@ -82,6 +90,42 @@ def test_shapes_are_those_of_our_models(head, config):
 def test_names_of_the_originals_fine_tuning(head, scope):
     own = {f"{scope}output_weights", f"{scope}output_bias"}
     assert names.HEADS[head].variables.keys() == own
+
+
+def test_objectives_of_families_that_are_registered_later(monkeypatch):
+    monkeypatch.setattr(families, "FAMILIES", {**families.FAMILIES})
+    monkeypatch.setattr(names, "HEADS", {**names.HEADS})
+    monkeypatch.setattr(options, "HEADS", [*options.HEADS])
+
+    def register(name, head):
+        fields = {"model_type": name, "pretraining_head": head}
+        families.register(
+            dataclasses.replace(
+                families.BERT,
+                name=name,
+                config=type("Config", (modeling.BertConfig,), fields),
+                pretrainer=family.Pretrainer(
+                    modeling.Bert, {"cls/later/output_bias": "V"}, "It learns."
+                ),
+            )
+        )
+
+    register("later_bert", "later_words")
+    assert names.find_head({"cls/later/output_bias"}, "x") == "later_words"
+    with pytest.raises(InputError, match="those of later_words"):
+        register("latest_bert", "latest_words")
+    assert "latest_bert" not in families.FAMILIES
+
+
+@pytest.mark.parametrize("kind", ["bilstm_attention", "encoder-decoder"])
+@pytest.mark.parametrize("head", ["tagging", "seq2seq"])
+def test_decoders_are_counted_with_their_head_alone(kind, head):
+    config = families.FAMILIES[kind].config(11)
+    shapes = names.shapes(config, head)
+    expected = sum(map(math.prod, shapes.values()))
+    assert names.parameters(config, head) == expected
+    has_decoder = any(name.startswith("decoder/layer_0/") for name in shapes)
+    assert has_decoder == (head == "seq2seq")
 
 
 def test_two_heads_are_ambiguous():
@@ -244,6 +288,7 @@ class TestCheck:
             # Names outside any encoder.
             "beta1_power",
             "cls/mine/output_weights",
+            "decoder/layer_0/kernel",
             "task/kernel",
         ],
     )

@@ -4,6 +4,8 @@ import dataclasses
 import pathlib
 
 from bert_tf import heads, modeling
+from bert_tf.checkpoints import names
+from bert_tf.encoders import families
 from bert_tf.training import accelerators
 
 import numpy as np
@@ -61,6 +63,12 @@ def test_parameters_are_the_models(name):
     model = heads.BertPretrainer(modeling.Bert(config(name)))
     expected = sum(int(np.prod(v.shape)) for v in model.variables)
     assert accelerators.parameters(config(name)) == expected
+
+
+def test_parameters_include_a_decoder():
+    config = families.FAMILIES["encoder-decoder"].config(11)
+    expected = names.parameters(config, "seq2seq")
+    assert accelerators.parameters(config) == expected
 
 
 class TestFlops:

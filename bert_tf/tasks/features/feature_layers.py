@@ -97,7 +97,7 @@ CHOICES: Mapping[str, Callable[[Choice, modeling.BertOutputs], tf.Tensor]] = {
     "sum_all": lambda _, outputs: tf.add_n(outputs.layers),
     "mean_all": lambda _, x: tf.add_n(x.layers) / len(x.layers),
 }
-# How many layers are next to each other in a vector, if several.
+# Number of concatenated layers in a vector, if more than one.
 JOINED = {"concat_last_four": 4, "concat_embeddings_last": 2}
 
 
