@@ -69,7 +69,7 @@ def register(row: family_row.Family) -> None:
             "There is an encoder of this name already: choose another. "
             f"Received: name={row.name!r}"
         )
-    # Before the family is added, because a listener may refuse it.
+    # Before the family is added, because a listener may reject it.
     for listener in _LISTENERS:
         listener(row)
     FAMILIES[row.name] = row
