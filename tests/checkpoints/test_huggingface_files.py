@@ -176,7 +176,10 @@ def test_the_name_of_a_score(tmp_path, head, problem_type, kept):
 
 
 @pytest.mark.parametrize("labels", [{"no": "0"}, ["no"], [["no"]]])
-def test_classes_without_numbers(folder, labels):
+def test_classes_without_numbers(tmp_path, labels):
+    model = samples.random_model("classification", _CONFIG)
+    tf1 = samples.write_tf1(tmp_path / "tf1", model)
+    folder = huggingface_folder(tmp_path, tf1)
     change(folder / "config.json", id2label=labels)
     with pytest.raises(ValueError, match=r"config.json: `id2label` must"):
         formats.open_checkpoint(str(folder))

@@ -172,7 +172,8 @@ def test_real_text(made, shared_data):
     texts = []
     for name in ("text/blns.txt", "text/emoji-test.txt", "glue/CoLA/dev.tsv"):
         texts += (shared_data / name).read_text("utf-8").split("\n")[:700]
-    assert len(_check(vocabulary, theirs, texts)) < 12
+    # How many tie depends on the pages that the vocabulary is learned from.
+    assert len(_check(vocabulary, theirs, texts)) < 0.01 * len(texts)
 
 
 def test_pairs(made):
