@@ -452,7 +452,7 @@ def check_input() -> None:
     for name in _TASKS.value:
         if TASKS[name].length > places:
             raise SystemExit(
-                f"error: {name} has {TASKS[name].length} pieces an example: "
+                f"error: {name} has {TASKS[name].length} tokens per example: "
                 f"leave it out, or raise --length. Received: {places}"
             )
         for split in ("train", TASKS[name].scored):

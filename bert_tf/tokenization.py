@@ -36,7 +36,7 @@ _CACHED_WORDS = 1 << 16
 class Token(typing.NamedTuple):
     """A token and its characters `text[start:end]`."""
 
-    piece: str
+    text: str
     start: int
     end: int
 

@@ -266,7 +266,7 @@ ids = [[vocabulary.ids.get(x, 1) for x, _ in row] for row in expected]
 starts = [i for row in expected for _, i in row]
 for text, row, numbers in zip(texts, expected, ids):
     tokens = split.tokenize_with_offsets(text)
-    assert [(t.piece, t.start) for t in tokens] == row
+    assert [(t.text, t.start) for t in tokens] == row
     assert split.convert_tokens_to_ids(split.tokenize(text)) == numbers
 flat, lengths = vocabulary.bulk_tokenizer().tokenize(texts)
 assert flat.tolist() == sum(ids, []) and lengths.tolist() == list(map(len, ids))

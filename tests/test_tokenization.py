@@ -125,7 +125,7 @@ def test_offsets(text, slices):
     tokenizer = tokenization.FullTokenizer.from_vocab(VOCAB)
     tokens = tokenizer.tokenize_with_offsets(text)
     assert [text[token.start : token.end] for token in tokens] == slices
-    assert [token.piece for token in tokens] == tokenizer.tokenize(text)
+    assert [token.text for token in tokens] == tokenizer.tokenize(text)
 
 
 def test_offsets_of_random_texts_give_the_pieces_back():
@@ -138,7 +138,7 @@ def test_offsets_of_random_texts_give_the_pieces_back():
     basic = tokenizer.basic_tokenizer
     for text in sample_texts.random_texts(seed=2, count=200):
         tokens = tokenizer.tokenize_with_offsets(text)
-        assert [token.piece for token in tokens] == tokenizer.tokenize(text)
+        assert [token.text for token in tokens] == tokenizer.tokenize(text)
         starts = [token.start for token in tokens]
         assert starts == sorted(starts)
         for piece, start, end in tokens:

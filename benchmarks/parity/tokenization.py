@@ -177,7 +177,7 @@ class Comparison:
         drops are between the slices.
         """
         tokens = self.ours.tokenize_with_offsets(text)
-        if [token.piece for token in tokens] != self.ours.tokenize(text):
+        if [token.text for token in tokens] != self.ours.tokenize(text):
             return False
         end = 0
         is_shared = False
@@ -196,9 +196,9 @@ class Comparison:
 
     def _spells(self, text, token, is_shared):
         """Whether the token's slice of the text spells the token."""
-        if token.piece == tokenization.UNKNOWN:
+        if token.text == tokenization.UNKNOWN:
             return token.start < token.end
-        piece = token.piece.removeprefix("##") or token.piece
+        piece = token.text.removeprefix("##") or token.text
         spelled = self._words(text[token.start : token.end])
         # Normalization may reorder marks, such as those of musical notes, while
         # slices keep the text's order.

@@ -209,7 +209,7 @@ class Decoder(keras.layers.Layer):
         self.predictions.build()
 
     def memory(self, sequence: tf.Tensor, input_mask: tf.Tensor) -> Memory:
-        """Returns what attention reads, from the encoder's output [B, S, D]."""
+        """Returns the decoder's memory of the encoder's output [B, S, D]."""
         is_token = tf.cast(input_mask != 0, sequence.dtype)
         last = bilstm.ends(sequence, is_token)  # [B, D]
         starts = [layer.start(last) for layer in self.layers]

@@ -40,7 +40,7 @@ class Tokenizer:
 
     def tokenize(self, text: str | bytes) -> list[str]:
         """Returns the tokens of a text."""
-        return [token.piece for token in self.tokenize_with_offsets(text)]
+        return [token.text for token in self.tokenize_with_offsets(text)]
 
     def tokenize_with_offsets(
         self, text: str | bytes
@@ -114,9 +114,10 @@ class WordCharacters(vocabulary.Vocabulary):
     def special(self) -> vocabulary.Special:
         """The marks; a word without characters is the mark `<w>` alone."""
         pad, unk, cls, sep = (
-            vocabulary.Piece(TOKENS[i], i) for i in (PAD, WORD, START, STOP)
+            vocabulary.SpecialToken(TOKENS[i], i)
+            for i in (PAD, WORD, START, STOP)
         )
-        mask = vocabulary.Piece("<mask>", -1)
+        mask = vocabulary.SpecialToken("<mask>", -1)
         return vocabulary.Special(pad, unk, cls, sep, mask)
 
     @property

@@ -210,10 +210,10 @@ class WordEndPairs(vocabulary.Vocabulary):
     def special(self) -> vocabulary.Special:
         """The special tokens; padding is `<unk>` if there is no `<pad>`."""
         pad, unk, cls, sep = (
-            vocabulary.Piece(piece, self.ids.get(piece, -1))
+            vocabulary.SpecialToken(piece, self.ids.get(piece, -1))
             for piece in (PAD, UNKNOWN, CLASSIFY, DELIMITER)
         )
-        mask = vocabulary.Piece("<mask>", -1)
+        mask = vocabulary.SpecialToken("<mask>", -1)
         return vocabulary.Special(
             pad if pad.id >= 0 else unk, unk, cls, sep, mask
         )

@@ -85,7 +85,7 @@ class XlnetSentencePieces(sentence_pieces.SentencePieces):
         """The special tokens, which represent no text."""
         return vocabularies.Special(
             *(
-                vocabularies.Piece(x, FIRST.index(x))
+                vocabularies.SpecialToken(x, FIRST.index(x))
                 for x in (PAD, UNKNOWN, CLS, SEP, MASK)
             )
         )

@@ -212,6 +212,8 @@ async def _close_idle(
         if next(numbers) % step == 0:
             close_idle()
 
+    # aiohttp has no hook for new connections, and a loop that looks once a
+    # second sees them too late. mypy allows no new method of an object.
     server.connection_made = connection_made  # type: ignore[method-assign]
     while True:
         await asyncio.sleep(1)

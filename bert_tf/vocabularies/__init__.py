@@ -37,8 +37,8 @@ from bert_tf.vocabularies import (
 from bert_tf.vocabularies.kinds import Files, Kind, ordered
 from bert_tf.vocabularies.vocabulary import (
     BulkTokenizer,
-    Piece,
     Special,
+    SpecialToken,
     Spelling,
     Template,
     Tokenizer,
@@ -53,8 +53,8 @@ __all__ = [
     "BulkTokenizer",
     "Files",
     "Kind",
-    "Piece",
     "Special",
+    "SpecialToken",
     "Spelling",
     "Template",
     "Tokenizer",

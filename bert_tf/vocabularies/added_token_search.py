@@ -276,7 +276,7 @@ class AddedTokenizer:
                 else [tokenization.Token(self._texts[number], 0, len(part))]
             )
             tokens += [
-                tokenization.Token(x.piece, offset + x.start, offset + x.end)
+                tokenization.Token(x.text, offset + x.start, offset + x.end)
                 for x in found
             ]
         return tokens

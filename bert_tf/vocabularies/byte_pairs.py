@@ -311,15 +311,15 @@ class BytePairs(vocabulary.Vocabulary):
     def special(self) -> vocabulary.Special:
         """The special tokens, which represent no text."""
 
-        def piece(text: str) -> vocabulary.Piece:
-            return vocabulary.Piece(text, self.ids[text])
+        def piece(text: str) -> vocabulary.SpecialToken:
+            return vocabulary.SpecialToken(text, self.ids[text])
 
         return vocabulary.Special(
             pad=piece(PAD),
             unk=piece(UNKNOWN),
             cls=piece(CLS),
             sep=piece(SEP),
-            mask=vocabulary.Piece(MASK, self.ids.get(MASK, -1)),
+            mask=vocabulary.SpecialToken(MASK, self.ids.get(MASK, -1)),
         )
 
     @property

@@ -244,7 +244,7 @@ class FairseqSentencePieces(sentence_pieces.SentencePieces):
     def special(self) -> vocabulary.Special:
         """The special tokens."""
         pad, unknown, cls, sep, mask = (
-            vocabulary.Piece(piece, self.ids.get(piece, -1))
+            vocabulary.SpecialToken(piece, self.ids.get(piece, -1))
             for piece in (PAD, UNKNOWN, CLS, SEP, MASK)
         )
         return vocabulary.Special(pad, unknown, cls, sep, mask)

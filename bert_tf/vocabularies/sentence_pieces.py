@@ -207,11 +207,11 @@ class SentencePieces(vocabulary.Vocabulary):
         )
         return vocabulary.Special(
             # The original pads with 0, whatever token that is.
-            pad=vocabulary.Piece(PAD, 0),
-            unk=vocabulary.Piece(self.pieces[unknown], unknown),
-            cls=vocabulary.Piece(CLS, self.ids[CLS]),
-            sep=vocabulary.Piece(SEP, self.ids[SEP]),
-            mask=vocabulary.Piece(MASK, self.ids.get(MASK, -1)),
+            pad=vocabulary.SpecialToken(PAD, 0),
+            unk=vocabulary.SpecialToken(self.pieces[unknown], unknown),
+            cls=vocabulary.SpecialToken(CLS, self.ids[CLS]),
+            sep=vocabulary.SpecialToken(SEP, self.ids[SEP]),
+            mask=vocabulary.SpecialToken(MASK, self.ids.get(MASK, -1)),
         )
 
     @property

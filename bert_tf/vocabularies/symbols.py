@@ -216,7 +216,7 @@ class Symbols(vocabulary.Vocabulary):
     def special(self) -> vocabulary.Special:
         """BERT's special tokens, which represent no text."""
         pad, unk, cls, sep, mask = (
-            vocabulary.Piece(piece, self.ids.get(piece, -1))
+            vocabulary.SpecialToken(piece, self.ids.get(piece, -1))
             for piece in SPECIAL
         )
         return vocabulary.Special(pad, unk, cls, sep, mask)

@@ -20,8 +20,8 @@ from bert_tf.vocabularies import (
 import numpy as np
 
 
-class Piece(NamedTuple):
-    """A token and its id."""
+class SpecialToken(NamedTuple):
+    """A special token, such as [CLS], and its id."""
 
     text: str
     id: int
@@ -47,11 +47,11 @@ class Special:
     replaces masked words, and its id is -1 if the vocabulary lacks it.
     """
 
-    pad: Piece
-    unk: Piece
-    cls: Piece
-    sep: Piece
-    mask: Piece
+    pad: SpecialToken
+    unk: SpecialToken
+    cls: SpecialToken
+    sep: SpecialToken
+    mask: SpecialToken
 
 
 @dataclasses.dataclass(frozen=True)

@@ -131,22 +131,22 @@ class WordPiece(vocabulary.Vocabulary):
         """The special tokens; InputError if one is missing."""
         return vocabulary.Special(
             # The original pads with 0, whatever token that is.
-            pad=vocabulary.Piece(vocab_files.PAD, 0),
+            pad=vocabulary.SpecialToken(vocab_files.PAD, 0),
             unk=self._needed(vocab_files.UNKNOWN),
             cls=self._needed(vocab_files.CLS),
             sep=self._needed(vocab_files.SEP),
-            mask=vocabulary.Piece(
+            mask=vocabulary.SpecialToken(
                 vocab_files.MASK, self.ids.get(vocab_files.MASK, -1)
             ),
         )
 
-    def _needed(self, piece: str) -> vocabulary.Piece:
+    def _needed(self, piece: str) -> vocabulary.SpecialToken:
         if piece not in self.ids:
             raise InputError(
                 f"The vocabulary must hold the piece {piece!r}. Received: "
                 f"{len(self.pieces)} pieces, the first {list(self.pieces[:3])}"
             )
-        return vocabulary.Piece(piece, self.ids[piece])
+        return vocabulary.SpecialToken(piece, self.ids[piece])
 
     @property
     def missing(self) -> tuple[str, ...]:

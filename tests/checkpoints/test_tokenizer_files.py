@@ -111,12 +111,16 @@ def _not_known(vocabulary, different):
     scores = [entry.score for entry in vocabulary.proto.pieces]
     wrong = []
     for text, ours, theirs in different:
-        has_rule = re.search(r"\d,", unicodedata.normalize("NFKD", text))
         # sentencepiece adds up in single precision, the library in double.
         rest = sum(scores[x] for x in ours) - sum(scores[x] for x in theirs)
-        if not has_rule and abs(rest) > 1e-4:
+        if not _has_comma_rule(text) and abs(rest) > 1e-4:
             wrong.append(text)
     return wrong
+
+
+def _has_comma_rule(text):
+    """Whether ALBERT's rule, which the library lacks, applies to a text."""
+    return re.search(r"\d,", unicodedata.normalize("NFKD", text))
 
 
 def _check(vocabulary, theirs, texts, moved=""):
@@ -172,8 +176,9 @@ def test_real_text(made, shared_data):
     texts = []
     for name in ("text/blns.txt", "text/emoji-test.txt", "glue/CoLA/dev.tsv"):
         texts += (shared_data / name).read_text("utf-8").split("\n")[:700]
-    # How many tie depends on the pages that the vocabulary is learned from.
-    assert len(_check(vocabulary, theirs, texts)) < 0.01 * len(texts)
+    different = _check(vocabulary, theirs, texts)
+    ties = [text for text, _, _ in different if not _has_comma_rule(text)]
+    assert len(ties) < 12
 
 
 def test_pairs(made):

@@ -267,15 +267,15 @@ def test_tokenizers_agree():
     tokenizer = VOCABULARY.tokenizer()
     expected = [tokenizer.tokenize_with_offsets(x) for x in TEXTS]
     for text, tokens in zip(TEXTS, expected, strict=True):
-        ids = tokenizer.convert_tokens_to_ids([x.piece for x in tokens])
+        ids = tokenizer.convert_tokens_to_ids([x.text for x in tokens])
         words = bytes(32 if i == elmo_characters.WORD else i for i in ids)
         assert words.decode().split(" ")[1:] == text.split()
         for token in tokens:
             char = text[token.start : token.end]
-            mark = token.piece == elmo_characters.TOKENS[elmo_characters.WORD]
-            index = elmo_characters.TOKENS.index(token.piece)
+            index = elmo_characters.TOKENS.index(token.text)
+            mark = index == elmo_characters.WORD
             assert mark or index in char.encode()
-    wanted = [[VOCABULARY.ids[x.piece] for x in row] for row in expected]
+    wanted = [[VOCABULARY.ids[x.text] for x in row] for row in expected]
     for module in (text_graph, graph_offsets):
         made = module.make_tokenizer(VOCABULARY)
         assert made.tokenize(tf.constant(TEXTS)).to_list() == wanted

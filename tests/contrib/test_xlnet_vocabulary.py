@@ -97,7 +97,7 @@ def test_every_tokenizer_is_the_originals(lower):
     python, bulk = found.tokenizer(), found.bulk_tokenizer()
     rows = [python.tokenize_with_offsets(x) for x in texts]
     expected = [_original(text, lower) for text in texts]
-    pieces = [[x.piece for x in row] for row in rows]
+    pieces = [[x.text for x in row] for row in rows]
     assert pieces == [python.tokenize(x) for x in texts]
     ids = list(map(python.convert_tokens_to_ids, pieces))
     ties = [x for x in zip(ids, expected, strict=True) if x[0] != x[1]]
@@ -122,7 +122,7 @@ def test_every_tokenizer_is_the_originals(lower):
 def test_a_quotation_mark_covers_two_characters():
     text = "a ''the'' b"
     tokens = vocabulary().tokenizer().tokenize_with_offsets(text)
-    covered = [text[x.start : x.end] for x in tokens if x.piece == '"']
+    covered = [text[x.start : x.end] for x in tokens if x.text == '"']
     assert covered == ["''", "''"]
 
 

@@ -238,7 +238,7 @@ def test_what_is_not_a_pair_is_refused():
     with pytest.raises(InputError, match="and there is one text: give pairs"):
         _CONFIG.check_reads_single_texts()
     special = vocabularies.Special(
-        *(vocabularies.Piece(x, i) for i, x in enumerate("pucsm"))
+        *(vocabularies.SpecialToken(x, i) for i, x in enumerate("pucsm"))
     )
     template = vocabularies.Template
     _CONFIG.check_reads_pairs(template.of_bert(special).segments)

@@ -15,10 +15,10 @@ _UNLIMITED = resource.RLIM_INFINITY
 @pytest.mark.parametrize(
     ("soft", "hard", "expected"),
     [
-        # 640 files are kept, but at least a third is for connections.
+        # 640 files are reserved, but a third is always for connections.
         (1024, 1024, 384),
         (300, 300, 100),
-        # At most 65,536 files, of which a quarter is kept.
+        # A quarter of 65,536 files, the most the server opens, is reserved.
         (1024, _UNLIMITED, 49_152),
         (_UNLIMITED, _UNLIMITED, 49_152),
         (1024, 4096, 3072),

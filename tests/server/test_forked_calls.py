@@ -1,6 +1,7 @@
 """Calls in other processes: their results, errors and deaths."""
 
 import asyncio
+import contextlib
 import gzip
 import json
 import os
@@ -45,6 +46,15 @@ def _read(calls, body, max_rows=100_000):
     return calls.call(read, "predict", body, _SIGNATURES, *limits)
 
 
+@contextlib.contextmanager
+def _ending(number):
+    """Waits at the end until a process has ended."""
+    process = os.pidfd_open(number)
+    yield
+    assert select.select([process], [], [], 60)[0]
+    os.close(process)
+
+
 def test_a_request_and_its_answer(calls):
     texts = ["a\0b\0", "", "é"] * 10_000
     body = json.dumps({"instances": texts}).encode()
@@ -82,20 +92,16 @@ def test_processes_that_end():
     second = calls.call(os.getpid)
     assert second not in (first, os.getpid())
     assert calls.call(os.getppid) == parent
-    end = os.pidfd_open(second)
-    calls._parent.close()  # As if this process ended.
-    assert select.select([end], [], [], 60)[0]
-    os.close(end)
+    with _ending(second):
+        calls._parent.close()  # As if this process ended.
     calls.close()
 
 
 def test_an_idle_process_that_ends_is_replaced():
     calls = forked_calls.ForkedCalls()
     first = calls.call(os.getpid)
-    end = os.pidfd_open(first)
-    os.kill(first, signal.SIGKILL)
-    assert select.select([end], [], [], 60)[0]
-    os.close(end)
+    with _ending(first):
+        os.kill(first, signal.SIGKILL)
     assert calls.call(os.getpid) not in (first, os.getpid())
     calls.close()
 
@@ -112,10 +118,8 @@ def test_a_call_without_memory_is_refused():
 def test_without_processes_calls_are_made_here():
     calls = forked_calls.ForkedCalls()
     parent = calls.call(os.getppid)
-    end = os.pidfd_open(parent)
-    os.kill(parent, signal.SIGKILL)
-    assert select.select([end], [], [], 60)[0]
-    os.close(end)
+    with _ending(parent):
+        os.kill(parent, signal.SIGKILL)
     with pytest.raises(Refusal):
         calls.call(os._exit, 1)
     assert calls.call(os.getpid) == os.getpid()

@@ -41,9 +41,9 @@ def _probabilities(model, ids):
 
 def _expected(model, text):
     tokens = VOCABULARY.tokenizer().tokenize_with_offsets(text)
-    ids = [VOCABULARY.ids[x.piece] for x in tokens]
+    ids = [VOCABULARY.ids[x.text] for x in tokens]
     return [
-        (x.piece, x.start, x.end, probability)
+        (x.text, x.start, x.end, probability)
         for x, probability in zip(
             tokens, _probabilities(model, ids), strict=True
         )

@@ -116,7 +116,7 @@ def check(vocabulary, texts, is_traced=False):
         batch = texts[start : start + 1000]
         some = decoded[start : start + 1000]
         rows = [python.tokenize_with_offsets(text) for text in some]
-        pieces = [[token.piece for token in row] for row in rows]
+        pieces = [[token.text for token in row] for row in rows]
         expected = list(map(python.convert_tokens_to_ids, pieces))
         ids, counts = bulk.tokenize(some)
         assert ids.dtype == np.int32

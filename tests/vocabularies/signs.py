@@ -73,11 +73,11 @@ class Signs(vocabularies.Vocabulary):
     @property
     def special(self):
         return vocabularies.Special(
-            pad=vocabularies.Piece("<pad>", 1),
-            unk=vocabularies.Piece("<unk>", 3),
-            cls=vocabularies.Piece("<s>", 0),
-            sep=vocabularies.Piece("</s>", 2),
-            mask=vocabularies.Piece("<mask>", 4),
+            pad=vocabularies.SpecialToken("<pad>", 1),
+            unk=vocabularies.SpecialToken("<unk>", 3),
+            cls=vocabularies.SpecialToken("<s>", 0),
+            sep=vocabularies.SpecialToken("</s>", 2),
+            mask=vocabularies.SpecialToken("<mask>", 4),
         )
 
     @property

@@ -106,12 +106,12 @@ def test_ids_are_the_librarys(
     tokenizer = vocabulary.tokenizer()
     pieces = [tokenizer.tokenize_with_offsets(x) for x in texts]
     found = [
-        tokenizer.convert_tokens_to_ids([x.piece for x in row])
+        tokenizer.convert_tokens_to_ids([x.text for x in row])
         for row in pieces
     ]
     assert found == ids
     assert [tokenizer.tokenize(x) for x in texts] == [
-        [x.piece for x in row] for row in pieces
+        [x.text for x in row] for row in pieces
     ]
     # Offsets with white space depend on the kind, also for other tokens.
     spaced = {x.id for x in vocabulary.added if x.lstrip or x.rstrip}

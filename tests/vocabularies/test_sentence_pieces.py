@@ -61,8 +61,8 @@ def test_offsets():
     tokenizer = sentence_models.vocabulary().tokenizer()
     text = " The\u0301 ﬁle (¨x)\t漢字\u0301\u0302漢 İn 각가."
     tokens = tokenizer.tokenize_with_offsets(text)
-    assert [x.piece for x in tokens] == tokenizer.tokenize(text)
-    covered = [(x.piece, text[x.start : x.end]) for x in tokens]
+    assert [x.text for x in tokens] == tokenizer.tokenize(text)
+    covered = [(x.text, text[x.start : x.end]) for x in tokens]
     assert covered[0] == ("▁the", "The\u0301")
     assert ("<unk>", "漢字\u0301\u0302漢") in covered
     assert ("▁in", "İn") in covered
@@ -79,7 +79,7 @@ def test_offsets_cover_every_text(do_lower_case):
     tokenizer = sentence_models.vocabulary(do_lower_case).tokenizer()
     for text in sample_texts.random_texts(seed=9, count=300):
         tokens = tokenizer.tokenize_with_offsets(text)
-        assert [x.piece for x in tokens] == tokenizer.tokenize(text)
+        assert [x.text for x in tokens] == tokenizer.tokenize(text)
         assert all(0 <= x.start <= x.end <= len(text) for x in tokens)
         starts = [x.start for x in tokens if x.end > x.start]
         assert starts == sorted(starts)

@@ -29,7 +29,7 @@ def test_special_pieces_are_no_text_and_rows_are_berts():
     assert tokenizer.convert_tokens_to_ids(SPECIAL) == [0, 1, 2, 3, 4]
     row = VOCABULARY.template.row([5, 6], [7])
     assert row == ([2, 5, 6, 3, 7, 3], [0, 0, 0, 0, 1, 1])
-    assert VOCABULARY.special.pad == vocabularies.Piece("[PAD]", 0)
+    assert VOCABULARY.special.pad == vocabularies.SpecialToken("[PAD]", 0)
     assert not VOCABULARY.continues.any()
     assert VOCABULARY.settings == {}
 

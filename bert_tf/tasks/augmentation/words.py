@@ -64,7 +64,7 @@ class Reader:
                 continue
             if pieces[1] - pieces[0] <= _MOST_PIECES:
                 words.append(Word(text[start:end], start, end, *pieces))
-        kept = [token.piece for token in tokens[: self._room]]
+        kept = [token.text for token in tokens[: self._room]]
         return Text(text, self._tokenizer.convert_tokens_to_ids(kept), words)
 
 

@@ -171,7 +171,7 @@ def test_a_long_text_is_split_as_a_whole(monkeypatch):
     text = "ab ca, 博\tdé 𝄞a \u3000" * 30 + "ab" * 40
     tokens = TOKENIZER.tokenize_with_offsets(text)
     pieces = squad_windows.split(TOKENIZER, text)
-    ids = TOKENIZER.convert_tokens_to_ids([token.piece for token in tokens])
+    ids = TOKENIZER.convert_tokens_to_ids([token.text for token in tokens])
     assert pieces.ids.tolist() == ids
     assert pieces.starts.tolist() == [token.start for token in tokens]
     assert pieces.ends.tolist() == [token.end for token in tokens]
