@@ -27,6 +27,7 @@ from bert_tf.flags import (
     log_lines,
     output_paths,
     unused,
+    unused_imports,
 )
 from bert_tf.storage import file_systems
 
@@ -97,6 +98,7 @@ def start(
             logging.info("Loading libraries.")
         quiet.begin()
     compile_cache.use()
+    unused_imports.skip()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # Nothing has been done yet that would need cleanup.
         signal.signal(signal.SIGINT, lambda *_: os._exit(128 + signal.SIGINT))
