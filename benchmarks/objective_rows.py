@@ -71,6 +71,8 @@ class Objective:
     Attributes:
         family: The model_type.
         segments: Value of --objective for create_pretraining_data.py.
+        vocabulary: The file of its vocabulary: SentencePiece's if it ends with
+            .model, otherwise WordPiece's.
         config: Returns the keys of its config, for the sizes of a transformer
             and a dropout rate.
         masks: Flags of create_pretraining_data.py.
@@ -87,6 +89,7 @@ class Objective:
 
     family: str
     segments: str = "none"
+    vocabulary: str = "vocab.txt"
     config: Callable[[Config, float], Config] = _transformer
     masks: tuple[str, ...] = ()
     starts_from: str | None = None
@@ -145,10 +148,10 @@ OBJECTIVES = {
     ),
     "xlnet": Objective(
         "xlnet",
+        vocabulary="spiece.model",
         config=_without_types,
         needs_minutes=True,
-        note="with BERT's vocabulary, where IDs 3 and 4 are not <cls> and "
-        "<sep>: [CLS] is context",
+        note="with a SentencePiece vocabulary of the same size",
     ),
 }
 # Trained from random weights, on labels alone.

@@ -53,7 +53,12 @@ import pathlib
 import re
 from collections.abc import Sequence
 
-from benchmarks import commands, objective_tables, small_tasks
+from benchmarks import (
+    commands,
+    objective_sentence_pieces,
+    objective_tables,
+    small_tasks,
+)
 from benchmarks.objective_rows import ALL, OBJECTIVES, UNTRAINED, Objective
 from benchmarks.small_tasks import TASKS
 from bert_tf import files
@@ -115,16 +120,20 @@ def folder() -> pathlib.Path:
     return pathlib.Path(_OUTPUT_DIR.value)
 
 
-def vocabulary() -> str:
-    """Learns the vocabulary; returns its flag."""
+def vocabulary(objective: Objective) -> str:
+    """Learns the vocabulary of an objective; returns its flag."""
     if _START.value:
         return f"--vocab_file={_START.value}/vocab.txt"
-    target = folder() / "vocab.txt"
-    commands.run(
-        *("learn_vocabulary.py", target, f"--vocab_file={target}"),
-        *(f"--input_file={_TEXT.value}", f"--vocab_size={_VOCAB_SIZE.value}"),
-        *("--input_format=wikiextractor", "--num_unused=0"),
-    )
+    target = folder() / objective.vocabulary
+    if target.suffix == ".model":
+        size = _VOCAB_SIZE.value
+        objective_sentence_pieces.learn(str(_TEXT.value), target, size)
+    else:
+        commands.run(
+            *("learn_vocabulary.py", target, f"--vocab_file={target}"),
+            *(f"--input_file={_TEXT.value}", "--input_format=wikiextractor"),
+            *(f"--vocab_size={_VOCAB_SIZE.value}", "--num_unused=0"),
+        )
     return f"--vocab_file={target}"
 
 
@@ -169,13 +178,14 @@ def write_config(name: str, dropout: float) -> str:
 
 def records(objective: Objective) -> pathlib.Path:
     """Creates the records of an objective, once for equal flags."""
-    name = "_".join(["records", objective.segments, *objective.masks[:1]])
+    kind = pathlib.Path(objective.vocabulary).stem
+    name = "_".join(["records", kind, objective.segments, *objective.masks[:1]])
     target = folder() / name.replace("--", "").replace("=", "_")
     commands.run(
         *("create_pretraining_data.py", target, f"--output_dir={target}"),
         *(f"--input_file={_TEXT.value}", "--input_format=wikiextractor"),
         *(f"--objective={objective.segments}", *objective.masks),
-        *("--dynamic_masking=true", "--dupe_factor=1", vocabulary()),
+        *("--dynamic_masking=true", "--dupe_factor=1", vocabulary(objective)),
         f"--max_seq_length={_LENGTH.value}",
         f"--max_predictions_per_seq={predictions()}",
     )
@@ -231,11 +241,12 @@ def pretrain(
     name: str, target: pathlib.Path, steps: int, *options: str
 ) -> None:
     """Pre-trains for some steps."""
-    rate = _LEARNING_RATE.value or OBJECTIVES[name].learning_rate
+    objective = OBJECTIVES[name]
+    rate = _LEARNING_RATE.value or objective.learning_rate
     commands.run(
         *("run_pretraining.py", target, f"--output_dir={target}"),
-        *("--do_train", write_config(name, 0.0), vocabulary(), *options),
-        f"--input_file={records(OBJECTIVES[name])}/*.tfrecord",
+        *("--do_train", write_config(name, 0.0), vocabulary(objective)),
+        *(*options, f"--input_file={records(objective)}/*.tfrecord"),
         *(f"--train_batch_size={_BATCH.value}", f"--num_train_steps={steps}"),
         *(f"--num_warmup_steps={steps // 20}", f"--learning_rate={rate}"),
         *("--save_checkpoints_steps=1000", "--keep_checkpoint_max=2"),
@@ -271,7 +282,8 @@ def fine_tuned(
     A trial holds out some of the training examples, and is scored on them.
     """
     target = run_of(name, task, rate, passes, seed, is_trial=is_trial)
-    start = [write_config(name, 0.1), vocabulary(), *ALL[name].fine_tuning]
+    start = [write_config(name, 0.1), vocabulary(ALL[name])]
+    start.extend(ALL[name].fine_tuning)
     if name not in UNTRAINED:
         learned = OBJECTIVES[name].starts_from or name
         start.append(f"--init_checkpoint={pretrained(learned)}")
@@ -343,8 +355,9 @@ def baselines(task: str) -> dict[str, float]:
     target = folder() / _BASELINES / task
     commands.run(
         *("run_classifier.py", target, f"--output_dir={target}"),
-        *("--do_train", "--do_eval", f"--{_BASELINES}", vocabulary()),
-        *(write_config("textcnn", 0.1), *tables(task, is_trial=False)),
+        *("--do_train", "--do_eval", f"--{_BASELINES}"),
+        *(write_config("textcnn", 0.1), vocabulary(ALL["textcnn"])),
+        *tables(task, is_trial=False),
         # The script also trains a model, which is not used.
         *("--num_train_epochs=1", "--keep_checkpoint_max=1"),
     )
