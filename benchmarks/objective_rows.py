@@ -71,8 +71,6 @@ class Objective:
     Attributes:
         family: The model_type.
         segments: Value of --objective for create_pretraining_data.py.
-        vocabulary: The file of its vocabulary: SentencePiece's if it ends with
-            .model, otherwise WordPiece's.
         config: Returns the keys of its config, for the sizes of a transformer
             and a dropout rate.
         masks: Flags of create_pretraining_data.py.
@@ -82,6 +80,8 @@ class Objective:
         learning_rate: Learning rate of pre-training.
         fine_tuning: Flags of run_classifier.py.
         rates: Learning rates of fine-tuning, in place of --rates.
+        vocabulary: The file of its vocabulary: SentencePiece's if it ends with
+            .model, otherwise WordPiece's.
         needs_minutes: Whether it is only compared at equal time.
         needs_pairs: Whether it reads pairs of texts only.
         note: What the table says about it.
@@ -89,7 +89,6 @@ class Objective:
 
     family: str
     segments: str = "none"
-    vocabulary: str = "vocab.txt"
     config: Callable[[Config, float], Config] = _transformer
     masks: tuple[str, ...] = ()
     starts_from: str | None = None
@@ -97,6 +96,7 @@ class Objective:
     learning_rate: float = 1e-3
     fine_tuning: tuple[str, ...] = ()
     rates: tuple[str, ...] = ()
+    vocabulary: str = "vocab.txt"
     needs_minutes: bool = False
     needs_pairs: bool = False
     note: str = ""
