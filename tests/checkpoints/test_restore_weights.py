@@ -5,12 +5,10 @@ import pathlib
 import re
 
 from bert_tf import heads, modeling
-from bert_tf.checkpoints import best, huggingface, tf1_files
-from bert_tf.errors import InputError
+from bert_tf.checkpoints import best, tf1_files
 from tests.checkpoints.test_tf1_files import (
     CONFIG,
     array,
-    damage,
     make_state,
     restore,
     save,
@@ -83,12 +81,6 @@ class TestRestoreWeights:
         with pytest.raises(ValueError, match=message):
             restore(model.variables, prefix)
 
-    def test_corrupt(self, tmp_path):
-        prefix = save(make_state(), tmp_path, 1)
-        damage(prefix)
-        with pytest.raises(ValueError, match=f"{prefix} can't be read"):
-            restore(make_state().model.variables, prefix)
-
 
 class TestFind:
     @pytest.fixture(name="prefix")
@@ -152,9 +144,3 @@ def test_the_best_of_another_run_is_removed(tmp_path, caplog):
     assert not folder.exists()
     assert f"Removing {folder}" in caplog.text
     best.clear(str(tmp_path))  # There is nothing left.
-
-
-def test_weights_without_a_config(tmp_path):
-    (tmp_path / "model.safetensors").write_bytes(b"")
-    with pytest.raises(InputError, match=r"but no config\.json"):
-        huggingface.open_checkpoint(str(tmp_path))
