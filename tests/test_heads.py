@@ -115,6 +115,14 @@ class TestBertPretrainer:
 
         _assert_gradients_are_slopes(pretrainer, loss, reference_loss)
 
+    def test_dropout_is_a_function_of_the_seed(self, pretrainer):
+        first, again, other = (
+            pretrainer(_INPUTS, tf.constant(seed))[0].numpy()
+            for seed in ([1, 2], [1, 2], [1, 3])
+        )
+        np.testing.assert_allclose(first, again, atol=1e-5)
+        assert np.abs(first - other).mean() > 0.1
+
     def test_bfloat16(self, pretrainer, bfloat16):
         model = reference.randomized(heads.BertPretrainer(modeling.Bert(_TINY)))
         assert {v.dtype for v in model.variables} == {"float32"}

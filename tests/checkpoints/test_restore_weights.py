@@ -5,7 +5,8 @@ import pathlib
 import re
 
 from bert_tf import heads, modeling
-from bert_tf.checkpoints import best, tf1_files
+from bert_tf.checkpoints import best, huggingface, tf1_files
+from bert_tf.errors import InputError
 from tests.checkpoints.test_tf1_files import (
     CONFIG,
     array,
@@ -144,3 +145,9 @@ def test_the_best_of_another_run_is_removed(tmp_path, caplog):
     assert not folder.exists()
     assert f"Removing {folder}" in caplog.text
     best.clear(str(tmp_path))  # There is nothing left.
+
+
+def test_weights_without_a_config(tmp_path):
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    with pytest.raises(InputError, match=r"but no config\.json"):
+        huggingface.open_checkpoint(str(tmp_path))
