@@ -39,8 +39,7 @@ def _batch(step):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"remat": True, "accumulate": 2},
-        {"family": "electra"},
+        {"family": "electra", "remat": True, "accumulate": 2},
         pytest.param({"family": "left_to_right"}, marks=pytest.mark.exhaustive),
     ],
     ids=str,

@@ -177,39 +177,42 @@ class TestAdamWeightDecay:
                 variable, expected[variable.path], rtol=0, atol=2e-6
             )
 
-    def test_decay_by_name(self):
-        optimizer = optimization.AdamWeightDecay(lambda step: 0.1)
-        assert {name: optimizer.decays(name) for name in _DECAYS} == _DECAYS
-        assert not optimizer.decays("awd_lstm/pooler/batch_norm_0/gamma")
-
-    def test_slots_are_named_as_in_checkpoints(self, shared_data):
-        prefix = shared_data / "tf1_checkpoint" / "bert_model.ckpt"
-        stored = {
-            name: tuple(shape)
-            for name, shape in tf.train.list_variables(str(prefix))
-        }
-        is_slot = re.compile(r"/adam_[mv]$")
-        optimizer = optimization.AdamWeightDecay(lambda step: 0.1)
-        optimizer.build(
-            [
-                make_variable(name, np.zeros(shape))
-                for name, shape in stored.items()
-                if not is_slot.search(name) and name != "global_step"
-            ]
-        )
-        slots = {k: tuple(v.shape) for k, v in optimizer.slots.items()}
-        assert slots == {k: v for k, v in stored.items() if is_slot.search(k)}
-
-    def test_gradients_are_one_per_variable(self):
-        optimizer = optimization.AdamWeightDecay(lambda step: tf.constant(0.1))
-        optimizer.build([make_variable("kernel", [1.0])])
-        with pytest.raises(ValueError, match="zip"):
-            optimizer.apply([tf.ones([1])] * 2, tf.constant(0, tf.int64))
-
 
 class TestBiasCorrectedAdamW(TestAdamWeightDecay):
     kind = optimization.BiasCorrectedAdamW
     corrected = True
+
+
+def test_decay_by_name():
+    optimizer = optimization.AdamWeightDecay(lambda step: 0.1)
+    assert {name: optimizer.decays(name) for name in _DECAYS} == _DECAYS
+    assert not optimizer.decays("awd_lstm/pooler/batch_norm_0/gamma")
+
+
+def test_slots_are_named_as_in_checkpoints(shared_data):
+    prefix = shared_data / "tf1_checkpoint" / "bert_model.ckpt"
+    stored = {
+        name: tuple(shape)
+        for name, shape in tf.train.list_variables(str(prefix))
+    }
+    is_slot = re.compile(r"/adam_[mv]$")
+    optimizer = optimization.AdamWeightDecay(lambda step: 0.1)
+    optimizer.build(
+        [
+            make_variable(name, np.zeros(shape))
+            for name, shape in stored.items()
+            if not is_slot.search(name) and name != "global_step"
+        ]
+    )
+    slots = {k: tuple(v.shape) for k, v in optimizer.slots.items()}
+    assert slots == {k: v for k, v in stored.items() if is_slot.search(k)}
+
+
+def test_gradients_are_one_per_variable():
+    optimizer = optimization.AdamWeightDecay(lambda step: tf.constant(0.1))
+    optimizer.build([make_variable("kernel", [1.0])])
+    with pytest.raises(ValueError, match="zip"):
+        optimizer.apply([tf.ones([1])] * 2, tf.constant(0, tf.int64))
 
 
 class TestLamb:

@@ -96,10 +96,6 @@ def test_links_of_the_readme_for_an_index():
 
 @pytest.mark.slow
 class TestInstalled:
-    def test_is_what_is_imported(self, run, installed):
-        found = run("-c", "import bert_tf; print(bert_tf.__file__)")
-        assert found.stdout.strip() == str(installed / "bert_tf/__init__.py")
-
     def test_lists_the_scripts(self, run, installed):
         done = run(str(installed / "bin" / "bert-tf"))
         assert done.returncode == 0, done.stderr
@@ -126,9 +122,9 @@ class TestInstalled:
             assert f"    {typed} run_pretraining \\\n" in done.stdout
             assert "python run_" not in done.stdout
             assert "| tensorflow\n" not in done.stderr
-            wrong = run(*words, "run_pretraining", "--input_fil=x")
-            assert wrong.returncode == 1
-            assert f"{typed} run_pretraining --help" in wrong.stderr
+        wrong = run("-m", "bert_tf", "run_pretraining", "--input_fil=x")
+        assert wrong.returncode == 1
+        assert "python -m bert_tf run_pretraining --help" in wrong.stderr
 
     def test_unknown_name(self, run):
         done = run("-m", "bert_tf", "run_clasifier", "--do_train")

@@ -3,7 +3,25 @@
 from collections.abc import Mapping
 from typing import Any
 
+import keras
 import torch
+
+
+def weights_of(model: keras.Model) -> dict[str, torch.Tensor]:
+    """Returns the values of a model's variables, which take gradients."""
+    return {
+        v.path: torch.tensor(v.numpy().astype(float), requires_grad=True)
+        for v in model.variables
+    }
+
+
+def part(weights: Mapping[str, torch.Tensor], before: str) -> dict[str, Any]:
+    """Returns the weights of a layer, by the rest of their names."""
+    return {
+        name.removeprefix(before): value
+        for name, value in weights.items()
+        if name.startswith(before)
+    }
 
 
 def states(

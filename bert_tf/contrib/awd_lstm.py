@@ -183,6 +183,7 @@ class BatchNorm(keras.layers.Layer):
                 shape=(self.size,),
                 initializer=value,
                 trainable=not name.startswith("moving"),
+                autocast=False,
             )
             setattr(self, name, variable)
 

@@ -17,8 +17,6 @@ OPTIMIZERS = {
     "lamb": (optimization.Lamb, "lamb"),
     "lamb_uncorrected": (optimization.UncorrectedLamb, "adam"),
 }
-# Groups of layers, blocks of a group.
-COUNTS = [(1, 1), (2, 1), (1, 2), (2, 2)]
 
 
 def stored(folder, optimizer, groups, inner, embedding_size=16):
@@ -83,8 +81,15 @@ def originals(groups, inner, E=16, D=32, F=64, V=40, T=2, M=20):
     return found
 
 
-@pytest.mark.parametrize("groups, inner", COUNTS)
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize(
+    "optimizer, groups, inner",
+    [
+        ("adamw", 1, 1),
+        ("lamb", 2, 1),
+        ("adamw", 1, 2),
+        ("lamb_uncorrected", 2, 2),
+    ],
+)
 def test_names_and_moments_are_the_originals(
     tmp_path, optimizer, groups, inner
 ):

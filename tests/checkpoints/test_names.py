@@ -202,14 +202,9 @@ def test_defaults_of_huggingface():
         ),
         ({"model_type": "mpnet"}, "Received: model_type=mpnet"),
         (
-            {"architectures": ["ElectraModel"]},
-            "This is an ElectraModel, not BERT",
-        ),
-        (
             {"hidden_size": 8},
             "num_attention_heads=12 (not in the file, so the default)",
         ),
-        ({"is_decoder": True}, "is_decoder=True"),
         (
             {"position_embedding_type": "relative_key"},
             "must be 'absolute'. Received: position_embedding_type='relat",

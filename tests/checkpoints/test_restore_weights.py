@@ -10,7 +10,6 @@ from bert_tf.errors import InputError
 from tests.checkpoints.test_tf1_files import (
     CONFIG,
     array,
-    damage,
     make_state,
     restore,
     save,
@@ -82,12 +81,6 @@ class TestRestoreWeights:
         )
         with pytest.raises(ValueError, match=message):
             restore(model.variables, prefix)
-
-    def test_corrupt(self, tmp_path):
-        prefix = save(make_state(), tmp_path, 1)
-        damage(prefix)
-        with pytest.raises(ValueError, match=f"{prefix} can't be read"):
-            restore(make_state().model.variables, prefix)
 
 
 class TestFind:

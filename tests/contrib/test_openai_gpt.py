@@ -204,12 +204,12 @@ def _their_tokenizer(has_special):
     return made
 
 
-def _save_with_texts(folder, has_special):
+def _save_with_texts(folder, has_special, **changes):
     """Writes a model for the next token with its tokenizer."""
     tokenizer = _their_tokenizer(has_special)
     sizes = SIZES | {"vocab_size": len(tokenizer), "initializer_range": 0.2}
     torch.manual_seed(0)
-    config = transformers.OpenAIGPTConfig(**sizes)
+    config = transformers.OpenAIGPTConfig(**sizes | changes)
     model = transformers.OpenAIGPTLMHeadModel(config).eval()
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -311,7 +311,7 @@ def test_pre_training_needs_a_token_for_masked_words():
 @pytest.mark.slow
 def test_fine_tuning_with_the_auxiliary_loss(tmp_path):
     """A text is red where it says so, perhaps at its very beginning."""
-    _save_with_texts(tmp_path / "theirs", True)
+    _save_with_texts(tmp_path / "theirs", True, n_layer=1)
     rng = np.random.default_rng(0)
     for split, count in (("train", 256), ("dev", 16)):
         lines = ["text\tlabel"]

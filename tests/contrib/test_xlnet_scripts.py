@@ -25,14 +25,14 @@ _TEXTS = [
 _PAIRS = list(zip(_TEXTS, [*_TEXTS[1:], _TEXTS[0]], strict=True))
 
 
-def _write(folder, architecture):
+def _write(folder, architecture, layers=2):
     """Writes a model of transformers with its tokenizer."""
     torch.manual_seed(0)
     vocabulary = test_xlnet_vocabulary.vocabulary()
     config = transformers.XLNetConfig(
         vocab_size=len(vocabulary.pieces),
         d_model=16,
-        n_layer=2,
+        n_layer=layers,
         n_head=2,
         d_inner=24,
         initializer_range=0.3,
@@ -64,7 +64,7 @@ def _probabilities(answers):
 
 
 def test_a_classifier_of_transformers(tmp_path):
-    _write(tmp_path / "theirs", "XLNetForSequenceClassification")
+    _write(tmp_path / "theirs", "XLNetForSequenceClassification", 1)
     model = bert_tf.load(tmp_path / "theirs", max_seq_length=40)
     bert_tf.export(model, tmp_path / "export")
     exported = bert_tf.load(tmp_path / "export")

@@ -38,14 +38,6 @@ def reference() -> tokenizers.Tokenizer:
 
 
 @functools.cache
-def with_special() -> tokenizers.Tokenizer:
-    """Returns the tokenizer with the tokens for fine-tuning."""
-    tokenizer = tokenizers.Tokenizer.from_str(reference().to_str())
-    tokenizer.add_special_tokens(list(SPECIAL))
-    return tokenizer
-
-
-@functools.cache
 def vocabulary() -> word_end_pairs.WordEndPairs:
     """Returns the vocabulary with the tokens for fine-tuning, not as added."""
     model = json.loads(reference().to_str())["model"]

@@ -3,7 +3,6 @@
 import json
 
 from bert_tf import heads
-from bert_tf.checkpoints import names
 from bert_tf.contrib import bilstm, textcnn
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
@@ -69,10 +68,8 @@ class _Theirs:
     def __init__(self, model):
         self.config = model.config
         self.weights = {
-            v.path.partition("/")[2]: torch.tensor(
-                np.asarray(v), dtype=torch.float64, requires_grad=True
-            )
-            for v in model.variables
+            name.partition("/")[2]: value
+            for name, value in torch_lstm.weights_of(model).items()
         }
 
     def pooled(self, ids):
@@ -98,12 +95,8 @@ class _Theirs:
 
     def states(self, words):
         """Returns [S, D]."""
-        parts = {
-            name.removeprefix("lstm/"): x
-            for name, x in self.weights.items()
-            if name.startswith("lstm/")
-        }
-        return torch_lstm.states(words, parts)
+        own = torch_lstm.part(self.weights, "lstm/")
+        return torch_lstm.states(words, own)
 
 
 def test_outputs_and_gradients_are_those_of_pytorch(model):
@@ -157,75 +150,10 @@ def test_states_of_tokens_are_those_of_pytorch():
     np.testing.assert_array_equal(read, sequence[:, [0, 2]])
 
 
-# ---- Padding ----------------------------------------------------------------
-
-
-@pytest.mark.parametrize("before, behind", [(0, 0), (0, 5), (3, 0), (2, 4)])
-def test_padding_and_other_rows_change_nothing(model, before, behind):
-    batch = _batch(before, behind)
-    pooled = model(batch).pooled.numpy()
-    assert np.isfinite(pooled).all()
-    for row, length in enumerate(_LENGTHS):
-        if length:
-            alone = model(_alone(batch, row)).pooled[0]
-            np.testing.assert_allclose(pooled[row], alone, atol=1e-6)
-    # From padding alone only a bias is left, or zeros.
-    empty = pooled[_LENGTHS.index(0)]
-    other = model(_batch(behind=1, lengths=(0, 0))).pooled
-    np.testing.assert_allclose(other, [empty, empty], atol=1e-6)
-
-
 def test_the_order_of_words_counts(model):
     ids = np.array([[1, 2, 3, 4, 5, 6], [6, 5, 4, 3, 2, 1]], np.int32)
     first, second = model({"input_ids": ids}).pooled.numpy()
     assert np.abs(first - second).max() > 1e-3
-
-
-# ---- Variables, dropout, number formats -------------------------------------
-
-
-def test_names_and_shapes_are_those_of_the_row(model, config):
-    wanted = names.shapes(config, "encoder")
-    assert {v.path: tuple(v.shape) for v in model.variables} == wanted
-    assert {v.path for v in model.variables} == {
-        name for name in wanted if families.find(config).has(name, config)
-    }
-
-
-def test_dropout_is_a_function_of_the_seed(config):
-    keras.utils.set_random_seed(3)
-    model = heads.BertClassifier(families.make(config), 2)
-    batch = _batch()
-    rows = [model(batch, tf.constant([1, seed])).numpy() for seed in (1, 1, 2)]
-    np.testing.assert_array_equal(rows[0], rows[1])
-    assert np.abs(rows[0] - rows[2]).max() > 1e-6
-    assert np.abs(rows[0] - model(batch).numpy()).max() > 1e-6
-
-
-def test_other_number_formats(config):
-    keras.utils.set_random_seed(3)
-    model = heads.BertClassifier(families.make(config), 2)
-    kind = type(model.bert)
-    half = heads.BertClassifier(kind(config, dtype="mixed_bfloat16"), 2)
-    for ours, theirs in zip(half.variables, model.variables, strict=True):
-        ours.assign(theirs)
-    found, wanted = half(_batch()), model(_batch())
-    assert found.dtype == tf.float32
-    np.testing.assert_allclose(found, wanted, atol=0.02)
-
-
-@pytest.mark.slow
-def test_compiled_steps_are_the_same(model):
-    batch = {name: tf.constant(x) for name, x in _batch().items()}
-
-    def gradients():
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_sum(model(batch).pooled ** 2)
-        return tape.gradient(loss, model.trainable_variables)
-
-    compiled = tf.function(gradients, jit_compile=True, autograph=False)
-    for found, wanted in zip(compiled(), gradients(), strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
 
 # ---- Heads ------------------------------------------------------------------
@@ -263,20 +191,7 @@ def test_heads_over_tokens(name):
     )
 
 
-def test_packed_rows_are_refused(model):
-    batch = _batch()
-    with pytest.raises(InputError, match="reads one sequence in a row"):
-        model(batch | {"sequence_ids": batch["input_mask"]})
-
-
 # ---- Configs ----------------------------------------------------------------
-
-
-def test_config_says_nothing_of_transformers(config):
-    values = json.loads(config.to_json())
-    assert "num_attention_heads" not in values
-    assert families.of_values(values).config.from_dict(values) == config
-    assert families.from_values(families.to_values(config)) == config
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,3 @@
-import dataclasses
 import gzip
 import itertools
 import json
@@ -85,12 +84,6 @@ class TestPlan:
         units = corpus.plan(paths, "lines", 900)
         assert [len(unit.parts) for unit in units] == [2, 1]
         assert len(corpus.plan(paths, "lines", 10)) == 3
-
-    def test_103_megabytes_are_seven_units(self, shared_data):
-        file = str(shared_data / "corpus" / "enwiki_AA.txt")
-        units = corpus.plan([file], "wikiextractor")
-        assert len(units) == 7
-        assert max(unit.size for unit in units) < corpus.UNIT_BYTES
 
 
 class TestRead:
@@ -188,19 +181,6 @@ class TestRead:
         compressed = [f"{file}.gz" for file in files]
         reader = corpus.Reader()
         assert flat(read(compressed, reader)) == flat(read(files, reader))
-
-    def test_of_real_text_no_document_is_lost(self, shared_data):
-        file = shared_data / "corpus" / "enwiki_AA.txt"
-        reader = corpus.Reader("wikiextractor")
-        units = corpus.plan([str(file)], "wikiextractor", 1 << 20)
-        # Units read separately, as by workers: three in parallel.
-        parts = [list(corpus.read(unit, reader)) for unit in units[:3]]
-        end = units[2].parts[0].end
-        part = dataclasses.replace(units[0].parts[0], end=end)
-        whole = corpus.Unit(0, (part,), 0)
-        assert list(corpus.read(whole, reader)) == flat(parts)
-        titles = file.read_bytes()[:end].count(b"<doc ")
-        assert sum(map(len, parts)) == titles
 
 
 class TestPieces:

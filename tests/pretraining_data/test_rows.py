@@ -2,7 +2,6 @@
 
 import itertools
 
-from bert_tf import vocabularies
 from bert_tf.pretraining_data import pretraining_rows, pretraining_sequences
 from bert_tf.records import masking, record_types
 from tests import pretraining_documents as documents
@@ -106,26 +105,6 @@ class TestFeatures:
         for name, array in one.items():
             np.testing.assert_array_equal(array, two[name])
         assert not np.array_equal(one["input_ids"], other["input_ids"])
-
-    def test_real_text(self, shared_data):
-        vocabulary = vocabularies.open(
-            shared_data / "vocab" / "bert_cased.txt", do_lower_case=False
-        )
-        tokenizer = vocabulary.tokenizer()
-        path = shared_data / "corpus" / "enwiki_AA.txt"
-        with path.open(encoding="utf-8") as file:
-            text = file.read(100_000)
-        articles = [
-            [tokenizer.tokenize(line) for line in article.split(". ") if line]
-            for article in text.split("</doc>")
-        ]
-        corpus = documents.make_corpus(articles, vocabulary.ids)
-        sizes = {"max_seq_length": 128, "max_predictions_per_seq": 20}
-        _, sequences, rows = make(
-            corpus, vocabulary, masking="whole_word", **sizes
-        )
-        rows["input_ids"] = documents.restore(rows)
-        assert found_rows(rows) == expected_rows(sequences, vocabulary)
 
 
 class TestPacked:

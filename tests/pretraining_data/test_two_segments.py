@@ -13,7 +13,6 @@ from tests.pretraining_data.segment_texts import (
     random_lengths,
 )
 
-import numpy as np
 import pytest
 
 _MOST = 61
@@ -88,14 +87,3 @@ def test_a_tenth_has_one_segment():
     found = two_segments.two_segments(text, _MOST, 0, 1, 0)
     single = (found.ends - found.starts)[:, 1] == 0
     documents.assert_share(single[:-1].sum(), len(single) - 1, 0.1)
-
-
-def test_there_is_less_padding_than_with_sentence_order():
-    text = make_text(random_lengths(number=400, sentences=60))
-    padding = []
-    for cut in (two_segments.two_segments, segments.sentence_order):
-        found = cut(text, _MOST, 0.05, 1, 0)
-        padding.append(1 - (found.ends - found.starts).sum(1).mean() / _MOST)
-    assert padding[0] < 0.9 * padding[1]
-    # Nothing but the last sequence of a document and the short ones is short.
-    assert np.all(np.array(padding) > 0)

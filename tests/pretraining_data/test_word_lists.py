@@ -1,7 +1,4 @@
-import collections
-import itertools
 
-from bert_tf import tokenization
 from bert_tf.pretraining_data import word_lists
 from bert_tf.vocabularies import bulk as bulk_tokenization
 
@@ -86,29 +83,3 @@ class TestSegmenter:
         for text in ("我在北京", "大学学习", "我在大学", "自然语言"):
             words.of_text(text)
             assert len(words._known) <= 8
-
-
-def test_chinese_text(shared_data, tmp_path):
-    vocab = tokenization.load_vocab(shared_data / "vocab/bert_chinese.txt")
-    tokenize = bulk_tokenization.BulkTokenizer(vocab, True).tokenize
-    (path,) = sorted((shared_data / "text").glob("*zh*"))[:1]
-    with path.open(encoding="utf-8") as file:
-        texts = file.read(50_000).splitlines()
-    # The most frequent pairs of characters serve as words.
-    tokens, lengths = tokenize(texts)
-    pieces = list(vocab)
-    pairs = collections.Counter(
-        pieces[a] + pieces[b]
-        for a, b in itertools.pairwise(tokens)
-        if all("\u4e00" <= pieces[x] <= "\u9fff" for x in (a, b))
-    )
-    frequent = {pair for pair, count in pairs.items() if count > 20}
-    path = write(tmp_path / "words", "\n".join(frequent))
-    words = word_lists.WordList(path, tokenize)
-    starts = np.array([not pieces[token].startswith("##") for token in tokens])
-    joined = word_lists.join(words, texts, tokens, lengths, starts)
-    assert not (joined & ~starts).any()
-    inside = np.flatnonzero(starts & ~joined)
-    assert len(inside) > 1000
-    for place in inside:
-        assert pieces[tokens[place - 1]] + pieces[tokens[place]] in frequent

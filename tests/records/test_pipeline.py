@@ -305,14 +305,6 @@ class TestExplained:
         with pytest.raises(ValueError, match=rf"{path}, record 6: truncated"):
             read(files, COUNTS)
 
-    def test_corrupt(self, files):
-        path = pathlib.Path(files[3])
-        content = bytearray(path.read_bytes())
-        content[len(content) * 2 // 9 + 14] ^= 1
-        path.write_bytes(content)
-        with pytest.raises(ValueError, match=rf"{path}, record 3: .*corrupt"):
-            read(files, COUNTS)
-
     # A file that is cut off between two records looks complete.
     @pytest.mark.parametrize("kept", [8, 10])
     def test_other_number_of_records(self, files, kept):

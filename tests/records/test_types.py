@@ -7,16 +7,6 @@ import tensorflow as tf
 
 
 class TestRecordType:
-    def test_encode_is_read_by_protobuf(self):
-        values = pretraining_values()
-        encoded = record_types.PRETRAINING.encode(values)
-        features = tf.train.Example.FromString(encoded).features.feature
-        assert len(features) == 7
-        for name in values.keys() - {"masked_lm_weights"}:
-            assert list(features[name].int64_list.value) == list(values[name])
-        np.testing.assert_array_equal(
-            features["masked_lm_weights"].float_list.value, [0, 0.5, 1]
-        )
 
     def test_encode_is_read_by_the_originals_spec(self):
         # As in run_pretraining.py and run_classifier.py of the original.
@@ -54,27 +44,6 @@ class TestRecordType:
             np.testing.assert_array_equal(tensor, expected)
             weights = name == "masked_lm_weights"
             assert tensor.dtype == (tf.float32 if weights else tf.int32)
-
-    @pytest.mark.parametrize(
-        "record_type, label, dtype",
-        [
-            (record_types.CLASSIFICATION, 2, tf.int32),
-            (record_types.REGRESSION, 2.5, tf.float32),
-        ],
-    )
-    def test_scalars(self, record_type, label, dtype):
-        values = {
-            "input_ids": [1, 2],
-            "input_mask": [1, 1],
-            "segment_ids": [0, 0],
-            "label_ids": label,
-            "is_real_example": 1,
-        }
-        serialized = tf.constant([record_type.encode(values)] * 2)
-        parsed = record_type.parse(serialized, {"S": 2})
-        assert parsed["label_ids"].dtype == dtype
-        assert parsed["label_ids"].numpy().tolist() == [label, label]
-        assert parsed["is_real_example"].numpy().tolist() == [1, 1]
 
     @pytest.mark.parametrize("encode", ["encode", "encode_batch"])
     def test_encode_refuses_other_features(self, encode):

@@ -48,22 +48,6 @@ def inputs():
     return {"input_ids": tf.constant(ids), "input_mask": tf.constant(mask)}
 
 
-def weights(model):
-    return {
-        v.path: torch.tensor(v.numpy().astype(float), requires_grad=True)
-        for v in model.variables
-    }
-
-
-def part(values, before):
-    """Returns the weights of a layer, by the rest of their names."""
-    return {
-        name.removeprefix(before): value
-        for name, value in values.items()
-        if name.startswith(before)
-    }
-
-
 def target_states(x, own, c):
     """Returns the states of an LSTM of PyTorch, [T, D], from a cell state."""
     D = CONFIG.hidden_size
@@ -84,15 +68,17 @@ def logits(values, ids, targets):
     words = values["bilstm/embeddings/word_embeddings"]
     x, y = words[torch.tensor(ids)], words[torch.tensor(targets)]
     for i in range(CONFIG.num_hidden_layers):
-        x = torch_lstm.states(x, part(values, f"bilstm/lstm/layer_{i}/"))
+        x = torch_lstm.states(
+            x, torch_lstm.part(values, f"bilstm/lstm/layer_{i}/")
+        )
     last = torch_lstm.ends(x)
     for i in range(CONFIG.num_hidden_layers):
-        own = part(values, f"decoder/layer_{i}/")
+        own = torch_lstm.part(values, f"decoder/layer_{i}/")
         c = torch.tanh(last @ own["start/kernel"] + own["start/bias"])
         y = target_states(y, own, c)
     scores = y @ values["decoder/attention/score"] @ x.T
     both = torch.cat([torch.softmax(scores, dim=-1) @ x, y], dim=-1)
-    own = part(values, "decoder/attention/output/")
+    own = torch_lstm.part(values, "decoder/attention/output/")
     out = torch.tanh(both @ own["kernel"] + own["bias"])
     return out @ words.T + values["decoder/predictions/output_bias"]
 
@@ -106,7 +92,7 @@ def test_logits_and_gradients_are_those_of_pytorch(model):
         found = model({**inputs(), "target_ids": tf.constant(targets)})
         loss = tf.reduce_sum(found * tf.constant(factors, tf.float32))
     gradients = tape.gradient(loss, [v.value for v in variables])
-    values = weights(model)
+    values = torch_lstm.weights_of(model)
     expected = torch.stack(
         [
             logits(values, row[:length], target)
@@ -130,7 +116,7 @@ def test_logits_and_gradients_are_those_of_pytorch(model):
 
 def test_cached_states_find_the_same_targets(model):
     ids, _ = sources()
-    values = weights(model)
+    values = torch_lstm.weights_of(model)
     greedy = []
     for row, length in zip(ids, LENGTHS, strict=True):
         target = [START]

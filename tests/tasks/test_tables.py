@@ -36,17 +36,6 @@ def test_tsv_takes_quotes_and_odd_separators_as_text(tmp_path):
     assert _read(path, {"t": "1"}) == rows[1:]
 
 
-@pytest.mark.parametrize("name", ["MRPC/train.tsv", "CoLA/train.tsv"])
-def test_tsv_equals_the_originals_reader(shared_data, name):
-    path = shared_data / "glue" / name
-    with path.open(encoding="utf-8-sig", newline="\n") as file:
-        expected = list(csv.reader(file, delimiter="\t", quotechar=None))
-    columns = {str(i): i for i in range(len(expected[0]))}
-    rows = _read(str(path), columns, has_header=False)
-    assert [list(row.values()) for _, row in rows] == expected
-    assert [line for line, _ in rows] == list(range(1, len(expected) + 1))
-
-
 def test_csv_with_commas_quotes_and_line_ends(tmp_path):
     path = tmp_path / "a.csv"
     rows = [["a, b", 'say "x"'], ["two\nlines", ""], ["last", "y" * 200_000]]
