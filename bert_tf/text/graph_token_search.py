@@ -1,0 +1,435 @@
+"""Finds added tokens in texts, in the graph.
+
+As in `vocabularies.added_token_search`. A trie of the tokens is followed from
+all positions of all texts at once, until no token goes on. Time grows with the
+texts and with the length of the longest match, but hardly with the number of
+tokens.
+
+Shapes: Q texts, N characters of all texts, S normalized characters, K matches,
+C classes of characters, P parts of texts.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from bert_tf import characters
+from bert_tf.text import code_points, graph_rows
+from bert_tf.vocabularies import added_token_search
+
+import numpy as np
+import tensorflow as tf
+
+# A value of a character is 8 times its class, or 0, and these.
+_SPACE, _WORD, _DROPPED, _CLASS = 1, 2, 4, 8
+_PAGE = 256
+
+
+class Parts(NamedTuple):
+    """Texts cut at tokens: text, token, text, and so on.
+
+    Attributes:
+        texts: The parts of each text.
+        ids: The token of each part, or -1.
+        places: For each character of the parts, that of the texts it is from;
+            None if they are the same.
+    """
+
+    texts: tf.RaggedTensor  # [Q, (parts)] string
+    ids: tf.Tensor  # [P] int32
+    places: tf.Tensor | None  # [characters of all parts] int64
+
+
+class _Matches(NamedTuple):
+    """Matches in normalized texts, in order."""
+
+    starts: tf.Tensor  # [K] int64
+    ends: tf.Tensor  # [K] int64
+    tokens: tf.Tensor  # [K] int32, index of the token
+
+    def where(self, is_kept: tf.Tensor) -> "_Matches":
+        return _Matches(*(tf.boolean_mask(x, is_kept) for x in self))
+
+
+class _Text(NamedTuple):
+    """The normalized characters of all texts.
+
+    Attributes:
+        values: The value of each character.
+        index: The position of each character in [N].
+        splits: Where texts begin and end.
+    """
+
+    values: tf.Tensor  # [S] int32
+    index: tf.Tensor  # [S] int64
+    splits: tf.Tensor  # [Q + 1] int64
+
+
+class Search(tf.Module):
+    """Finds the tokens of a search."""
+
+    def __init__(self, search: added_token_search.Search):
+        super().__init__()
+        tokens = list(search.tokens.values())
+        self._ids = tf.constant([token.id for token in tokens])
+        flags = [(x.lstrip, x.rstrip, x.single_word) for x in tokens]
+        self._flags = tf.constant(flags)  # [tokens, 3]
+        self._has_flags = np.any(flags, axis=0)  # [3]
+        letters = sorted({*"".join(search.tokens)})
+        classes = {char: i for i, char in enumerate(letters, 1)}
+        self._trie = _Trie(list(search.tokens), classes)
+        self._values = _CodeTable(
+            _values(search, classes, bool(self._has_flags.any()))
+        )
+        self._drops = "" in search.forms.values()
+        self._expander = _Expander(search.expanded) if search.expanded else None
+
+    def cut(self, texts: tf.Tensor, is_text: tf.Tensor | None) -> Parts:
+        """Cuts texts [Q] at tokens, except where `is_text` [Q] is false."""
+        given, counts = texts, None
+        if self._expander is not None:
+            texts, counts = self._expander.expand(texts)
+        codes, offsets = tf.strings.unicode_decode_with_offsets(texts, "UTF-8")
+        rows = codes.value_rowids()  # [N]
+        values = self._values.lookup(codes.values)
+        if is_text is not None:
+            values = tf.where(tf.gather(is_text, rows), values, 0)
+        text = self._text(values, codes.row_splits)
+        found = self._matches(text)
+        owner = tf.searchsorted(
+            text.splits, found.starts, "right", tf.int64
+        )  # [K], counted from 1
+        first = tf.gather(text.splits, owner - 1)
+        limit = tf.gather(text.splits, owner)
+        if self._has_flags[2]:
+            is_kept = ~self._is_in_word(text, found, first, limit)
+            found = found.where(is_kept)
+            owner, first, limit = (
+                tf.boolean_mask(x, is_kept) for x in (owner, first, limit)
+            )
+        owner -= 1
+        if self._has_flags[:2].any():
+            found = self._with_spaces(text, found, first, limit)
+        # Where matches are, in characters and then in bytes.
+        begins, ends = _in_characters(text, found)
+        limit = tf.gather(codes.row_limits(), owner)
+        sizes = tf.strings.length(texts)  # [Q]
+        size = tf.cast(tf.gather(sizes, owner), tf.int64)
+        offset = tf.concat([offsets.values, [0]], 0)  # [N + 1]
+        bounds = [
+            tf.where(x < limit, tf.gather(offset, x), size)
+            for x in (begins, ends)
+        ]
+        has_match = tf.tensor_scatter_nd_update(
+            tf.zeros_like(sizes, tf.bool),
+            owner[:, tf.newaxis],
+            tf.ones_like(owner, tf.bool),
+        )
+        places = None
+        if counts is not None:
+            texts = tf.where(has_match, texts, given)
+            is_changed = tf.repeat(has_match, counts.row_lengths())
+            places = tf.repeat(
+                tf.range(tf.size(counts.values, tf.int64)),
+                tf.where(is_changed, counts.values, 1),
+            )
+        ids = tf.gather(self._ids, found.tokens)
+        cut, numbers = _cut(texts, owner, bounds, ids)
+        return Parts(cut, numbers, places)
+
+    def _text(self, values: tf.Tensor, splits: tf.Tensor) -> _Text:
+        """Returns the normalized characters of characters [N]."""
+        if not self._drops:
+            index = tf.range(tf.size(values, tf.int64))
+            return _Text(values, index, splits)
+        index = tf.where(values & _DROPPED == 0)[:, 0]
+        return _Text(
+            tf.gather(values, index),
+            index,
+            tf.searchsorted(index, splits, out_type=tf.int64),
+        )
+
+    def _matches(self, text: _Text) -> _Matches:
+        """Returns the longest match at each position, from left to right."""
+        found = self._trie.follow(text.values // _CLASS, text.splits)
+        found = found.where(found.tokens >= 0)
+        following = tf.searchsorted(found.starts, found.ends)
+        jump = following - tf.range(tf.size(following))
+        return found.where(graph_rows.reached(jump))
+
+    def _is_in_word(
+        self,
+        text: _Text,
+        found: _Matches,
+        first: tf.Tensor,
+        limit: tf.Tensor,
+    ) -> tf.Tensor:
+        """Whether letters touch matches of tokens that must be words [K]."""
+
+        def is_word(place: tf.Tensor) -> tf.Tensor:
+            inside = tf.clip_by_value(place, first, limit - 1)
+            is_letter = tf.gather(text.values, inside) & _WORD > 0
+            return is_letter & (inside == place)
+
+        is_single = tf.gather(self._flags[:, 2], found.tokens)
+        return is_single & (is_word(found.starts - 1) | is_word(found.ends))
+
+    def _with_spaces(
+        self,
+        text: _Text,
+        found: _Matches,
+        first: tf.Tensor,
+        limit: tf.Tensor,
+    ) -> _Matches:
+        """Returns matches with the white space that belongs to them."""
+        starts, ends, tokens = found
+        others = tf.where(text.values & _SPACE == 0)[:, 0]
+        others = tf.concat([[-1], others, tf.shape(text.values, tf.int64)], 0)
+        flags = tf.gather(self._flags, tokens)  # [K, 3]
+        place = tf.searchsorted(others, starts)
+        left = tf.maximum(tf.gather(others, place - 1) + 1, first)
+        right = tf.gather(others, tf.searchsorted(others, ends))
+        right = tf.minimum(right, limit)
+        starts = tf.where(flags[:, 0], left, starts)
+        ends = tf.where(flags[:, 1], right, ends)
+        if self._has_flags[1]:
+            # Tokens of white space may be in that of the token before.
+            ends = _running_max(ends)
+        before = tf.concat([[0], ends], 0)[:-1]
+        return _Matches(tf.maximum(starts, before), ends, tokens)
+
+
+def _running_max(x: tf.Tensor) -> tf.Tensor:
+    """Returns the max of all values up to each one, [K]."""
+    _, x = tf.while_loop(
+        lambda step, x: step < tf.size(x),
+        lambda step, x: (
+            step * 2,
+            tf.concat([x[:step], tf.maximum(x[step:], x[:-step])], 0),
+        ),
+        (1, x),
+        (tf.TensorShape([]), tf.TensorShape([None])),
+    )
+    return x
+
+
+def _in_characters(
+    text: _Text, found: _Matches
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns starts and ends of matches in [N]."""
+    # An empty match is after another one.
+    last = tf.gather(text.index, found.ends - 1) + 1
+    is_empty = found.starts == found.ends
+    inside = tf.where(is_empty, found.ends - 1, found.starts)
+    return tf.where(is_empty, last, tf.gather(text.index, inside)), last
+
+
+def _cut(
+    texts: tf.Tensor,
+    owner: tf.Tensor,
+    bounds: list[tf.Tensor],
+    ids: tf.Tensor,
+) -> tuple[tf.RaggedTensor, tf.Tensor]:
+    """Cuts texts [Q] at bytes: the parts [Q, (parts)], and their ids [P].
+
+    Args:
+        texts: Texts.
+        owner: The text of each token, [K].
+        bounds: Where each token starts and ends in its text, [K] each.
+        ids: The id of each token, [K].
+    """
+    inside = tf.RaggedTensor.from_value_rowids(
+        tf.reshape(tf.stack(bounds, 1), [-1]),
+        tf.repeat(owner, 2),
+        nrows=tf.size(texts, tf.int64),
+        validate=False,
+    )
+    numbers = tf.reshape(tf.stack([ids, tf.fill(tf.shape(ids), -1)], 1), [-1])
+    sizes = tf.cast(tf.strings.length(texts), tf.int64)[:, tf.newaxis]
+    starts = tf.concat([tf.zeros_like(sizes), inside], 1)
+    ends = tf.concat([inside, sizes], 1)
+    none = tf.fill(tf.shape(sizes), -1)
+    found = tf.strings.substr(
+        tf.gather(texts, starts.value_rowids()),
+        starts.values,
+        ends.values - starts.values,
+    )
+    numbers = tf.concat([none, inside.with_values(numbers)], 1).values
+    return starts.with_values(found), numbers
+
+
+# ---- Tables ------------------------------------------------------------------
+
+
+class _CodeTable(tf.Module):
+    """A number for each code point; most pages of 256 are alike."""
+
+    def __init__(self, table: np.ndarray):
+        """`table` is [0x110000] int32."""
+        super().__init__()
+        pages, numbers = np.unique(
+            table.reshape(-1, _PAGE), axis=0, return_inverse=True
+        )
+        self._pages = tf.constant(pages.reshape(-1))
+        self._numbers = tf.constant(numbers.reshape(-1), tf.int32)
+
+    def lookup(self, codes: tf.Tensor) -> tf.Tensor:
+        """Returns the numbers of code points [N], int32."""
+        page = tf.gather(self._numbers, codes // _PAGE)
+        return tf.gather(self._pages, page * _PAGE + codes % _PAGE)
+
+
+def _values(
+    search: added_token_search.Search,
+    classes: Mapping[str, int],
+    has_flags: bool,
+) -> np.ndarray:
+    """Returns the value of each code point, [0x110000] int32."""
+    values = np.zeros(code_points.COUNT, np.int32)
+    # Without flags, only the characters of tokens matter.
+    chars = characters.assigned() if has_flags else {*classes, *search.forms}
+    for char in chars:
+        form = search.forms.get(char, char)
+        if not form:
+            values[ord(char)] = _DROPPED
+            continue
+        value = classes.get(form, 0) * _CLASS
+        if has_flags:
+            kind = search.kind(form[0])
+            value += kind.is_word * _WORD + kind.is_space * _SPACE
+        values[ord(char)] = value
+    return values
+
+
+class _Trie(tf.Module):
+    """A trie of tokens: state and class of a character -> next state."""
+
+    def __init__(self, texts: list[str], classes: Mapping[str, int]):
+        super().__init__()
+        steps: dict[tuple[int, int], int] = {}
+        tokens = {}
+        for number, text in enumerate(texts):
+            state = 0
+            for char in text:
+                step = state, classes[char]
+                state = steps.setdefault(step, len(steps) + 1)
+            tokens[state] = number
+        self._classes = len(classes) + 1
+        keys = {s * self._classes + c: x for (s, c), x in steps.items()}
+        order = sorted(keys)
+        self._keys = tf.constant(order, tf.int64)
+        self._states = tf.constant([keys[x] for x in order], tf.int64)
+        states = range(len(steps) + 1)
+        # The index of a state's token, or -1.
+        self._tokens = tf.constant([tokens.get(x, -1) for x in states])
+        begins = np.zeros(self._classes, bool)
+        begins[[c for s, c in steps if s == 0]] = True
+        self._begins = tf.constant(begins)
+
+    def _step(self, states: tf.Tensor, classes: tf.Tensor) -> tf.Tensor:
+        """Returns the next states, or 0."""
+        key = states * self._classes + tf.cast(classes, tf.int64)
+        place = tf.searchsorted(self._keys, key)
+        place = tf.minimum(place, tf.size(self._keys) - 1)
+        is_step = tf.gather(self._keys, place) == key
+        return tf.where(is_step, tf.gather(self._states, place), 0)
+
+    def follow(self, classes: tf.Tensor, splits: tf.Tensor) -> _Matches:
+        """Returns the longest match from each position where a token may begin.
+
+        The token is -1 where there is none. `classes` are those of the
+        characters [S], `splits` [Q + 1] where texts begin and end.
+        """
+        starts = tf.where(tf.gather(self._begins, classes))[:, 0]  # [K]
+        limits = tf.gather(
+            splits, tf.searchsorted(splits, starts, "right", tf.int64)
+        )
+        # Those that still match, by their numbers in [K].
+        alive = tf.range(tf.size(starts, tf.int64))
+
+        def go_on(
+            alive: tf.Tensor,
+            states: tf.Tensor,
+            place: tf.Tensor,
+            ends: tf.Tensor,
+            tokens: tf.Tensor,
+        ) -> tuple[tf.Tensor, ...]:
+            is_inside = place < tf.gather(limits, alive)
+            alive, states, place = (
+                tf.boolean_mask(x, is_inside) for x in (alive, states, place)
+            )
+            states = self._step(states, tf.gather(classes, place))
+            is_alive = states > 0
+            alive, states, place = (
+                tf.boolean_mask(x, is_alive) for x in (alive, states, place + 1)
+            )
+            found = tf.gather(self._tokens, states)
+            is_token = found >= 0
+            matched = tf.boolean_mask(alive, is_token)[:, tf.newaxis]
+            ends = tf.tensor_scatter_nd_update(
+                ends, matched, tf.boolean_mask(place, is_token)
+            )
+            tokens = tf.tensor_scatter_nd_update(
+                tokens, matched, tf.boolean_mask(found, is_token)
+            )
+            return alive, states, place, ends, tokens
+
+        some = tf.TensorShape([None])
+        *_, ends, tokens = tf.while_loop(
+            lambda alive, *_: tf.size(alive) > 0,
+            go_on,
+            (
+                alive,
+                tf.zeros_like(starts),
+                starts,
+                starts,
+                tf.fill(tf.shape(starts), -1),
+            ),
+            (some,) * 5,
+        )
+        return _Matches(starts, ends, tokens)
+
+
+class _Expander(tf.Module):
+    """Replaces characters by normalized forms of several characters."""
+
+    def __init__(self, forms: Mapping[str, str]):
+        super().__init__()
+        numbers = np.zeros(code_points.COUNT, np.int32)
+        numbers[list(map(ord, forms))] = range(1, len(forms) + 1)
+        self._numbers = _CodeTable(numbers)
+        counts = np.array([1, *map(len, forms.values())], np.int64)
+        self._counts = tf.constant(counts)
+        self._starts = tf.constant(np.cumsum(counts) - counts)
+        joined = "".join(forms.values())
+        self._outputs = tf.constant([0, *map(ord, joined)])
+
+    def expand(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.RaggedTensor]:
+        """Expands texts [Q]; also returns the size of each character's form."""
+        codes = tf.strings.unicode_decode(texts, "UTF-8")
+        numbers = self._numbers.lookup(codes.values)  # [N]
+        counts = tf.gather(self._counts, numbers)
+
+        def replace() -> tf.Tensor:
+            place = tf.repeat(tf.range(tf.size(counts, tf.int64)), counts)
+            before = tf.cumsum(counts, exclusive=True)
+            inside = tf.range(tf.size(place, tf.int64))
+            inside -= tf.gather(before, place)
+            number = tf.gather(numbers, place)
+            outputs = tf.gather(
+                self._outputs, tf.gather(self._starts, number) + inside
+            )
+            outputs = tf.where(
+                number > 0, outputs, tf.gather(codes.values, place)
+            )
+            rows = tf.RaggedTensor.from_value_rowids(
+                outputs,
+                tf.gather(codes.value_rowids(), place),
+                nrows=codes.nrows(),
+                validate=False,
+            )
+            return tf.strings.unicode_encode(rows, "UTF-8")
+
+        expanded = tf.cond(
+            tf.reduce_any(numbers > 0), replace, lambda: texts
+        )
+        return expanded, codes.with_values(counts)
