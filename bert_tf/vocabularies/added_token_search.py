@@ -4,14 +4,14 @@ As in `tokenizers`, tokens that are not `normalized` are found first. The others
 are found in the normalized text between them: in any case, if the vocabulary
 lower-cases, and with any accents, if the vocabulary strips them. A match may
 begin or end within the normalized form of a character, such as a syllable of
-Hangul; the rest of the form is text. Text is normalized character by character,
-so results differ only where a model of sentencepiece joins several characters
-to one.
+Hangul; the rest of the form is text. Text is normalized character by character.
+So results differ only with models of sentencepiece that compose characters, if
+a separate accent in the text follows a token that ends without it.
 """
 
 import dataclasses
 import functools
-import os.path
+import itertools
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,6 +38,9 @@ _LETTER_SYMBOLS = re.compile(
 
 # Deeper groups of a pattern may exceed the recursion limit.
 _MAX_DEPTH = 40
+
+# With more such characters, all or none of a token are composed in a text.
+_MAX_COMPOSED = 4
 
 # Returns what a character of a text becomes.
 Normalize = Callable[[str], str]
@@ -101,13 +104,21 @@ class Search:
     def _regex(self) -> re.Pattern[str]:
         return re.compile(_pattern(list(self.tokens)))
 
+    @functools.cached_property
+    def _forms(self) -> "_Forms":
+        return _forms(self.normalize)
+
     @property
     def forms(self) -> Mapping[str, str]:
         """The characters that are normalized, and their normalized forms.
 
         Without the spaces around Chinese characters.
         """
-        return _forms(self.normalize).changed
+        return self._forms.changed
+
+    @functools.cached_property
+    def _table(self) -> dict[int, str]:
+        return {ord(char): form for char, form in self.forms.items()}
 
     @functools.cached_property
     def expanded(self) -> Mapping[str, str]:
@@ -131,13 +142,12 @@ class Search:
 
     def kind(self, char: str) -> Kind:
         """Returns the kind of a normalized character."""
-        is_spaced = char in _forms(self.normalize).spaced
+        is_spaced = char in self._forms.spaced
         return Kind(_is_word(char) and not is_spaced, _is_space(char))
 
     def cut(self, text: str) -> list[Part]:
         """Returns the parts of a text; every second one is a token."""
-        table = _table(self.normalize)
-        normal = text.translate(table) if table else text
+        normal = text.translate(self._table) if self.forms else text
         found = list(self._spans(normal))
         if not found:
             return [Part(text, None, 0)]
@@ -251,13 +261,6 @@ def _forms(normalize: Normalize | None) -> _Forms:
     return _Forms(changed, frozenset(spaced))
 
 
-@functools.cache
-def _table(normalize: Normalize | None) -> Mapping[int, str]:
-    """Returns what `str.translate` normalizes by."""
-    forms = _forms(normalize).changed
-    return {ord(char): form for char, form in forms.items()}
-
-
 def _pattern(texts: Sequence[str], depth: int = 0) -> str:
     """Returns a pattern that finds the longest of some texts."""
     if depth == _MAX_DEPTH:
@@ -269,28 +272,40 @@ def _pattern(texts: Sequence[str], depth: int = 0) -> str:
     is_optional = groups.pop("", None) is not None
     branches = []
     for group in groups.values():
-        prefix = os.path.commonprefix(group)
-        rest = [text[len(prefix) :] for text in group]
+        # What the first and the last in order share, all of them share.
+        first, last = min(group), max(group)
+        both = enumerate(zip(first, last, strict=False))
+        size = next((i for i, (a, b) in both if a != b), len(first))
+        rest = [text[size:] for text in group]
         tail = _pattern(rest, depth + 1) if len(rest) > 1 else ""
-        branches.append(re.escape(prefix) + tail)
+        branches.append(re.escape(first[:size]) + tail)
     return f"(?:{'|'.join(branches)}){'?' * is_optional}"
 
 
 def searches(
-    tokens: added_tokens.Tokens, normalize: Normalize | None
+    tokens: added_tokens.Tokens, normalize: Normalize | None, composes: bool
 ) -> tuple[Search, ...]:
     """Returns the searches: each is for the text that the others leave.
 
-    `normalize` normalizes one character of a text; None for no normalization.
+    Args:
+        tokens: The added tokens.
+        normalize: Normalizes one character of a text; None for no
+            normalization.
+        composes: Whether normalization composes characters, as NFC does.
     """
     literal = [token for token in tokens if not token.normalized]
     others = [token for token in tokens if token.normalized]
-    both = (_search(literal, None), _search(others, normalize))
+    both = (
+        _search(literal, None, composes=False),
+        _search(others, normalize, composes),
+    )
     return tuple(search for search in both if search.tokens)
 
 
 def _search(
-    tokens: Iterable[added_tokens.AddedToken], normalize: Normalize | None
+    tokens: Iterable[added_tokens.AddedToken],
+    normalize: Normalize | None,
+    composes: bool,
 ) -> Search:
     forms = _forms(normalize).changed
     found: dict[str, added_tokens.AddedToken] = {}
@@ -298,10 +313,23 @@ def _search(
     # come before others.
     for token in sorted(tokens, key=lambda token: not token.special):
         text = "".join(forms.get(char, char) for char in token.content)
-        # A token of accents alone may become nothing.
-        if text:
-            found.setdefault(text, token)
+        for spelled in _spellings(text) if composes else (text,):
+            # A token of accents alone may become nothing.
+            if spelled:
+                found.setdefault(spelled, token)
     return Search(found, normalize)
+
+
+def _spellings(text: str) -> Iterator[str]:
+    """Yields a token with its characters composed, or not, in a text."""
+    pairs = [
+        tuple({char: None, unicodedata.normalize("NFD", char): None})
+        for char in unicodedata.normalize("NFC", text)
+    ]
+    if sum(len(pair) > 1 for pair in pairs) > _MAX_COMPOSED:
+        yield from ("".join(pair[x] for pair in pairs) for x in (0, -1))
+    else:
+        yield from map("".join, itertools.product(*pairs))
 
 
 def parts(found: Sequence[Search], text: str) -> Iterator[Part]:

@@ -175,6 +175,11 @@ class Vocabulary(abc.ABC):
     setting_names: ClassVar[tuple[str, ...]] = ()
 
     @property
+    def composes(self) -> bool:
+        """Whether texts are normalized to composed characters, as by NFC."""
+        return False
+
+    @property
     def tokenizer_kind(self) -> str:
         """The kind whose tokenizers in the graph and in transformers to use."""
         return self.kind
@@ -303,7 +308,9 @@ class Vocabulary(abc.ABC):
     @functools.cached_property
     def added_searches(self) -> tuple[added_token_search.Search, ...]:
         """The searches that find the added tokens in a text, in order."""
-        return added_token_search.searches(self.added, self.normalizer())
+        return added_token_search.searches(
+            self.added, self.normalizer(), self.composes
+        )
 
     @functools.cached_property
     def ids(self) -> Mapping[str, int]:
