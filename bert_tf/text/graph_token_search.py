@@ -9,6 +9,7 @@ Shapes: Q texts, N characters of all texts, S normalized characters, K matches,
 C classes of characters, P parts of texts.
 """
 
+import functools
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -46,8 +47,8 @@ class _Matches(NamedTuple):
     ends: tf.Tensor  # [K] int64
     tokens: tf.Tensor  # [K] int32, index of the token
 
-    def where(self, is_kept: tf.Tensor) -> "_Matches":
-        return _Matches(*(tf.boolean_mask(x, is_kept) for x in self))
+    def gather(self, kept: tf.Tensor) -> "_Matches":
+        return _Matches(*(tf.gather(x, kept) for x in self))
 
 
 class _Text(NamedTuple):
@@ -77,9 +78,7 @@ class Search(tf.Module):
         letters = sorted({*"".join(search.tokens)})
         classes = {char: i for i, char in enumerate(letters, 1)}
         self._trie = _Trie(list(search.tokens), classes)
-        self._values = _CodeTable(
-            _values(search, classes, bool(self._has_flags.any()))
-        )
+        self._values = _CodeTable(_values(search, classes))
         self._drops = "" in search.forms.values()
         self._expander = _Expander(search.expanded) if search.expanded else None
 
@@ -101,10 +100,10 @@ class Search(tf.Module):
         first = tf.gather(text.splits, owner - 1)
         limit = tf.gather(text.splits, owner)
         if self._has_flags[2]:
-            is_kept = ~self._is_in_word(text, found, first, limit)
-            found = found.where(is_kept)
+            kept = _where(~self._is_in_word(text, found, first, limit))
+            found = found.gather(kept)
             owner, first, limit = (
-                tf.boolean_mask(x, is_kept) for x in (owner, first, limit)
+                tf.gather(x, kept) for x in (owner, first, limit)
             )
         owner -= 1
         if self._has_flags[:2].any():
@@ -127,7 +126,7 @@ class Search(tf.Module):
         places = None
         if counts is not None:
             texts = tf.where(has_match, texts, given)
-            is_changed = tf.repeat(has_match, counts.row_lengths())
+            is_changed = tf.gather(has_match, counts.value_rowids())
             places = tf.repeat(
                 tf.range(tf.size(counts.values, tf.int64)),
                 tf.where(is_changed, counts.values, 1),
@@ -141,7 +140,7 @@ class Search(tf.Module):
         if not self._drops:
             index = tf.range(tf.size(values, tf.int64))
             return _Text(values, index, splits)
-        index = tf.where(values & _DROPPED == 0)[:, 0]
+        index = _where(values & _DROPPED == 0)
         return _Text(
             tf.gather(values, index),
             index,
@@ -151,10 +150,10 @@ class Search(tf.Module):
     def _matches(self, text: _Text) -> _Matches:
         """Returns the longest match at each position, from left to right."""
         found = self._trie.follow(text.values // _CLASS, text.splits)
-        found = found.where(found.tokens >= 0)
+        found = found.gather(_where(found.tokens >= 0))
         following = tf.searchsorted(found.starts, found.ends)
         jump = following - tf.range(tf.size(following))
-        return found.where(graph_rows.reached(jump))
+        return found.gather(_where(graph_rows.reached(jump)))
 
     def _is_in_word(
         self,
@@ -182,7 +181,7 @@ class Search(tf.Module):
     ) -> _Matches:
         """Returns matches with the white space that belongs to them."""
         starts, ends, tokens = found
-        others = tf.where(text.values & _SPACE == 0)[:, 0]
+        others = _where(text.values & _SPACE == 0)
         others = tf.concat([[-1], others, tf.shape(text.values, tf.int64)], 0)
         flags = tf.gather(self._flags, tokens)  # [K, 3]
         place = tf.searchsorted(others, starts)
@@ -196,6 +195,11 @@ class Search(tf.Module):
             ends = _running_max(ends)
         before = tf.concat([[0], ends], 0)[:-1]
         return _Matches(tf.maximum(starts, before), ends, tokens)
+
+
+def _where(is_true: tf.Tensor) -> tf.Tensor:
+    """Returns the positions that are true, int64."""
+    return tf.where(is_true)[:, 0]
 
 
 def _running_max(x: tf.Tensor) -> tf.Tensor:
@@ -237,24 +241,27 @@ def _cut(
         bounds: Where each token starts and ends in its text, [K] each.
         ids: The id of each token, [K].
     """
-    inside = tf.RaggedTensor.from_value_rowids(
-        tf.reshape(tf.stack(bounds, 1), [-1]),
-        tf.repeat(owner, 2),
-        nrows=tf.size(texts, tf.int64),
-        validate=False,
+    sizes = tf.cast(tf.strings.length(texts), tf.int64)  # [Q]
+    count = tf.math.unsorted_segment_sum(
+        tf.ones_like(owner), owner, tf.size(texts)
     )
-    numbers = tf.reshape(tf.stack([ids, tf.fill(tf.shape(ids), -1)], 1), [-1])
-    sizes = tf.cast(tf.strings.length(texts), tf.int64)[:, tf.newaxis]
-    starts = tf.concat([tf.zeros_like(sizes), inside], 1)
-    ends = tf.concat([inside, sizes], 1)
-    none = tf.fill(tf.shape(sizes), -1)
-    found = tf.strings.substr(
-        tf.gather(texts, starts.value_rowids()),
-        starts.values,
-        ends.values - starts.values,
+    splits = tf.concat([[0], tf.cumsum(2 * count + 1)], 0)
+    rows = tf.ragged.row_splits_to_segment_ids(splits)  # [P]
+    # Before a token are a text of each text up to its own, and two parts of
+    # each token before it.
+    token = owner + 2 * tf.range(tf.size(owner, tf.int64)) + 1  # [K]
+    around = tf.concat([token, token + 1], 0)[:, tf.newaxis]
+    both = tf.concat(bounds, 0)
+    starts = tf.tensor_scatter_nd_update(tf.zeros_like(rows), around, both)
+    stops = tf.tensor_scatter_nd_update(
+        tf.gather(sizes, rows), around - 1, both
     )
-    numbers = tf.concat([none, inside.with_values(numbers)], 1).values
-    return starts.with_values(found), numbers
+    numbers = tf.tensor_scatter_nd_update(
+        tf.fill(tf.shape(rows), -1), token[:, tf.newaxis], ids
+    )
+    found = tf.strings.substr(tf.gather(texts, rows), starts, stops - starts)
+    parts = tf.RaggedTensor.from_row_splits(found, splits, validate=False)
+    return parts, numbers
 
 
 # ---- Tables ------------------------------------------------------------------
@@ -266,11 +273,13 @@ class _CodeTable(tf.Module):
     def __init__(self, table: np.ndarray):
         """`table` is [0x110000] int32."""
         super().__init__()
-        pages, numbers = np.unique(
-            table.reshape(-1, _PAGE), axis=0, return_inverse=True
-        )
-        self._pages = tf.constant(pages.reshape(-1))
-        self._numbers = tf.constant(numbers.reshape(-1), tf.int32)
+        pages: dict[bytes, int] = {}
+        numbers = [
+            pages.setdefault(page.tobytes(), len(pages))
+            for page in table.reshape(-1, _PAGE)
+        ]
+        self._pages = tf.constant(np.frombuffer(b"".join(pages), table.dtype))
+        self._numbers = tf.constant(numbers)
 
     def lookup(self, codes: tf.Tensor) -> tf.Tensor:
         """Returns the numbers of code points [N], int32."""
@@ -278,25 +287,33 @@ class _CodeTable(tf.Module):
         return tf.gather(self._pages, page * _PAGE + codes % _PAGE)
 
 
+@functools.cache
+def _flags(normalize: added_token_search.Normalize | None) -> np.ndarray:
+    """Returns the value of each code point without its class, [0x110000]."""
+    forms = added_token_search.forms(normalize)
+    flags = np.zeros(code_points.COUNT, np.int32)
+    if normalize is not None:
+        flags = _flags(None).copy()
+    chars = characters.assigned() if normalize is None else forms.changed
+    for char in {*chars, *forms.spaced}:
+        form = forms.changed.get(char, char)
+        if form:
+            # All forms that are not expanded begin and end in the same kind.
+            kind = forms.kind(form[0])
+            flags[ord(char)] = kind.is_word * _WORD + kind.is_space * _SPACE
+        else:
+            flags[ord(char)] = _DROPPED
+    return flags
+
+
 def _values(
-    search: added_token_search.Search,
-    classes: Mapping[str, int],
-    has_flags: bool,
+    search: added_token_search.Search, classes: Mapping[str, int]
 ) -> np.ndarray:
     """Returns the value of each code point, [0x110000] int32."""
-    values = np.zeros(code_points.COUNT, np.int32)
-    # Without flags, only the characters of tokens matter.
-    chars = characters.assigned() if has_flags else {*classes, *search.forms}
-    for char in chars:
+    values = _flags(search.normalize).copy()
+    for char in {*classes, *search.forms}:
         form = search.forms.get(char, char)
-        if not form:
-            values[ord(char)] = _DROPPED
-            continue
-        value = classes.get(form, 0) * _CLASS
-        if has_flags:
-            kind = search.kind(form[0])
-            value += kind.is_word * _WORD + kind.is_space * _SPACE
-        values[ord(char)] = value
+        values[ord(char)] += classes.get(form, 0) * _CLASS
     return values
 
 
@@ -321,9 +338,11 @@ class _Trie(tf.Module):
         states = range(len(steps) + 1)
         # The index of a state's token, or -1.
         self._tokens = tf.constant([tokens.get(x, -1) for x in states])
-        begins = np.zeros(self._classes, bool)
-        begins[[c for s, c in steps if s == 0]] = True
-        self._begins = tf.constant(begins)
+        first = np.zeros(self._classes, np.int64)
+        for (state, number), following in steps.items():
+            if state == 0:
+                first[number] = following
+        self._first = tf.constant(first)
 
     def _step(self, states: tf.Tensor, classes: tf.Tensor) -> tf.Tensor:
         """Returns the next states, or 0."""
@@ -339,12 +358,11 @@ class _Trie(tf.Module):
         The token is -1 where there is none. `classes` are those of the
         characters [S], `splits` [Q + 1] where texts begin and end.
         """
-        starts = tf.where(tf.gather(self._begins, classes))[:, 0]  # [K]
+        states = tf.gather(self._first, classes)  # [S]
+        starts = _where(states > 0)  # [K]
         limits = tf.gather(
             splits, tf.searchsorted(splits, starts, "right", tf.int64)
         )
-        # Those that still match, by their numbers in [K].
-        alive = tf.range(tf.size(starts, tf.int64))
 
         def go_on(
             alive: tf.Tensor,
@@ -353,34 +371,34 @@ class _Trie(tf.Module):
             ends: tf.Tensor,
             tokens: tf.Tensor,
         ) -> tuple[tf.Tensor, ...]:
-            is_inside = place < tf.gather(limits, alive)
-            alive, states, place = (
-                tf.boolean_mask(x, is_inside) for x in (alive, states, place)
-            )
-            states = self._step(states, tf.gather(classes, place))
-            is_alive = states > 0
-            alive, states, place = (
-                tf.boolean_mask(x, is_alive) for x in (alive, states, place + 1)
-            )
             found = tf.gather(self._tokens, states)
-            is_token = found >= 0
-            matched = tf.boolean_mask(alive, is_token)[:, tf.newaxis]
+            matched = tf.where(found >= 0)
+            which = tf.gather(alive, matched)
             ends = tf.tensor_scatter_nd_update(
-                ends, matched, tf.boolean_mask(place, is_token)
+                ends, which, tf.gather_nd(place, matched)
             )
             tokens = tf.tensor_scatter_nd_update(
-                tokens, matched, tf.boolean_mask(found, is_token)
+                tokens, which, tf.gather_nd(found, matched)
             )
-            return alive, states, place, ends, tokens
+            inside = _where(place < tf.gather(limits, alive))
+            place = tf.gather(place, inside)
+            states = self._step(
+                tf.gather(states, inside), tf.gather(classes, place)
+            )
+            kept = _where(states > 0)
+            alive = tf.gather(alive, tf.gather(inside, kept))
+            states = tf.gather(states, kept)
+            return alive, states, tf.gather(place, kept) + 1, ends, tokens
 
         some = tf.TensorShape([None])
         *_, ends, tokens = tf.while_loop(
             lambda alive, *_: tf.size(alive) > 0,
             go_on,
             (
-                alive,
-                tf.zeros_like(starts),
-                starts,
+                # Those that still match, by their numbers in [K].
+                tf.range(tf.size(starts, tf.int64)),
+                tf.gather(states, starts),
+                starts + 1,
                 starts,
                 tf.fill(tf.shape(starts), -1),
             ),

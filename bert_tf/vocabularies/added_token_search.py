@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from bert_tf.vocabularies.vocabulary import BulkTokenizer, Tokenizer
 
 # White space as `tokenizers` sees it.
-_SPACES = re.compile(
-    "[\\t-\\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*"
-)
+_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000"
+_SPACE += "".join(map(chr, range(0x2000, 0x200B)))
+_SPACES = re.compile(f"[{_SPACE}]*")
 
 # The symbols in circles and squares that Unicode counts as letters.
 _LETTER_SYMBOLS = re.compile(
@@ -105,8 +105,8 @@ class Search:
         return re.compile(_pattern(list(self.tokens)))
 
     @functools.cached_property
-    def _forms(self) -> "_Forms":
-        return _forms(self.normalize)
+    def _forms(self) -> "Forms":
+        return forms(self.normalize)
 
     @property
     def forms(self) -> Mapping[str, str]:
@@ -130,7 +130,7 @@ class Search:
             if len(form) > 1
             and (
                 not used.isdisjoint(form)
-                or self.kind(form[0]) != self.kind(form[-1])
+                or self._forms.kind(form[0]) != self._forms.kind(form[-1])
             )
         }
 
@@ -139,11 +139,6 @@ class Search:
         """Whether printable ASCII keeps its length."""
         ascii_forms = (self.forms.get(chr(x), " ") for x in range(32, 127))
         return all(len(form) == 1 for form in ascii_forms)
-
-    def kind(self, char: str) -> Kind:
-        """Returns the kind of a normalized character."""
-        is_spaced = char in self._forms.spaced
-        return Kind(_is_word(char) and not is_spaced, _is_space(char))
 
     def cut(self, text: str) -> list[Part]:
         """Returns the parts of a text; every second one is a token."""
@@ -207,7 +202,7 @@ class Search:
             start, stop = match.span()
             if token.single_word and self._is_in_word(text, start, stop):
                 continue
-            while token.lstrip and start > end and _is_space(text[start - 1]):
+            while token.lstrip and start > end and text[start - 1] in _SPACE:
                 start -= 1
             if token.rstrip:
                 space = _SPACES.match(text, stop)
@@ -218,11 +213,7 @@ class Search:
     def _is_in_word(self, text: str, start: int, end: int) -> bool:
         """Returns whether a letter or digit touches a part of a text."""
         neighbors = text[max(start - 1, 0) : start] + text[end : end + 1]
-        return any(self.kind(char).is_word for char in neighbors)
-
-
-def _is_space(char: str) -> bool:
-    return bool(_SPACES.fullmatch(char))
+        return any(self._forms.kind(char).is_word for char in neighbors)
 
 
 def _is_word(char: str) -> bool:
@@ -236,7 +227,7 @@ def _is_word(char: str) -> bool:
     )
 
 
-class _Forms(NamedTuple):
+class Forms(NamedTuple):
     """Normalized forms of characters, without the spaces around them.
 
     Attributes:
@@ -247,18 +238,26 @@ class _Forms(NamedTuple):
     changed: Mapping[str, str]
     spaced: frozenset[str]
 
+    def kind(self, char: str) -> Kind:
+        """Returns the kind of a normalized character."""
+        is_word = _is_word(char) and char not in self.spaced
+        return Kind(is_word, char in _SPACE)
+
 
 @functools.cache
-def _forms(normalize: Normalize | None) -> _Forms:
+def forms(normalize: Normalize | None) -> Forms:
+    """Returns the forms of all characters."""
     changed, spaced = {}, set()
-    for char in characters.assigned() if normalize is not None else ():
+    if normalize is None:
+        return Forms({}, frozenset())
+    for char in characters.assigned():
         form = normalize(char)
         if len(form) > 2 and form[0] == form[-1] == " ":
             form = form[1:-1]
             spaced.add(char)
         if form != char:
             changed[char] = form
-    return _Forms(changed, frozenset(spaced))
+    return Forms(changed, frozenset(spaced))
 
 
 def _pattern(texts: Sequence[str], depth: int = 0) -> str:
@@ -307,12 +306,12 @@ def _search(
     normalize: Normalize | None,
     composes: bool,
 ) -> Search:
-    forms = _forms(normalize).changed
+    changed = forms(normalize).changed
     found: dict[str, added_tokens.AddedToken] = {}
     # Of tokens that are normalized alike, the first is found, and special ones
     # come before others.
     for token in sorted(tokens, key=lambda token: not token.special):
-        text = "".join(forms.get(char, char) for char in token.content)
+        text = "".join(changed.get(char, char) for char in token.content)
         for spelled in _spellings(text) if composes else (text,):
             # A token of accents alone may become nothing.
             if spelled:

@@ -52,7 +52,7 @@ _WORDS = (
     "covid COVID covid19 Covid19 <user> <USER> new york New\xa0York café Café "
     "CAFE 中国 我中国人 한국 한국어 [E1] [e1] [E12] [/E1] <l> <r> a+b? A+B? "
     "<sep> Paris x ! x2 ork Ork x2x york\u0301 _ paris 人 covi\u0301d aw áw "
-    "a\u0301w 각 가나 \u1100\u1161 x\ufb01x2 fin 人x2 co\xadvid"
+    "a\u0301w 각 가나 \u1100\u1161 x\ufb01x2 fin 人ork co\xadvid"
 )
 
 
@@ -262,20 +262,31 @@ def test_the_graph_does_not_grow_with_tokens(lower):
 
 def test_tokens_that_normalize_alike():
     """They can't be told apart by a look-up: the first that fits counts."""
-    contents = ["\uac00", "\u1100\u1161", " q", "q"]
+    contents = ["\uac00", "\u1100\u1161", " q", "q", "\n", "<r>"]
     size = len(_PIECES)
     tokens = tuple(
-        added_tokens.AddedToken(x, size + i, lstrip=i == 3, normalized=True)
+        added_tokens.AddedToken(
+            x, size + i, lstrip=i == 3, rstrip=i == 5, normalized=i < 4
+        )
         for i, x in enumerate(contents)
     )
     vocabulary = dataclasses.replace(
         word_pieces.WordPiece((*_PIECES, *contents), True), added=tokens
     )
-    texts = ["\uac00", "\u1100\u1161", " q", "  Q", "aq"]
+    texts = ["\uac00", "\u1100\u1161", " q", "  Q", "aq", "<r>\n\n q", ""]
+    library = tokenizers.Tokenizer(tokenizers.models.WordLevel({"?": 0}, "?"))
+    library.add_tokens(
+        [
+            tokenizers.AddedToken(x.content, rstrip=x.rstrip, normalized=False)
+            for x in tokens[4:]
+        ]
+    )
+    assert library.encode(texts[5]).tokens[:3] == ["<r>\n\n ", "\n", "\n"]
     tokenizer = vocabulary.tokenizer()
     expected = [
         tokenizer.convert_tokens_to_ids(tokenizer.tokenize(x)) for x in texts
     ]
+    assert expected[5] == [size + x for x in (5, 4, 4, 3)]
     assert text_graph.make_tokenizer(vocabulary).tokenize(
         tf.constant(texts)
     ).to_list() == (expected)
