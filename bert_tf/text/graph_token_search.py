@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from bert_tf import characters
-from bert_tf.text import code_points, graph_rows
+from bert_tf.text import code_points, graph_code_tables, graph_rows
 from bert_tf.vocabularies import added_token_search
 
 import numpy as np
@@ -22,7 +22,6 @@ import tensorflow as tf
 
 # A value of a character is 8 times its class, or 0, and these.
 _SPACE, _WORD, _DROPPED, _CLASS = 1, 2, 4, 8
-_PAGE = 256
 
 
 class Parts(NamedTuple):
@@ -78,21 +77,24 @@ class Search(tf.Module):
         letters = sorted({*"".join(search.tokens)})
         classes = {char: i for i, char in enumerate(letters, 1)}
         self._trie = _Trie(list(search.tokens), classes)
-        self._values = _CodeTable(_values(search, classes))
+        self._values = graph_code_tables.CodeTable(_values(search, classes))
         self._drops = "" in search.forms.values()
-        self._expander = _Expander(search.expanded) if search.expanded else None
+        self._expander = None
+        if search.expanded:
+            self._expander = graph_code_tables.Expander(search.expanded)
 
     def cut(self, texts: tf.Tensor, is_text: tf.Tensor | None) -> Parts:
         """Cuts texts [Q] at tokens, except where `is_text` [Q] is false."""
         given, counts = texts, None
+        decoded = graph_code_tables.decode(texts)
         if self._expander is not None:
-            texts, counts = self._expander.expand(texts)
-        codes, offsets = tf.strings.unicode_decode_with_offsets(texts, "UTF-8")
-        rows = codes.value_rowids()  # [N]
-        values = self._values.lookup(codes.values)
+            counts = self._expander.counts(decoded)
+            texts, decoded = self._expander.expand(texts, decoded)
+        values = self._values.lookup(decoded.codes)
         if is_text is not None:
+            rows = tf.ragged.row_splits_to_segment_ids(decoded.splits)
             values = tf.where(tf.gather(is_text, rows), values, 0)
-        text = self._text(values, codes.row_splits)
+        text = self._text(values, decoded.splits)
         found = self._matches(text)
         owner = tf.searchsorted(
             text.splits, found.starts, "right", tf.int64
@@ -110,10 +112,10 @@ class Search(tf.Module):
             found = self._with_spaces(text, found, first, limit)
         # Where matches are, in characters and then in bytes.
         begins, ends = _in_characters(text, found)
-        limit = tf.gather(codes.row_limits(), owner)
+        limit = tf.gather(decoded.splits, owner + 1)
         sizes = tf.strings.length(texts)  # [Q]
         size = tf.cast(tf.gather(sizes, owner), tf.int64)
-        offset = tf.concat([offsets.values, [0]], 0)  # [N + 1]
+        offset = tf.concat([decoded.offsets, [0]], 0)  # [N + 1]
         bounds = [
             tf.where(x < limit, tf.gather(offset, x), size)
             for x in (begins, ends)
@@ -128,7 +130,7 @@ class Search(tf.Module):
             texts = tf.where(has_match, texts, given)
             is_changed = tf.gather(has_match, counts.value_rowids())
             places = tf.repeat(
-                tf.range(tf.size(counts.values, tf.int64)),
+                tf.range(tf.size(is_changed, tf.int64)),
                 tf.where(is_changed, counts.values, 1),
             )
         ids = tf.gather(self._ids, found.tokens)
@@ -267,26 +269,6 @@ def _cut(
 # ---- Tables ------------------------------------------------------------------
 
 
-class _CodeTable(tf.Module):
-    """A number for each code point; most pages of 256 are alike."""
-
-    def __init__(self, table: np.ndarray):
-        """`table` is [0x110000] int32."""
-        super().__init__()
-        pages: dict[bytes, int] = {}
-        numbers = [
-            pages.setdefault(page.tobytes(), len(pages))
-            for page in table.reshape(-1, _PAGE)
-        ]
-        self._pages = tf.constant(np.frombuffer(b"".join(pages), table.dtype))
-        self._numbers = tf.constant(numbers)
-
-    def lookup(self, codes: tf.Tensor) -> tf.Tensor:
-        """Returns the numbers of code points [N], int32."""
-        page = tf.gather(self._numbers, codes // _PAGE)
-        return tf.gather(self._pages, page * _PAGE + codes % _PAGE)
-
-
 @functools.cache
 def _flags(normalize: added_token_search.Normalize | None) -> np.ndarray:
     """Returns the value of each code point without its class, [0x110000]."""
@@ -405,49 +387,3 @@ class _Trie(tf.Module):
             (some,) * 5,
         )
         return _Matches(starts, ends, tokens)
-
-
-class _Expander(tf.Module):
-    """Replaces characters by normalized forms of several characters."""
-
-    def __init__(self, forms: Mapping[str, str]):
-        super().__init__()
-        numbers = np.zeros(code_points.COUNT, np.int32)
-        numbers[list(map(ord, forms))] = range(1, len(forms) + 1)
-        self._numbers = _CodeTable(numbers)
-        counts = np.array([1, *map(len, forms.values())], np.int64)
-        self._counts = tf.constant(counts)
-        self._starts = tf.constant(np.cumsum(counts) - counts)
-        joined = "".join(forms.values())
-        self._outputs = tf.constant([0, *map(ord, joined)])
-
-    def expand(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.RaggedTensor]:
-        """Expands texts [Q]; also returns the size of each character's form."""
-        codes = tf.strings.unicode_decode(texts, "UTF-8")
-        numbers = self._numbers.lookup(codes.values)  # [N]
-        counts = tf.gather(self._counts, numbers)
-
-        def replace() -> tf.Tensor:
-            place = tf.repeat(tf.range(tf.size(counts, tf.int64)), counts)
-            before = tf.cumsum(counts, exclusive=True)
-            inside = tf.range(tf.size(place, tf.int64))
-            inside -= tf.gather(before, place)
-            number = tf.gather(numbers, place)
-            outputs = tf.gather(
-                self._outputs, tf.gather(self._starts, number) + inside
-            )
-            outputs = tf.where(
-                number > 0, outputs, tf.gather(codes.values, place)
-            )
-            rows = tf.RaggedTensor.from_value_rowids(
-                outputs,
-                tf.gather(codes.value_rowids(), place),
-                nrows=codes.nrows(),
-                validate=False,
-            )
-            return tf.strings.unicode_encode(rows, "UTF-8")
-
-        expanded = tf.cond(
-            tf.reduce_any(numbers > 0), replace, lambda: texts
-        )
-        return expanded, codes.with_values(counts)

@@ -1,4 +1,4 @@
-"""Finds added tokens in texts, and splits the text between them.
+"""Finds added tokens in texts.
 
 As in `tokenizers`, tokens that are not `normalized` are found first. The others
 are found in the normalized text between them: in any case, if the vocabulary
@@ -15,15 +15,10 @@ import itertools
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from bert_tf import characters, tokenization
+from bert_tf import characters
 from bert_tf.vocabularies import added_tokens
-
-import numpy as np
-
-if TYPE_CHECKING:
-    from bert_tf.vocabularies.vocabulary import BulkTokenizer, Tokenizer
 
 # White space as `tokenizers` sees it.
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000"
@@ -343,93 +338,3 @@ def parts(found: Sequence[Search], text: str) -> Iterator[Part]:
             continue
         for inner in parts(found[1:], part.text):
             yield inner._replace(start=part.start + inner.start)
-
-
-# ---- Tokenizers --------------------------------------------------------------
-
-
-class AddedTokenizer:
-    """Splits one text, in Python, by a tokenizer that knows no added tokens."""
-
-    def __init__(
-        self,
-        plain: "Tokenizer",
-        tokens: added_tokens.Tokens,
-        found: Sequence[Search],
-    ):
-        self._plain, self._found = plain, found
-        self._ids = {token.content: token.id for token in tokens}
-
-    def tokenize(self, text: str | bytes) -> list[str]:
-        """Returns the tokens of `text`."""
-        tokens: list[str] = []
-        for part in self._parts(text):
-            if part.token is None:
-                tokens += self._plain.tokenize(part.text)
-            else:
-                tokens.append(part.token.content)
-        return tokens
-
-    def tokenize_with_offsets(
-        self, text: str | bytes
-    ) -> list[tokenization.Token]:
-        """Returns the tokens and the characters of `text` they come from."""
-        tokens: list[tokenization.Token] = []
-        for part in self._parts(text):
-            found = (
-                self._plain.tokenize_with_offsets(part.text)
-                if part.token is None
-                else [
-                    tokenization.Token(part.token.content, 0, len(part.text))
-                ]
-            )
-            tokens += [
-                tokenization.Token(x.text, *part.bounds(x.start, x.end))
-                for x in found
-            ]
-        return tokens
-
-    def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
-        """Returns the ids of tokens."""
-        return [
-            self._ids[token]
-            if token in self._ids
-            else self._plain.convert_tokens_to_ids([token])[0]
-            for token in tokens
-        ]
-
-    def _parts(self, text: str | bytes) -> Iterator[Part]:
-        return parts(self._found, tokenization.convert_to_unicode(text))
-
-
-class AddedBulkTokenizer:
-    """Splits many texts, by a tokenizer that knows no added tokens."""
-
-    def __init__(self, plain: "BulkTokenizer", found: Sequence[Search]):
-        self._plain, self._found = plain, found
-
-    def tokenize(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the ids of all tokens [N] int32, and how many by text [T]."""
-        found: list[str] = []
-        before: list[int] = []  # the token before a part, or -1
-        owner: list[int] = []  # the text of a part
-        for number, text in enumerate(texts):
-            last = -1
-            for part in parts(self._found, text):
-                if part.token is not None:
-                    last = part.token.id
-                    continue
-                found.append(part.text)
-                before.append(last)
-                owner.append(number)
-                last = -1
-        ids, lengths = self._plain.tokenize(found)
-        if len(found) == len(texts):
-            return ids, lengths
-        numbers = np.array(before, np.int32)
-        is_token = numbers >= 0
-        starts = np.cumsum(lengths) - lengths
-        ids = np.insert(ids, starts[is_token], numbers[is_token])
-        counts = np.zeros(len(texts), np.int64)
-        np.add.at(counts, owner, lengths + is_token)
-        return ids.astype(np.int32), counts

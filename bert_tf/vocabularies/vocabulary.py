@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 from bert_tf import tokenization
 from bert_tf.vocabularies import (
     added_token_search,
+    added_tokenizers,
     added_tokens,
     tokenizer_config,
 )
@@ -275,7 +276,7 @@ class Vocabulary(abc.ABC):
         plain = self.own_tokenizer()
         if not self.added:
             return plain
-        return added_token_search.AddedTokenizer(
+        return added_tokenizers.AddedTokenizer(
             plain, self.added, self.added_searches
         )
 
@@ -284,7 +285,7 @@ class Vocabulary(abc.ABC):
         plain = self.own_bulk_tokenizer()
         if not self.added:
             return plain
-        return added_token_search.AddedBulkTokenizer(plain, self.added_searches)
+        return added_tokenizers.AddedBulkTokenizer(plain, self.added_searches)
 
     @abc.abstractmethod
     def own_tokenizer(self) -> Tokenizer:
