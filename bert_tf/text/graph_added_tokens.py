@@ -36,7 +36,7 @@ class AddedTokenizer(graph_rows.Tokenizer):
 
     def tokenize_with_offsets(self, texts: tf.Tensor) -> graph_rows.Pieces:
         """Splits UTF-8 texts [B] into tokens; invalid bytes are left out."""
-        parts, ids, places = self._parts(texts)
+        parts, ids, positions = self._parts(texts)
         found = self._plain.tokenize_with_offsets(_texts_of(parts, ids))
         sizes = tf.strings.length(parts.values, unit="UTF8_CHAR")  # [Q]
         # Where each part begins, in the characters of all parts.
@@ -48,8 +48,8 @@ class AddedTokenizer(graph_rows.Tokenizer):
         joined = _joined(parts, found.ids, ids)
         starts = _joined(parts, starts, begin, is_token).values
         ends = _joined(parts, ends, begin + sizes, is_token).values
-        if places is not None:
-            starts, ends = _in_texts(places, starts, ends)
+        if positions is not None:
+            starts, ends = _in_texts(positions, starts, ends)
         # Offsets count from the beginning of each text.
         first = tf.cumsum(_sizes(texts), exclusive=True)
         first = tf.gather(first, joined.value_rowids())
@@ -61,22 +61,22 @@ class AddedTokenizer(graph_rows.Tokenizer):
         """Cuts texts at tokens.
 
         Returns:
-            The parts [B, (parts)], their ids [Q], and the position of each of
-            their characters in those of all texts, None if it is the same. The
-            id of what is no token is -1.
+            The parts [B, (parts)], their ids [Q], which are -1 for text, and
+            the position of each of their characters among the characters of all
+            texts; None if it is the same.
         """
         valid = _valid(texts)
         parts = tf.RaggedTensor.from_tensor(valid[:, tf.newaxis])
         ids = tf.fill([tf.size(valid)], -1)
-        places = None
+        positions = None
         for number, search in enumerate(self._searches):
             found = search.cut(parts.values, ids < 0 if number else None)
             ids = tf.gather(ids, found.texts.value_rowids())
             ids = tf.where(ids < 0, found.ids, ids)
             parts = parts.with_values(found.texts).merge_dims(1, 2)
             # Only the last search may change texts.
-            places = found.places
-        return parts, ids, places
+            positions = found.positions
+        return parts, ids, positions
 
 
 def _valid(texts: tf.Tensor) -> tf.Tensor:
@@ -90,13 +90,13 @@ def _sizes(texts: tf.Tensor) -> tf.Tensor:
 
 
 def _in_texts(
-    places: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
+    positions: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Maps positions by `places`."""
-    limits = tf.concat([[0], tf.cast(places, tf.int32) + 1], 0)
+    """Maps positions by `positions`."""
+    limits = tf.concat([[0], tf.cast(positions, tf.int32) + 1], 0)
     first = tf.where(
         ends > starts,
-        tf.gather(limits, tf.minimum(starts + 1, tf.size(places))) - 1,
+        tf.gather(limits, tf.minimum(starts + 1, tf.size(positions))) - 1,
         tf.gather(limits, starts),
     )
     return first, tf.where(ends > starts, tf.gather(limits, ends), first)

@@ -1,7 +1,7 @@
 """Finds added tokens in texts, in the graph.
 
 As in `vocabularies.added_token_search`. A trie of the tokens is followed from
-all positions of all texts at once, until no token goes on. Time grows with the
+all positions of all texts at once, while any token continues. Time grows with the
 texts and with the length of the longest match, but hardly with the number of
 tokens.
 
@@ -30,13 +30,13 @@ class Parts(NamedTuple):
     Attributes:
         texts: The parts of each text.
         ids: The token of each part, or -1.
-        places: For each character of the parts, that of the texts it is from;
-            None if they are the same.
+        positions: The position in the texts [N] of each character of the parts;
+            None if texts and parts have the same characters.
     """
 
     texts: tf.RaggedTensor  # [Q, (parts)] string
     ids: tf.Tensor  # [P] int32
-    places: tf.Tensor | None  # [characters of all parts] int64
+    positions: tf.Tensor | None  # [characters of all parts] int64
 
 
 class _Matches(NamedTuple):
@@ -125,17 +125,17 @@ class Search(tf.Module):
             owner[:, tf.newaxis],
             tf.ones_like(owner, tf.bool),
         )
-        places = None
+        positions = None
         if counts is not None:
             texts = tf.where(has_match, texts, given)
             is_changed = tf.gather(has_match, counts.value_rowids())
-            places = tf.repeat(
+            positions = tf.repeat(
                 tf.range(tf.size(is_changed, tf.int64)),
                 tf.where(is_changed, counts.values, 1),
             )
         ids = tf.gather(self._ids, found.tokens)
         cut, numbers = _cut(texts, owner, bounds, ids)
-        return Parts(cut, numbers, places)
+        return Parts(cut, numbers, positions)
 
     def _text(self, values: tf.Tensor, splits: tf.Tensor) -> _Text:
         """Returns the normalized characters of characters [N]."""
@@ -193,7 +193,7 @@ class Search(tf.Module):
         starts = tf.where(flags[:, 0], left, starts)
         ends = tf.where(flags[:, 1], right, ends)
         if self._has_flags[1]:
-            # Tokens of white space may be in that of the token before.
+            # A token of white space may be in the space after another one.
             ends = _running_max(ends)
         before = tf.concat([[0], ends], 0)[:-1]
         return _Matches(tf.maximum(starts, before), ends, tokens)
@@ -337,7 +337,7 @@ class _Trie(tf.Module):
     def follow(self, classes: tf.Tensor, splits: tf.Tensor) -> _Matches:
         """Returns the longest match from each position where a token may begin.
 
-        The token is -1 where there is none. `classes` are those of the
+        The token is -1 without a match. `classes` are the classes of the
         characters [S], `splits` [Q + 1] where texts begin and end.
         """
         states = tf.gather(self._first, classes)  # [S]

@@ -56,23 +56,23 @@ class Part(NamedTuple):
         text: Its text.
         token: The token; None for text.
         start: The position in the whole text of its first character, or of the
-            position 0 of `places`.
-        places: The position of each of its characters; None if they are
+            position 0 of `positions`.
+        positions: The position of each of its characters; None if they are
             consecutive.
     """
 
     text: str
     token: added_tokens.AddedToken | None
     start: int
-    places: Sequence[int] | None = None
+    positions: Sequence[int] | None = None
 
     def bounds(self, start: int, end: int) -> tuple[int, int]:
         """Returns start and end in the whole text of characters of this one."""
-        if self.places is None:
+        if self.positions is None:
             return self.start + start, self.start + end
-        is_inside = start < len(self.places)
-        first = self.places[start] if is_inside else self.places[-1] + 1
-        last = self.places[end - 1] + 1 if end > start else first
+        is_inside = start < len(self.positions)
+        first = self.positions[start] if is_inside else self.positions[-1] + 1
+        last = self.positions[end - 1] + 1 if end > start else first
         return self.start + first, self.start + last
 
 
@@ -143,20 +143,20 @@ class Search:
             return [Part(text, None, 0)]
         is_plain = text.isascii() and text.isprintable() and self._is_simple
         index: Sequence[int] = range(len(text))
-        places: list[int] | None = None
+        positions: list[int] | None = None
         if self.forms and not is_plain:
-            text, places, index = self._aligned(text)
+            text, positions, index = self._aligned(text)
         parts: list[Part] = []
         end = 0
 
         def add(stop: int, token: added_tokens.AddedToken | None) -> None:
             nonlocal end
-            if places is None:
+            if positions is None:
                 part = Part(text[end:stop], token, end)
             elif end == stop:
-                part = Part("", token, places[end - 1] + 1 if end else 0)
+                part = Part("", token, positions[end - 1] + 1 if end else 0)
             else:
-                part = Part(text[end:stop], token, 0, places[end:stop])
+                part = Part(text[end:stop], token, 0, positions[end:stop])
             parts.append(part)
             end = stop
 
@@ -175,19 +175,19 @@ class Search:
             and the position in it of each normalized character.
         """
         chars: list[str] = []
-        places: list[int] = []
+        positions: list[int] = []
         index: list[int] = []
         for place, char in enumerate(text):
             form = self.forms.get(char, char)
             if char in self.expanded:
                 index += range(len(chars), len(chars) + len(form))
                 chars += form
-                places += [place] * len(form)
+                positions += [place] * len(form)
             else:
                 index += [len(chars)] * len(form)
                 chars.append(char)
-                places.append(place)
-        return "".join(chars), places, index
+                positions.append(place)
+        return "".join(chars), positions, index
 
     def _spans(self, text: str) -> Iterator[Span]:
         """Yields the tokens of a normalized text, with their white space."""

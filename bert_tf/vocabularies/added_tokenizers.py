@@ -1,4 +1,4 @@
-"""Tokenizers of texts with added tokens, around those of a vocabulary."""
+"""Tokenizers of texts with added tokens, around a vocabulary's own ones."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
