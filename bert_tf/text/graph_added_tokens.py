@@ -92,7 +92,7 @@ def _sizes(texts: tf.Tensor) -> tf.Tensor:
 def _in_texts(
     positions: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Maps positions by `positions`."""
+    """Maps starts and ends from characters of parts to characters of texts."""
     limits = tf.concat([[0], tf.cast(positions, tf.int32) + 1], 0)
     first = tf.where(
         ends > starts,

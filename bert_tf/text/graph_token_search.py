@@ -1,9 +1,9 @@
 """Finds added tokens in texts, in the graph.
 
 As in `vocabularies.added_token_search`. A trie of the tokens is followed from
-all positions of all texts at once, while any token continues. Time grows with the
-texts and with the length of the longest match, but hardly with the number of
-tokens.
+all positions of all texts at once, while any token continues. Time grows with
+the texts and with the length of the longest match, but hardly with the number
+of tokens.
 
 Shapes: Q texts, N characters of all texts, S normalized characters, K matches,
 C classes of characters, P parts of texts.
