@@ -21,7 +21,8 @@ import numpy as np
 import tensorflow as tf
 
 # A value of a character is 8 times its class, or 0, and these.
-_SPACE, _WORD, _DROPPED, _CLASS = 1, 2, 4, 8
+_SPACE, _WORD, _DROPPED = 1, 2, 4
+_CLASS_BITS = 3
 
 
 class Parts(NamedTuple):
@@ -85,15 +86,13 @@ class Search(tf.Module):
 
     def cut(self, texts: tf.Tensor, is_text: tf.Tensor | None) -> Parts:
         """Cuts texts [Q] at tokens, except where `is_text` [Q] is false."""
-        given, counts = texts, None
+        given = texts
+        if is_text is not None:
+            texts = tf.where(is_text, texts, "")
         decoded = graph_code_tables.decode(texts)
         if self._expander is not None:
-            counts = self._expander.counts(decoded)
             texts, decoded = self._expander.expand(texts, decoded)
         values = self._values.lookup(decoded.codes)
-        if is_text is not None:
-            rows = tf.ragged.row_splits_to_segment_ids(decoded.splits)
-            values = tf.where(tf.gather(is_text, rows), values, 0)
         text = self._text(values, decoded.splits)
         found = self._matches(text)
         owner = tf.searchsorted(
@@ -125,9 +124,11 @@ class Search(tf.Module):
             owner[:, tf.newaxis],
             tf.ones_like(owner, tf.bool),
         )
+        texts = tf.where(has_match, texts, given)
         positions = None
-        if counts is not None:
-            texts = tf.where(has_match, texts, given)
+        if self._expander is not None:
+            # Where no offsets are needed, graphs do not compute them.
+            counts = self._expander.counts(graph_code_tables.decode(given))
             is_changed = tf.gather(has_match, counts.value_rowids())
             positions = tf.repeat(
                 tf.range(tf.size(is_changed, tf.int64)),
@@ -151,7 +152,8 @@ class Search(tf.Module):
 
     def _matches(self, text: _Text) -> _Matches:
         """Returns the longest match at each position, from left to right."""
-        found = self._trie.follow(text.values // _CLASS, text.splits)
+        classes = tf.bitwise.right_shift(text.values, _CLASS_BITS)
+        found = self._trie.follow(classes, text.splits)
         found = found.gather(_where(found.tokens >= 0))
         following = tf.searchsorted(found.starts, found.ends)
         jump = following - tf.range(tf.size(following))
@@ -295,7 +297,7 @@ def _values(
     values = _flags(search.normalize).copy()
     for char in {*classes, *search.forms}:
         form = search.forms.get(char, char)
-        values[ord(char)] += classes.get(form, 0) * _CLASS
+        values[ord(char)] += classes.get(form, 0) << _CLASS_BITS
     return values
 
 
