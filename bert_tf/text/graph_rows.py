@@ -160,3 +160,28 @@ def _shifted(
     place = tf.maximum(tf.range(width)[tf.newaxis, :] - start, 0)
     place = tf.broadcast_to(place, tf.shape(dense))
     return tf.gather(dense, place, batch_dims=1)
+
+
+def reached(length: tf.Tensor) -> tf.Tensor:
+    """Returns which positions [M] are reached from the first in such jumps."""
+    size = tf.size(length)
+    # The position after the last one jumps to itself.
+    jump = tf.concat([tf.range(size) + length, [size]], 0)
+    jump = tf.minimum(jump, size)  # [M + 1]
+    is_reached = tf.range(size + 1) == 0
+
+    def double(
+        steps: tf.Tensor, is_reached: tf.Tensor, jump: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        found = tf.gather(jump, tf.where(is_reached))  # [reached, 1]
+        is_reached = tf.tensor_scatter_nd_update(
+            is_reached, found, tf.ones_like(found[:, 0], tf.bool)
+        )
+        return steps * 2, is_reached, tf.gather(jump, jump)
+
+    _, is_reached, _ = tf.while_loop(
+        lambda steps, *_: steps <= size,
+        double,
+        (tf.constant(1), is_reached, jump),
+    )
+    return is_reached[:-1]

@@ -190,7 +190,7 @@ class OffsetTokenizer(graph_sentence_pieces.SentencePieceTokenizer):
         length, rule = self._match(codes)  # [M]
         is_start = tf.cond(
             tf.reduce_any(length > 1),
-            lambda: _reached(length),
+            lambda: graph_rows.reached(length),
             lambda: tf.ones_like(length, tf.bool),
         )
         has_rule = rule > 0
@@ -271,31 +271,6 @@ def _rules(vocabulary: sentence_pieces.SentencePieces) -> dict[str, str]:
             and not any(map(source.startswith, symbols))
         }
     return rules | {symbol: symbol for symbol in symbols}
-
-
-def _reached(length: tf.Tensor) -> tf.Tensor:
-    """Returns which positions [M] are reached from the first in such jumps."""
-    size = tf.size(length)
-    # The position after the last one jumps to itself.
-    jump = tf.concat([tf.range(size) + length, [size]], 0)
-    jump = tf.minimum(jump, size)  # [M + 1]
-    is_reached = tf.range(size + 1) == 0
-
-    def double(
-        steps: tf.Tensor, is_reached: tf.Tensor, jump: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        found = tf.gather(jump, tf.where(is_reached))  # [reached, 1]
-        is_reached = tf.tensor_scatter_nd_update(
-            is_reached, found, tf.ones_like(found[:, 0], tf.bool)
-        )
-        return steps * 2, is_reached, tf.gather(jump, jump)
-
-    _, is_reached, _ = tf.while_loop(
-        lambda steps, *_: steps <= size,
-        double,
-        (tf.constant(1), is_reached, jump),
-    )
-    return is_reached[:-1]
 
 
 def _origins(

@@ -1,31 +1,29 @@
-"""Finds added tokens in texts, and splits the text between them.
+"""Finds added tokens in texts.
 
-As in `tokenizers`, tokens that are not `normalized` are found first, and the
-others in the text between them: in any case, if the vocabulary lower-cases, and
-with any accents, if the vocabulary strips them. Results differ only where
-combining accents are inside a token, or one character is normalized to several
-of its characters.
+As in `tokenizers`, tokens that are not `normalized` are found first. The others
+are found in the normalized text between them: in any case, if the vocabulary
+lower-cases, and with any accents, if the vocabulary strips them. A match may
+begin or end within the normalized form of a character, such as a syllable of
+Hangul; the rest of the form is text. Text is normalized character by character.
+So results differ only with models of sentencepiece that compose characters, if
+a separate accent in the text follows a token that ends without it.
 """
 
 import dataclasses
 import functools
+import itertools
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from bert_tf import characters, tokenization
+from bert_tf import characters
 from bert_tf.vocabularies import added_tokens
 
-import numpy as np
-
-if TYPE_CHECKING:
-    from bert_tf.vocabularies.vocabulary import BulkTokenizer, Tokenizer
-
-# White space as `tokenizers` sees it, for both Python and TensorFlow.
-SPACES = "[\\t-\\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*"
-_SPACES = re.compile(SPACES)
-_IN_CLASS = frozenset("\\]^-[")
+# White space as `tokenizers` sees it.
+_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000"
+_SPACE += "".join(map(chr, range(0x2000, 0x200B)))
+_SPACES = re.compile(f"[{_SPACE}]*")
 
 # The symbols in circles and squares that Unicode counts as letters.
 _LETTER_SYMBOLS = re.compile(
@@ -33,55 +31,173 @@ _LETTER_SYMBOLS = re.compile(
     "\U0001f170-\U0001f189]"
 )
 
+# Deeper groups of a pattern may exceed the recursion limit.
+_MAX_DEPTH = 40
+
+# With more such characters, all or none of a token are composed in a text.
+_MAX_COMPOSED = 4
+
 # Returns what a character of a text becomes.
 Normalize = Callable[[str], str]
 
 
 class Span(NamedTuple):
-    """Where a token is in a text."""
+    """Where a token is in a normalized text."""
 
     start: int
     end: int
     token: added_tokens.AddedToken
 
 
-class Neighbours(NamedTuple):
-    """Patterns of RE2 for texts next to a token that is part of a word."""
+class Part(NamedTuple):
+    """A part of a text: an added token, or text between such tokens.
 
-    before: str
-    after: str
+    Attributes:
+        text: Its text.
+        token: The token; None for text.
+        start: The position in the whole text of its first character, or of the
+            position 0 of `positions`.
+        positions: The position of each of its characters; None if they are
+            consecutive.
+    """
+
+    text: str
+    token: added_tokens.AddedToken | None
+    start: int
+    positions: Sequence[int] | None = None
+
+    def bounds(self, start: int, end: int) -> tuple[int, int]:
+        """Returns start and end in the whole text of characters of this one."""
+        if self.positions is None:
+            return self.start + start, self.start + end
+        is_inside = start < len(self.positions)
+        first = self.positions[start] if is_inside else self.positions[-1] + 1
+        last = self.positions[end - 1] + 1 if end > start else first
+        return self.start + first, self.start + last
+
+
+class Kind(NamedTuple):
+    """What a character is to the flags of the tokens next to it."""
+
+    is_word: bool
+    is_space: bool
 
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-    """How tokens are found, by one pattern for both Python's `re` and RE2.
+    """How tokens are found.
 
     Attributes:
-        pattern: Finds any of them, the longest at each position.
         tokens: Normalized text -> its token.
-        normal: A character of a match -> its normalized form, if it changes.
         normalize: Normalizes one character; None for no normalization.
     """
 
-    pattern: str
     tokens: Mapping[str, added_tokens.AddedToken]
-    normal: Mapping[str, str]
     normalize: Normalize | None
 
     @functools.cached_property
     def _regex(self) -> re.Pattern[str]:
-        return re.compile(self.pattern)
+        return re.compile(_pattern(list(self.tokens)))
 
-    def spans(self, text: str) -> Iterator[Span]:
-        """Yields the tokens of a text, with the white space of each."""
+    @functools.cached_property
+    def _forms(self) -> "Forms":
+        return forms(self.normalize)
+
+    @property
+    def forms(self) -> Mapping[str, str]:
+        """The characters that are normalized, and their normalized forms.
+
+        Without the spaces around Chinese characters.
+        """
+        return self._forms.changed
+
+    @functools.cached_property
+    def _table(self) -> dict[int, str]:
+        return {ord(char): form for char, form in self.forms.items()}
+
+    @functools.cached_property
+    def expanded(self) -> Mapping[str, str]:
+        """The characters of whose normalized forms a token may have a part."""
+        used = frozenset("".join(self.tokens))
+        return {
+            char: form
+            for char, form in self.forms.items()
+            if len(form) > 1
+            and (
+                not used.isdisjoint(form)
+                or self._forms.kind(form[0]) != self._forms.kind(form[-1])
+            )
+        }
+
+    @functools.cached_property
+    def _is_simple(self) -> bool:
+        """Whether printable ASCII keeps its length."""
+        ascii_forms = (self.forms.get(chr(x), " ") for x in range(32, 127))
+        return all(len(form) == 1 for form in ascii_forms)
+
+    def cut(self, text: str) -> list[Part]:
+        """Returns the parts of a text; every second one is a token."""
+        normal = text.translate(self._table) if self.forms else text
+        found = list(self._spans(normal))
+        if not found:
+            return [Part(text, None, 0)]
+        is_plain = text.isascii() and text.isprintable() and self._is_simple
+        index: Sequence[int] = range(len(text))
+        positions: list[int] | None = None
+        if self.forms and not is_plain:
+            text, positions, index = self._aligned(text)
+        parts: list[Part] = []
+        end = 0
+
+        def add(stop: int, token: added_tokens.AddedToken | None) -> None:
+            nonlocal end
+            if positions is None:
+                part = Part(text[end:stop], token, end)
+            elif end == stop:
+                part = Part("", token, positions[end - 1] + 1 if end else 0)
+            else:
+                part = Part(text[end:stop], token, 0, positions[end:stop])
+            parts.append(part)
+            end = stop
+
+        for start, stop, token in found:
+            is_empty = stop == start
+            add(end if is_empty else index[start], None)
+            add(end if is_empty else index[stop - 1] + 1, token)
+        add(len(text), None)
+        return parts
+
+    def _aligned(self, text: str) -> tuple[str, list[int], list[int]]:
+        """Expands a text.
+
+        Returns:
+            The text, the position in the given text of each of its characters,
+            and the position in it of each normalized character.
+        """
+        chars: list[str] = []
+        positions: list[int] = []
+        index: list[int] = []
+        for place, char in enumerate(text):
+            form = self.forms.get(char, char)
+            if char in self.expanded:
+                index += range(len(chars), len(chars) + len(form))
+                chars += form
+                positions += [place] * len(form)
+            else:
+                index += [len(chars)] * len(form)
+                chars.append(char)
+                positions.append(place)
+        return "".join(chars), positions, index
+
+    def _spans(self, text: str) -> Iterator[Span]:
+        """Yields the tokens of a normalized text, with their white space."""
         end = 0
         for match in self._regex.finditer(text):
-            normal = "".join(self.normal.get(x, x) for x in match[0])
-            token = self.tokens[normal]
+            token = self.tokens[match[0]]
             start, stop = match.span()
             if token.single_word and self._is_in_word(text, start, stop):
                 continue
-            while token.lstrip and start > end and _is_space(text[start - 1]):
+            while token.lstrip and start > end and text[start - 1] in _SPACE:
                 start -= 1
             if token.rstrip:
                 space = _SPACES.match(text, stop)
@@ -91,30 +207,8 @@ class Search:
 
     def _is_in_word(self, text: str, start: int, end: int) -> bool:
         """Returns whether a letter or digit touches a part of a text."""
-        before = (self._normal(text[i]) for i in range(start - 1, -1, -1))
-        after = (self._normal(text[i]) for i in range(end, len(text)))
-        left, right = (next(filter(None, x), " ") for x in (before, after))
-        return _is_word(left[-1]) or _is_word(right[0])
-
-    def _normal(self, char: str) -> str:
-        return char if self.normalize is None else self.normalize(char)
-
-    def neighbours(self) -> Neighbours:
-        """Returns the patterns by which the graph rejects parts of words."""
-        normal = {char: self._normal(char) for char in characters.assigned()}
-        dropped = _one_of(x for x, text in normal.items() if not text)
-        first, last = (
-            _one_of(x for x, y in normal.items() if y and _is_word(y[place]))
-            for place in (0, -1)
-        )
-        between = f"{dropped}*" if dropped else ""
-        return Neighbours(
-            f"(?s).*{last}{between}", f"(?s){between}{first}.*"
-        )
-
-
-def _is_space(char: str) -> bool:
-    return bool(_SPACES.fullmatch(char))
+        neighbors = text[max(start - 1, 0) : start] + text[end : end + 1]
+        return any(self._forms.kind(char).is_word for char in neighbors)
 
 
 def _is_word(char: str) -> bool:
@@ -128,209 +222,119 @@ def _is_word(char: str) -> bool:
     )
 
 
-def _one_of(chars: Iterable[str]) -> str:
-    """Returns the pattern of one of the characters, which are in order."""
-    ranges: list[list[int]] = []
-    for code in map(ord, chars):
-        if ranges and ranges[-1][1] == code - 1:
-            ranges[-1][1] = code
-        else:
-            ranges.append([code, code])
-    inside = "".join(rf"\x{{{a:x}}}-\x{{{b:x}}}" for a, b in ranges)
-    return f"[{inside}]" if inside else ""
+class Forms(NamedTuple):
+    """Normalized forms of characters, without the spaces around them.
+
+    Attributes:
+        changed: Character -> normalized form, if they differ.
+        spaced: The characters that get spaces around them.
+    """
+
+    changed: Mapping[str, str]
+    spaced: frozenset[str]
+
+    def kind(self, char: str) -> Kind:
+        """Returns the kind of a normalized character."""
+        is_word = _is_word(char) and char not in self.spaced
+        return Kind(is_word, char in _SPACE)
+
+
+@functools.cache
+def forms(normalize: Normalize | None) -> Forms:
+    """Returns the forms of all characters."""
+    changed, spaced = {}, set()
+    if normalize is None:
+        return Forms({}, frozenset())
+    for char in characters.assigned():
+        form = normalize(char)
+        if len(form) > 2 and form[0] == form[-1] == " ":
+            form = form[1:-1]
+            spaced.add(char)
+        if form != char:
+            changed[char] = form
+    return Forms(changed, frozenset(spaced))
+
+
+def _pattern(texts: Sequence[str], depth: int = 0) -> str:
+    """Returns a pattern that finds the longest of some texts."""
+    if depth == _MAX_DEPTH:
+        longest = sorted(texts, key=len, reverse=True)
+        return f"(?:{'|'.join(map(re.escape, longest))})"
+    groups: dict[str, list[str]] = {}
+    for text in texts:
+        groups.setdefault(text[:1], []).append(text)
+    is_optional = groups.pop("", None) is not None
+    branches = []
+    for group in groups.values():
+        # What the first and the last in order share, all of them share.
+        first, last = min(group), max(group)
+        both = enumerate(zip(first, last, strict=False))
+        size = next((i for i, (a, b) in both if a != b), len(first))
+        rest = [text[size:] for text in group]
+        tail = _pattern(rest, depth + 1) if len(rest) > 1 else ""
+        branches.append(re.escape(first[:size]) + tail)
+    return f"(?:{'|'.join(branches)}){'?' * is_optional}"
 
 
 def searches(
-    tokens: added_tokens.Tokens, normalize: Normalize | None
+    tokens: added_tokens.Tokens, normalize: Normalize | None, composes: bool
 ) -> tuple[Search, ...]:
     """Returns the searches: each is for the text that the others leave.
 
-    `normalize` normalizes one character of a text; None for no normalization.
+    Args:
+        tokens: The added tokens.
+        normalize: Normalizes one character of a text; None for no
+            normalization.
+        composes: Whether normalization composes characters, as NFC does.
     """
     literal = [token for token in tokens if not token.normalized]
     others = [token for token in tokens if token.normalized]
-    both = ((literal, None), (others, normalize))
-    return tuple(_search(found, way) for found, way in both if found)
+    both = (
+        _search(literal, None, composes=False),
+        _search(others, normalize, composes),
+    )
+    return tuple(search for search in both if search.tokens)
 
 
 def _search(
-    tokens: Iterable[added_tokens.AddedToken], normalize: Normalize | None
+    tokens: Iterable[added_tokens.AddedToken],
+    normalize: Normalize | None,
+    composes: bool,
 ) -> Search:
+    changed = forms(normalize).changed
     found: dict[str, added_tokens.AddedToken] = {}
-    for token in tokens:
-        text = _normalized(token.content, normalize)
-        # A token of accents alone may become nothing.
-        if text:
-            found.setdefault(text, token)
-    pattern = re.escape if normalize is None else _same(normalize)
-    longest = sorted(found, key=len, reverse=True)
-    contents = [found[text].content for text in longest]
-    return Search(
-        "|".join("".join(map(pattern, content)) for content in contents),
-        found,
-        _normal(contents, normalize),
-        normalize,
-    )
+    # Of tokens that are normalized alike, the first is found, and special ones
+    # come before others.
+    for token in sorted(tokens, key=lambda token: not token.special):
+        text = "".join(changed.get(char, char) for char in token.content)
+        for spelled in _spellings(text) if composes else (text,):
+            # A token of accents alone may become nothing.
+            if spelled:
+                found.setdefault(spelled, token)
+    return Search(found, normalize)
 
 
-def _normalized(text: str, normalize: Normalize | None) -> str:
-    return text if normalize is None else "".join(map(normalize, text))
+def _spellings(text: str) -> Iterator[str]:
+    """Yields a token with its characters composed, or not, in a text."""
+    pairs = [
+        tuple({char: None, unicodedata.normalize("NFD", char): None})
+        for char in unicodedata.normalize("NFC", text)
+    ]
+    if sum(len(pair) > 1 for pair in pairs) > _MAX_COMPOSED:
+        yield from ("".join(pair[x] for pair in pairs) for x in (0, -1))
+    else:
+        yield from map("".join, itertools.product(*pairs))
 
 
-def _normal(
-    contents: Iterable[str], normalize: Normalize | None
-) -> dict[str, str]:
-    """Returns the characters of normalized tokens by `Search.normal`."""
-    if normalize is None:
-        return {}
-    normal = {normalize(char) for content in contents for char in content}
-    alike = _alike(normalize)
-    return {
-        char: text
-        for text in sorted(normal - {""})
-        for char in alike.get(text, ())
-        if char != text
-    }
+def parts(found: Sequence[Search], text: str) -> Iterator[Part]:
+    """Yields the parts of a text by all searches, in order.
 
-
-@functools.cache
-def _alike(normalize: Normalize) -> Mapping[str, Sequence[str]]:
-    """Returns a normalized text -> the characters that become it."""
-    chars: dict[str, list[str]] = {}
-    for char in characters.assigned():
-        chars.setdefault(normalize(char), []).append(char)
-    return chars
-
-
-@functools.cache
-def _same(normalize: Normalize) -> Callable[[str], str]:
-    """Returns what makes of a character the pattern of those like it."""
-    chars = _alike(normalize)
-
-    def pattern(char: str) -> str:
-        normal = normalize(char)
-        same = chars.get(normal, [char]) if normal else []
-        if not same or same == [normal]:
-            return re.escape(normal)
-        inside = "".join(f"\\{x}" if x in _IN_CLASS else x for x in same)
-        single = f"[{inside}]"
-        # What becomes several characters may stand there as these.
-        is_several = len(normal) > 1 and "".join(map(normalize, normal)) == (
-            normal
-        )
-        return f"(?:{single}|{re.escape(normal)})" if is_several else single
-
-    return pattern
-
-
-def spans(found: Sequence[Search], text: str) -> Iterator[Span]:
-    """Yields the tokens that all searches find in a text, in order."""
-    if not found:
-        return
-    end = 0
-    for span in (*found[0].spans(text), None):
-        start = len(text) if span is None else span.start
-        if len(found) > 1 and start > end:
-            for inner in spans(found[1:], text[end:start]):
-                yield Span(end + inner.start, end + inner.end, inner.token)
-        if span is not None:
-            yield span
-            end = span.end
-
-
-# ---- Tokenizers --------------------------------------------------------------
-
-
-class AddedTokenizer:
-    """Splits one text, in Python, by a tokenizer that knows no added tokens."""
-
-    def __init__(
-        self,
-        plain: "Tokenizer",
-        tokens: added_tokens.Tokens,
-        found: Sequence[Search],
-    ):
-        self._plain, self._found = plain, found
-        self._texts = {token.id: token.content for token in tokens}
-        self._ids = {token.content: token.id for token in tokens}
-
-    def tokenize(self, text: str | bytes) -> list[str]:
-        """Returns the tokens of `text`."""
-        tokens: list[str] = []
-        for _, part, number in self._parts(text):
-            if number is None:
-                tokens += self._plain.tokenize(part)
-            else:
-                tokens.append(self._texts[number])
-        return tokens
-
-    def tokenize_with_offsets(
-        self, text: str | bytes
-    ) -> list[tokenization.Token]:
-        """Returns the tokens and the characters of `text` they come from."""
-        tokens: list[tokenization.Token] = []
-        for offset, part, number in self._parts(text):
-            found = (
-                self._plain.tokenize_with_offsets(part)
-                if number is None
-                else [tokenization.Token(self._texts[number], 0, len(part))]
-            )
-            tokens += [
-                tokenization.Token(x.text, offset + x.start, offset + x.end)
-                for x in found
-            ]
-        return tokens
-
-    def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
-        """Returns the ids of tokens."""
-        return [
-            self._ids[token]
-            if token in self._ids
-            else self._plain.convert_tokens_to_ids([token])[0]
-            for token in tokens
-        ]
-
-    def _parts(
-        self, text: str | bytes
-    ) -> Iterator[tuple[int, str, int | None]]:
-        """Yields start, text and id of each part; the id of text is None."""
-        text = tokenization.convert_to_unicode(text)
-        end = 0
-        for start, stop, token in spans(self._found, text):
-            yield end, text[end:start], None
-            yield start, text[start:stop], token.id
-            end = stop
-        yield end, text[end:], None
-
-
-class AddedBulkTokenizer:
-    """Splits many texts, by a tokenizer that knows no added tokens."""
-
-    def __init__(self, plain: "BulkTokenizer", found: Sequence[Search]):
-        self._plain, self._found = plain, found
-
-    def tokenize(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the ids of all tokens [N] int32, and how many by text [T]."""
-        parts: list[str] = []
-        before: list[int] = []  # the token before a part, or -1
-        owner: list[int] = []  # the text of a part
-        for number, text in enumerate(texts):
-            end, last = 0, -1
-            for start, stop, token in spans(self._found, text):
-                parts.append(text[end:start])
-                before.append(last)
-                owner.append(number)
-                end, last = stop, token.id
-            parts.append(text[end:])
-            before.append(last)
-            owner.append(number)
-        ids, lengths = self._plain.tokenize(parts)
-        if len(parts) == len(texts):
-            return ids, lengths
-        numbers = np.array(before, np.int32)
-        is_token = numbers >= 0
-        starts = np.cumsum(lengths) - lengths
-        ids = np.insert(ids, starts[is_token], numbers[is_token])
-        counts = np.zeros(len(texts), np.int64)
-        np.add.at(counts, owner, lengths + is_token)
-        return ids.astype(np.int32), counts
+    Before, between and after the added tokens are texts, which may be empty.
+    """
+    first = found[0].cut(text) if found else [Part(text, None, 0)]
+    for part in first:
+        if part.token is not None or len(found) <= 1:
+            yield part
+            continue
+        for inner in parts(found[1:], part.text):
+            yield inner._replace(start=part.start + inner.start)

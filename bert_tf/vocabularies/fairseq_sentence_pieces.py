@@ -167,20 +167,6 @@ def append(
 
 
 @dataclasses.dataclass(frozen=True)
-class _Replaced:
-    """Changes characters by a table. Two of the same table are equal."""
-
-    table: tuple[tuple[str, str], ...]
-
-    @functools.cached_property
-    def _outputs(self) -> dict[str, str]:
-        return dict(self.table)
-
-    def __call__(self, char: str) -> str:
-        return self._outputs.get(char, char)
-
-
-@dataclasses.dataclass(frozen=True)
 class FairseqSentencePieces(sentence_pieces.SentencePieces):
     """The tokens of a unigram model by fairseq's ids, in RoBERTa's layout."""
 
@@ -209,22 +195,16 @@ class FairseqSentencePieces(sentence_pieces.SentencePieces):
     @functools.cached_property
     def rules(self) -> sentence_tokenizers.Rules:
         """White space becomes a space, unless the model leaves it out."""
-        found = self._of_characters
+        found = self.character_rules
         spaces = [x for x in _SPACES if found.get(x) != ""]
         removed = [x for x in _SPACES if found.get(x) == ""]
         table = (*((x, " ") for x in spaces), *((x, "") for x in removed))
         changes = str.maketrans(dict(table))
         return sentence_tokenizers.Rules(
             word=re.compile(f"[^{''.join(spaces)}]+"),
-            char=_Replaced(table),
+            char=sentence_pieces.CharacterRules(table),
             text=operator.methodcaller("translate", changes),
         )
-
-    @functools.cached_property
-    def _of_characters(self) -> dict[str, str]:
-        """Single characters that the model replaces -> their replacements."""
-        rules = sentence_models.rules(self.model)
-        return {x: output for x, output in rules if len(x) == 1}
 
     @property
     def own_files(self) -> dict[str, bytes]:
@@ -294,4 +274,6 @@ class FairseqSentencePieces(sentence_pieces.SentencePieces):
 
     def normalizer(self) -> Callable[[str], str]:
         """Changes a character as the model does."""
-        return _Replaced(tuple(self._of_characters.items()))
+        return sentence_pieces.CharacterRules(
+            tuple(self.character_rules.items())
+        )

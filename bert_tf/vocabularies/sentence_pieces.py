@@ -103,8 +103,32 @@ def append(
     return {FILE: proto.SerializeToString()}
 
 
-def _lowered(char: str) -> str:
-    return normalize_char(char).lower()
+@dataclasses.dataclass(frozen=True)
+class CharacterRules:
+    """Normalizes one character. Two of the same rules are equal.
+
+    Attributes:
+        table: The characters that the model replaces, and their replacements.
+        strips_accents: Whether the original's rules come before.
+        do_lower_case: Whether the case is one of them.
+        composes: Whether the model composes what they have decomposed.
+    """
+
+    table: tuple[tuple[str, str], ...]
+    strips_accents: bool = False
+    do_lower_case: bool = False
+    composes: bool = False
+
+    @functools.cached_property
+    def _outputs(self) -> dict[str, str]:
+        return dict(self.table)
+
+    def __call__(self, char: str) -> str:
+        """Returns what a character becomes."""
+        text = normalize_char(char) if self.strips_accents else char
+        text = text.lower() if self.do_lower_case else text
+        text = unicodedata.normalize("NFC", text) if self.composes else text
+        return "".join(self._outputs.get(x, x) for x in text)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -272,9 +296,26 @@ class SentencePieces(vocabulary.Vocabulary):
         """Creates the tokenizer for large amounts of text."""
         return sentence_tokenizers.BulkTokenizer(self)
 
+    @functools.cached_property
+    def composes(self) -> bool:
+        """Whether the model composes characters, as by NFC."""
+        rules = dict(sentence_models.rules(self.model))
+        return rules.get("\u1100\u1161") == "\uac00"
+
+    @functools.cached_property
+    def character_rules(self) -> dict[str, str]:
+        """Single characters that the model replaces -> their replacements."""
+        rules = sentence_models.rules(self.model)
+        return {x: output for x, output in rules if len(x) == 1}
+
     def normalizer(self) -> Callable[[str], str]:
-        """Returns the original's normalization of single characters."""
-        return _lowered if self.do_lower_case else normalize_char
+        """Changes a character as the original and then the model do."""
+        return CharacterRules(
+            tuple(self.character_rules.items()),
+            strips_accents=True,
+            composes=self.composes,
+            do_lower_case=self.do_lower_case,
+        )
 
 
 def _goes_on(piece: str) -> bool:

@@ -5,10 +5,10 @@ before the model are defined here for both reading and writing.
 
 ALBERT files of transformers differ from the original in three ways, which are
 accepted but not applied here: they replace `` and '' by ", they remove all
-nonspacing marks (the original removes only marks with a combining class, so
-that vowels of Hindi or Thai stay), and they never find a token that ends in a
-digit and a comma, which the original finds and splits again (version 5 finds it
-and does not split it).
+marks (the original removes only marks with a combining class, so that vowels of
+Hindi or Thai and the parts of emoji stay), and they never find a token that
+ends in a digit and a comma, which the original finds and splits again (version
+5 finds it and does not split it).
 """
 
 import base64

@@ -64,10 +64,9 @@ def _score(entry: Any, cuts_numbers: bool) -> float:
 def _normalizer(vocabulary: SentencePieces) -> Any:
     import tokenizers
 
-    rules = dict(sentence_models.rules(vocabulary.model))
     # All joined characters that our normalization leaves for the model, most of
     # them Hangul, are composed as in NFC.
-    composes = rules.get("\u1100\u1161") == "\uac00"
+    composes = vocabulary.composes
     charsmap = vocabulary.proto.normalizer_spec.precompiled_charsmap
     if vocabulary.settings:
         steps = unigram_json.QUOTE_STEPS if vocabulary.quotes else []

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 from bert_tf import tokenization
 from bert_tf.vocabularies import (
     added_token_search,
+    added_tokenizers,
     added_tokens,
     tokenizer_config,
 )
@@ -175,6 +176,11 @@ class Vocabulary(abc.ABC):
     setting_names: ClassVar[tuple[str, ...]] = ()
 
     @property
+    def composes(self) -> bool:
+        """Whether texts are normalized to composed characters, as by NFC."""
+        return False
+
+    @property
     def tokenizer_kind(self) -> str:
         """The kind whose tokenizers in the graph and in transformers to use."""
         return self.kind
@@ -270,7 +276,7 @@ class Vocabulary(abc.ABC):
         plain = self.own_tokenizer()
         if not self.added:
             return plain
-        return added_token_search.AddedTokenizer(
+        return added_tokenizers.AddedTokenizer(
             plain, self.added, self.added_searches
         )
 
@@ -279,7 +285,7 @@ class Vocabulary(abc.ABC):
         plain = self.own_bulk_tokenizer()
         if not self.added:
             return plain
-        return added_token_search.AddedBulkTokenizer(plain, self.added_searches)
+        return added_tokenizers.AddedBulkTokenizer(plain, self.added_searches)
 
     @abc.abstractmethod
     def own_tokenizer(self) -> Tokenizer:
@@ -303,7 +309,9 @@ class Vocabulary(abc.ABC):
     @functools.cached_property
     def added_searches(self) -> tuple[added_token_search.Search, ...]:
         """The searches that find the added tokens in a text, in order."""
-        return added_token_search.searches(self.added, self.normalizer())
+        return added_token_search.searches(
+            self.added, self.normalizer(), self.composes
+        )
 
     @functools.cached_property
     def ids(self) -> Mapping[str, int]:
