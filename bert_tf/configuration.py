@@ -198,8 +198,10 @@ class BertConfig:
             article = "an" if name[:1] in tuple("aeiouAEIOU") else "a"
             raise InputError(
                 f"This is {article} {name}, not BERT, and only BERT can be "
-                f"read. Received: model_type={kind}, "
-                f"architectures={architectures}"
+                f"read as model_type={cls.model_type}. If the weights are "
+                f"BERT's, name their class in `architectures`, such as {start}"
+                "Model; otherwise, set `model_type` to the type of the model. "
+                f"Received: model_type={kind}, architectures={architectures}"
             )
         for name, usual in cls.one_value.items():
             if values.get(name) not in (usual, None):
@@ -320,6 +322,10 @@ class BertConfig:
                 f"pieces, the config says vocab_size={self.vocab_size}. Give "
                 "the two of one model."
             )
+
+    def check_vocabulary(self, vocabulary: Any, path: str) -> None:
+        """Raises InputError if a vocabulary does not fit, such as its size."""
+        self.check_vocab_size(len(vocabulary.pieces), path)
 
 
 # ---- Keys --------------------------------------------------------------------
