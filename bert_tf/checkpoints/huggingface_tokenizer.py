@@ -9,6 +9,7 @@ from bert_tf.checkpoints import opened, tf1_files, tokenizer_probe
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import (
+    byte_pairs,
     tokenizer_config,
     tokenizer_json,
     tokenizer_rows,
@@ -36,7 +37,25 @@ def read_vocab(folder: str) -> vocabularies.Files | None:
     if found is not None:
         _check_rows(folder, found)
         tokenizer_probe.check(folder, found)
+        _warn_of_mask(folder, found)
     return found
+
+
+def _warn_of_mask(folder: str, files: vocabularies.Files) -> None:
+    """Warns if the space before a masked word is a token, unlike here.
+
+    transformers 5 writes this for byte pairs, earlier versions did not.
+    """
+    mask = byte_pairs.MASK
+    entries = tokenizer_json.added(_read_tokenizer(folder))
+    strips = [x.get("lstrip") for x in entries if x["content"] == mask]
+    if files.kind == byte_pairs.BytePairs.kind and strips == [False]:
+        logging.warning(
+            "%s: the space before %s is a token of its own. bert_tf leaves it "
+            'out, so predictions for masked words differ. Set "lstrip": true '
+            "there if the model was pre-trained without it.",
+            *(os.path.join(folder, _TOKENIZER), mask),
+        )
 
 
 def _check_rows(folder: str, files: vocabularies.Files) -> None:
