@@ -132,7 +132,7 @@ class XlnetConfig(configuration.BertConfig):
             after = [vocabulary.pieces[x] for x in vocabulary.template.after]
             raise InputError(
                 f"{path} does not belong to an XLNet, whose sequences end with "
-                f"{' '.join(ends)}, tokens 4 and 3. Pass the spiece.model of an "
+                f"{' '.join(ends)}, IDs 4 and 3. Pass the spiece.model of an "
                 f"XLNet. Received: a vocabulary of type {vocabulary.kind}, "
                 f"whose sequences end with {' '.join(after)}"
             )
