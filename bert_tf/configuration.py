@@ -33,6 +33,7 @@ _TANH_GELUS = ("gelu_new", "gelu_pytorch_tanh", "gelu_fast")
 # Keys of transformers that change the model unless they have these values.
 _ONE_VALUE: dict[str, Any] = {
     "add_cross_attention": False,
+    "attention_type": "original_full",  # BigBird has a sparse type, too.
     "cross_attention_hidden_size": None,
     "is_decoder": False,
     "is_encoder_decoder": False,

@@ -199,10 +199,10 @@ def _check_encoder(
     layers = (x.removeprefix(theirs.prefix) for x in sorted(theirs.layers))
     pattern = rf"({'|'.join(map(re.escape, layers))})(\d+)\."
     for name in left_over:
-        if re.search(r"(^|\.)embeddings\.\w+\.weight$", name):
+        if re.search(r"(^|\.)\w*embeddings\.", name):
             raise InputError(
-                f"{folder}: {name} is not an embedding table of "
-                f"{encoder.name}, and without it, hidden states would differ. "
+                f"{folder}: {name} is not a tensor of {encoder.name}'s "
+                "embeddings, and without it, hidden states would differ. "
                 "This is another model (LayoutLM, ERNIE ...), which can't be "
                 "read. Use it with the library that wrote it. "
                 f"Received: model_type={config.model_type}"

@@ -271,9 +271,17 @@ def test_prefixes_of_wrappers(folder, tf1):
     samples.assert_equal(str(folder / "again"), tf1)
 
 
-def test_another_table_of_embeddings(folder):
-    """LayoutLM and ERNIE have one, and some declare themselves as BERT."""
-    add_tensors(folder, "bert.embeddings.x_position_embeddings.weight")
-    message = r"x_position_embeddings.weight is not an embedding table .*=bert"
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bert.embeddings.x_position_embeddings.weight",
+        "bert.embeddings.xpath_embeddings.xpath_tag_embeddings.0.weight",
+        "bert.bbox_embeddings.bbox_projection.weight",
+    ],
+)
+def test_other_embeddings(folder, name):
+    """LayoutLM, MarkupLM and BROS may declare themselves as BERT."""
+    add_tensors(folder, name)
+    message = rf"{name} is not a tensor of bert's embeddings.*model_type=bert"
     with pytest.raises(ValueError, match=message):
         formats.open_checkpoint(str(folder))

@@ -210,6 +210,7 @@ def test_defaults_of_huggingface():
             "num_attention_heads=12 (not in the file, so the default)",
         ),
         ({"is_decoder": True}, "is_decoder=True"),
+        ({"attention_type": "block_sparse"}, "must be 'original_full'"),
         (
             {"position_embedding_type": "relative_key"},
             "must be 'absolute'. Received: position_embedding_type='relat",
