@@ -29,7 +29,10 @@ SCORE_ACTS = ("linear", "sigmoid")
 MULTI_LABEL = "multi_label_classification"
 _OTHER_PROBLEMS = ("single_label_classification", "regression")
 # transformers' names of the tanh form of GELU, as in huggingface_names.
-_TANH_GELUS = ("gelu_new", "gelu_pytorch_tanh", "gelu_fast")
+_TANH_GELUS = (
+    *("gelu_new", "gelu_pytorch_tanh", "gelu_fast"),
+    *("gelu_python_tanh", "gelu_accurate"),
+)
 # Keys of transformers that change the model unless they have these values.
 _ONE_VALUE: dict[str, Any] = {
     "add_cross_attention": False,

@@ -89,6 +89,8 @@ ACTIVATIONS = {
     "gelu_new": "gelu",
     "gelu_pytorch_tanh": "gelu",
     "gelu_fast": "gelu",
+    "gelu_python_tanh": "gelu",
+    "gelu_accurate": "gelu",
     "gelu": "gelu_erf",
     "gelu_python": "gelu_erf",
     "gelu_10": "gelu_10",
