@@ -9,7 +9,6 @@ from bert_tf.checkpoints import opened, tf1_files, tokenizer_probe
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import (
-    byte_pairs,
     tokenizer_config,
     tokenizer_json,
     tokenizer_rows,
@@ -19,7 +18,7 @@ from absl import logging
 
 _TOKENIZER = "tokenizer.json"
 _TOKENIZER_CONFIG = "tokenizer_config.json"
-_WORD_PIECE = "WordPiece"
+_WORD_PIECE, _PAIRS = "WordPiece", "BPE"
 # A class that splits as the families' do.
 _SAME_CLASS = "MobileBertTokenizer"
 
@@ -46,10 +45,16 @@ def _warn_of_mask(folder: str, files: vocabularies.Files) -> None:
 
     transformers 5 writes this for byte pairs, earlier versions did not.
     """
-    mask = byte_pairs.MASK
     entries = tokenizer_json.added(_read_tokenizer(folder))
-    strips = [x.get("lstrip") for x in entries if x["content"] == mask]
-    if files.kind == byte_pairs.BytePairs.kind and strips == [False]:
+    keeps = {x["content"] for x in entries if x.get("lstrip") is False}
+    if vocabularies.KINDS[files.kind].tokenizer != _PAIRS or not keeps:
+        return
+    try:
+        vocabulary = vocabularies.read(files, False, folder)
+    except InputError:
+        return  # The error is explained where the vocabulary is used.
+    mask = vocabulary.special.mask.text
+    if vocabulary.before_words and mask in keeps:
         logging.warning(
             "%s: the space before %s is a token of its own. bert_tf leaves it "
             'out, so predictions for masked words differ. Set "lstrip": true '
