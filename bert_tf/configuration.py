@@ -29,10 +29,14 @@ SCORE_ACTS = ("linear", "sigmoid")
 MULTI_LABEL = "multi_label_classification"
 _OTHER_PROBLEMS = ("single_label_classification", "regression")
 # transformers' names of the tanh form of GELU, as in huggingface_names.
-_TANH_GELUS = ("gelu_new", "gelu_pytorch_tanh", "gelu_fast")
+_TANH_GELUS = (
+    *("gelu_new", "gelu_pytorch_tanh", "gelu_fast"),
+    *("gelu_python_tanh", "gelu_accurate"),
+)
 # Keys of transformers that change the model unless they have these values.
 _ONE_VALUE: dict[str, Any] = {
     "add_cross_attention": False,
+    "attention_type": "original_full",  # BigBird has a sparse type, too.
     "cross_attention_hidden_size": None,
     "is_decoder": False,
     "is_encoder_decoder": False,
@@ -198,8 +202,10 @@ class BertConfig:
             article = "an" if name[:1] in tuple("aeiouAEIOU") else "a"
             raise InputError(
                 f"This is {article} {name}, not BERT, and only BERT can be "
-                f"read. Received: model_type={kind}, "
-                f"architectures={architectures}"
+                f"read as model_type={cls.model_type}. If the weights are "
+                f"BERT's, name their class in `architectures`, such as {start}"
+                "Model; otherwise, set `model_type` to the type of the model. "
+                f"Received: model_type={kind}, architectures={architectures}"
             )
         for name, usual in cls.one_value.items():
             if values.get(name) not in (usual, None):
@@ -320,6 +326,10 @@ class BertConfig:
                 f"pieces, the config says vocab_size={self.vocab_size}. Give "
                 "the two of one model."
             )
+
+    def check_vocabulary(self, vocabulary: Any, path: str) -> None:
+        """Raises InputError if a vocabulary does not fit, such as its size."""
+        self.check_vocab_size(len(vocabulary.pieces), path)
 
 
 # ---- Keys --------------------------------------------------------------------

@@ -199,12 +199,13 @@ def _check_encoder(
     layers = (x.removeprefix(theirs.prefix) for x in sorted(theirs.layers))
     pattern = rf"({'|'.join(map(re.escape, layers))})(\d+)\."
     for name in left_over:
-        if re.search(r"(^|\.)embeddings\.\w+\.weight$", name):
+        if re.search(r"(^|\.)\w*embeddings\.", name):
             raise InputError(
-                f"{folder}: {name} is no table of the embeddings of "
-                f"{encoder.name}, and hidden states would be others without "
-                "it. This is another model (LayoutLM, ERNIE ...), which can't "
-                f"be read. Received: model_type={config.model_type}"
+                f"{folder}: {name} is not a tensor of {encoder.name}'s "
+                "embeddings, and without it, hidden states would differ. "
+                "This is another model (LayoutLM, ERNIE ...), which can't be "
+                "read. Use it with the library that wrote it. "
+                f"Received: model_type={config.model_type}"
             )
         found = re.search(pattern, name)
         if found and int(found[2]) >= encoder.num_layers(config):
@@ -215,9 +216,10 @@ def _check_encoder(
             )
         if found:
             raise InputError(
-                f"{folder}: {name} is no tensor of BERT's layers. Merge "
-                "adapters (LoRA) into the weights first; layers with other "
-                "parts can't be read."
+                f"{folder}: {name} is not a tensor of {encoder.name}'s layers. "
+                "Merge adapters (LoRA) into the weights first. Models with "
+                "other layers can't be read: use them with the library that "
+                f"wrote them. Received: model_type={config.model_type}"
             )
 
 
@@ -245,9 +247,20 @@ def _labels(values: Mapping[str, Any], head: str) -> tuple[str, ...] | None:
 
     A classifier of one class gives a score, whatever its name, unless a text
     may have several. Raises InputError for missing numbers, for names that are
-    neither a line of text nor numbers, and for a name that two classes have.
+    neither a line of text nor numbers, for a name that two classes have, and
+    for names in `label2id` alone.
     """
     by_id = values.get("id2label") or {}
+    by_name = values.get("label2id")
+    is_named = isinstance(by_name, dict) and not all(
+        re.fullmatch(r"LABEL_\d+", x) for x in by_name
+    )
+    if is_named and not by_id:
+        raise InputError(
+            "Only `label2id` names the classes. Name them in `id2label`, which "
+            'transformers reads, such as {"0": "no", "1": "yes"}. '
+            f"Received: label2id={by_name}"
+        )
     try:
         numbers = sorted(by_id, key=int)
         if [int(x) for x in numbers] != [*range(len(numbers))]:

@@ -134,9 +134,8 @@ def find_head(
         return next((x for x in wholes if has(x)), head)
     if any(name.startswith("classifier.") for name in found):
         raise InputError(
-            "The file holds a classifier, and config.json does not say of "
-            "what: set its `architectures` to one of "
-            f"{', '.join(sorted(known))}. "
+            "The file holds a classifier. Its class in `architectures` must be "
+            f"one of {', '.join(sorted(known))}. "
             f"Received: architectures={architectures}"
         )
     return next((head for head in _BY_NAMES if has(head)), "encoder")

@@ -18,7 +18,7 @@ from absl import logging
 
 _TOKENIZER = "tokenizer.json"
 _TOKENIZER_CONFIG = "tokenizer_config.json"
-_WORD_PIECE = "WordPiece"
+_WORD_PIECE, _PAIRS = "WordPiece", "BPE"
 # A class that splits as the families' do.
 _SAME_CLASS = "MobileBertTokenizer"
 
@@ -36,7 +36,31 @@ def read_vocab(folder: str) -> vocabularies.Files | None:
     if found is not None:
         _check_rows(folder, found)
         tokenizer_probe.check(folder, found)
+        _warn_of_mask(folder, found)
     return found
+
+
+def _warn_of_mask(folder: str, files: vocabularies.Files) -> None:
+    """Warns if the space before a masked word is a token, unlike here.
+
+    transformers 5 writes this for byte pairs, earlier versions did not.
+    """
+    entries = tokenizer_json.added(_read_tokenizer(folder))
+    keeps = {x["content"] for x in entries if x.get("lstrip") is False}
+    if vocabularies.KINDS[files.kind].tokenizer != _PAIRS or not keeps:
+        return
+    try:
+        vocabulary = vocabularies.read(files, False, folder)
+    except InputError:
+        return  # The error is explained where the vocabulary is used.
+    mask = vocabulary.special.mask.text
+    if vocabulary.before_words and mask in keeps:
+        logging.warning(
+            "%s: the space before %s is a token of its own. bert_tf leaves it "
+            'out, so predictions for masked words differ. Set "lstrip": true '
+            "there if the model was pre-trained without it.",
+            *(os.path.join(folder, _TOKENIZER), mask),
+        )
 
 
 def _check_rows(folder: str, files: vocabularies.Files) -> None:

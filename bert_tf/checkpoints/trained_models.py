@@ -224,7 +224,7 @@ class ModelFiles:
         vocab = model_files.find_vocab(vocab_file, source)
         name = vocab_file or f"The vocabulary of {path}"
         files = cls(config, vocab, lower)
-        config.check_vocab_size(len(files.vocabulary.pieces), name)
+        config.check_vocabulary(files.vocabulary, name)
         is_foreign = isinstance(source, opened.Checkpoint) and source.is_foreign
         if path and is_foreign and do_lower_case is None and said is not None:
             lower = casing.of_foreign(vocab, said, name, path, trains)

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 from bert_tf import configuration
+from bert_tf.contrib import xlnet_vocabulary
 from bert_tf.encoders import foreign
 from bert_tf.errors import InputError
 
@@ -116,6 +117,24 @@ class XlnetConfig(configuration.BertConfig):
             raise InputError(
                 "`d_head` must be `d_model` divided by `n_head`. Received: "
                 f"d_head={of_head!r}, d_model={size!r}, n_head={heads!r}"
+            )
+
+    def check_vocabulary(self, vocabulary: Any, path: str) -> None:
+        """Raises InputError if <cls> is not where the encoder expects it.
+
+        The encoder puts the token with the ID of <cls> in a separate segment.
+        In another vocabulary, that ID is a different token.
+        """
+        super().check_vocabulary(vocabulary, path)
+        first = xlnet_vocabulary.FIRST
+        ends = [xlnet_vocabulary.SEP, xlnet_vocabulary.CLS]
+        if vocabulary.template.after != tuple(map(first.index, ends)):
+            after = [vocabulary.pieces[x] for x in vocabulary.template.after]
+            raise InputError(
+                f"{path} does not belong to an XLNet, whose sequences end with "
+                f"{' '.join(ends)}, IDs 4 and 3. Pass the spiece.model of an "
+                f"XLNet. Received: a vocabulary of type {vocabulary.kind}, "
+                f"whose sequences end with {' '.join(after)}"
             )
 
     @classmethod

@@ -100,7 +100,8 @@ def of_values(values: Mapping[str, Any]) -> family_row.Family:
     article = "an" if str(kind)[:1] in tuple("aeiouAEIOU") else "a"
     raise InputError(
         f"This is {article} {kind} model, not BERT, and only these can be "
-        f"read: {', '.join(sorted(FAMILIES))}. "
+        f"read: {', '.join(sorted(FAMILIES))}. Use this model with the library "
+        "that wrote it. "
         f"Received: model_type={kind}, "
         f"architectures={values.get('architectures') or []}"
     )

@@ -89,6 +89,8 @@ ACTIVATIONS = {
     "gelu_new": "gelu",
     "gelu_pytorch_tanh": "gelu",
     "gelu_fast": "gelu",
+    "gelu_python_tanh": "gelu",
+    "gelu_accurate": "gelu",
     "gelu": "gelu_erf",
     "gelu_python": "gelu_erf",
     "gelu_10": "gelu_10",
@@ -141,9 +143,8 @@ class ConfigKeys:
         for key, value in self.needed.items():
             if values.get(key, value) != value:
                 raise InputError(
-                    f"`{key}` must be {value}: what another one makes of the "
-                    f"weights is not computed here. Received: {key}="
-                    f"{values[key]!r}"
+                    f"`{key}` must be {value}: models with other values are "
+                    f"not supported. Received: {key}={values[key]!r}"
                 )
         keys = self._keys(config)
         given = {x: values[key] for x, key in keys.items() if key in values}

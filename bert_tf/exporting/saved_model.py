@@ -327,7 +327,7 @@ def check_fits(
 ) -> None:
     """Raises InputError if vocabulary or length do not fit the model."""
     config.check_sequence_length(max_seq_length)
-    config.check_vocab_size(len(vocabulary.pieces), "The vocabulary")
+    config.check_vocabulary(vocabulary, "The vocabulary")
 
 
 def contents(

@@ -69,6 +69,7 @@ class TestReading:
         [
             *("gelu_pytorch_tanh", "gelu_fast", "gelu_python", "relu"),
             *("gelu_10", "quick_gelu", "silu", "swish", "mish"),
+            *("gelu_python_tanh", "gelu_accurate"),
         ],
     )
     def test_activations(self, tmp_path, act):

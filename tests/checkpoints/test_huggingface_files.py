@@ -185,6 +185,18 @@ def test_classes_without_numbers(tmp_path, labels):
         formats.open_checkpoint(str(folder))
 
 
+def test_classes_that_only_label2id_names(tmp_path):
+    model = samples.random_model("classification", _CONFIG)
+    tf1 = samples.write_tf1(tmp_path / "tf1", model)
+    path = huggingface_folder(tmp_path, tf1) / "config.json"
+    usual = {f"LABEL_{i}": i for i in range(samples.NUM_LABELS)}
+    change(path, id2label=None, label2id=usual)
+    assert formats.open_checkpoint(str(path.parent)).labels is None
+    change(path, label2id={"no": 0, "yes": 1, "maybe": 2})
+    with pytest.raises(ValueError, match=r"config.json: Only `label2id` names"):
+        formats.open_checkpoint(str(path.parent))
+
+
 def test_a_vocabulary_without_the_ends_of_rows(tmp_path):
     vocab = [piece for piece in samples.VOCAB if piece != "[SEP]"] + ["x"]
     model = samples.random_model("encoder", _CONFIG)
@@ -246,7 +258,7 @@ def test_a_head_of_other_names(folder, caplog):
 def test_other_parts_in_a_layer(folder):
     name = "bert.encoder.layer.0.attention.self.query.lora_A.weight"
     add_tensors(folder, name)
-    with pytest.raises(ValueError, match=f"{name} is no tensor of BERT's lay"):
+    with pytest.raises(ValueError, match=f"{name} is not a tensor of bert's"):
         formats.open_checkpoint(str(folder))
 
 
@@ -259,9 +271,17 @@ def test_prefixes_of_wrappers(folder, tf1):
     samples.assert_equal(str(folder / "again"), tf1)
 
 
-def test_another_table_of_embeddings(folder):
-    """LayoutLM and ERNIE have one, and some declare themselves as BERT."""
-    add_tensors(folder, "bert.embeddings.x_position_embeddings.weight")
-    message = r"x_position_embeddings.weight is no table .*model_type=bert"
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bert.embeddings.x_position_embeddings.weight",
+        "bert.embeddings.xpath_embeddings.xpath_tag_embeddings.0.weight",
+        "bert.bbox_embeddings.bbox_projection.weight",
+    ],
+)
+def test_other_embeddings(folder, name):
+    """LayoutLM, MarkupLM and BROS may declare themselves as BERT."""
+    add_tensors(folder, name)
+    message = rf"{name} is not a tensor of bert's embeddings.*model_type=bert"
     with pytest.raises(ValueError, match=message):
         formats.open_checkpoint(str(folder))

@@ -205,6 +205,7 @@ def test_defaults_of_huggingface():
             {"hidden_size": 8},
             "num_attention_heads=12 (not in the file, so the default)",
         ),
+        ({"attention_type": "block_sparse"}, "must be 'original_full'"),
         (
             {"position_embedding_type": "relative_key"},
             "must be 'absolute'. Received: position_embedding_type='relat",

@@ -16,7 +16,7 @@ from bert_tf.checkpoints import (
     tokenizer_files,
     tokenizer_probe,
 )
-from bert_tf.vocabularies import tokenizer_config, word_pieces
+from bert_tf.vocabularies import byte_pairs, tokenizer_config, word_pieces
 from tests import huggingface_models as hf
 from tests import interop_samples as samples
 from tests import tokenizer_rules
@@ -144,6 +144,21 @@ def _check_rules(
         (text,) = difference.texts
         pieces = [ours.pieces[number] for number in difference.theirs]
         assert tokenizer_rules.explain(rules, text, pieces), text
+
+
+@pytest.mark.parametrize("is_stripped", [False, True])
+def test_the_space_before_a_mask(tmp_path, caplog, is_stripped):
+    own, saved = tmp_path / "own", tmp_path / "saved"
+    own.mkdir()
+    _byte_pairs(own)
+    mask = transformers.AddedToken("<mask>", lstrip=is_stripped, special=True)
+    kind = transformers.RobertaTokenizer
+    theirs = kind.from_pretrained(own, mask_token=mask)
+    theirs.save_pretrained(saved)
+    is_token = theirs.tokenize("a <mask>")[-2] == byte_pairs.SPACE
+    assert is_token != is_stripped
+    huggingface_tokenizer.read_vocab(str(saved))
+    assert ("the space before <mask> is a token" in caplog.text) == is_token
 
 
 # ---- Other tokenizers --------------------------------------------------------

@@ -5,6 +5,7 @@ Rows of transformers are padded at the left, ours at the right.
 
 import json
 
+import bert_tf
 from bert_tf.checkpoints import (
     formats,
     huggingface_names,
@@ -296,6 +297,16 @@ def _originals(V=40, D=32, L=3, N=4, F=48):
             found[f"{layer}/ff/{part}/kernel"] = sizes
             found[f"{layer}/ff/{part}/bias"] = sizes[1:]
     return found
+
+
+def test_the_vocabulary_of_another_model(tmp_path):
+    # Its [SEP] has the ID of <cls>.
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *samples.VOCAB[4:]]
+    model = samples.random_model("encoder", _TINY)
+    folder = samples.write_tf1(tmp_path / "tf1", model, vocab=pieces)
+    message = r"not belong to an XLNet.* word_pieces, whose .* with \[SEP\]$"
+    with pytest.raises(InputError, match=message):
+        bert_tf.load(folder, head="encoder")
 
 
 def test_names_and_shapes_are_the_originals(tmp_path):
