@@ -1,6 +1,7 @@
 """Which connections the server keeps open, and its answers until its end."""
 
 import asyncio
+import contextlib
 import http.client
 import os
 import resource
@@ -124,10 +125,11 @@ def test_from_the_start_to_an_end_in_time(monkeypatch):
             ("GET", "/readyz"),
             ("POST", "/v1/models/m:predict"),
         ):
-            connection = http.client.HTTPConnection(f"127.0.0.1:{port}")
-            connection.request(method, path)
-            answer = connection.getresponse()
-            answers[path] = answer.status, answer.read().decode()
+            client = http.client.HTTPConnection(f"127.0.0.1:{port}")
+            with contextlib.closing(client):
+                client.request(method, path)
+                answer = client.getresponse()
+                answers[path] = answer.status, answer.read().decode()
 
     async def run() -> float:
         settings = running.Settings(port=port, stop_seconds=0.5)
