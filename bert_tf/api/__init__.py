@@ -8,7 +8,7 @@ from bert_tf.errors import InputError
 
 import keras
 
-if keras.config.backend() != "tensorflow":
+if keras.config.backend() in ("jax", "numpy", "openvino", "torch"):
     raise InputError(
         "bert_tf computes with TensorFlow. Set KERAS_BACKEND=tensorflow, or "
         'backend to "tensorflow" in keras.json, before Keras is imported. '

@@ -11,7 +11,7 @@ import time
 import types
 from typing import Any
 
-from bert_tf.server import application, running, server_metrics, served_models
+from bert_tf.server import application, running, served_models, server_metrics
 
 import pytest
 
@@ -79,13 +79,14 @@ class _Connection:
 
 def test_idle_connections_are_closed(monkeypatch):
     """Also those whose header comes a byte at a time."""
-    clock = types.SimpleNamespace(monotonic=lambda: seconds)
+    clock = types.SimpleNamespace()
     monkeypatch.setattr(application, "time", clock)
     app = application.Application({}, server_metrics.Metrics(), 1 << 20)
     new, asking, reading = _Connection(), _Connection(), _Connection(unread=9)
     app._last[asking] = None
     found = []
     for seconds in (0.0, 59.0, 61.0, 599.0, 601.0):
+        clock.monotonic = lambda now=seconds: now
         app.close_idle([new, asking, reading], max_connections=3)
         found.append([x.is_open for x in (new, asking, reading)])
     assert found == [
