@@ -119,9 +119,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
         yield path
         return
     folder, name = os.path.split(path)
-    with locked_folder(folder) as locked:
+    with contextlib.ExitStack() as stack:
         # In the folder of a run, no other run can get the file.
-        there = os.path.join(locked, name)
+        if run_lock.handle_path(folder) != folder:
+            folder = stack.enter_context(locked_folder(folder))
+        there = os.path.join(folder, name)
         temporary = there + writer_lock.ENDING
         with naming(path, temporary), writer_lock.hold(path, temporary):
             try:
