@@ -44,7 +44,7 @@ def predict(question: squad_questions.Question, rng: random.Random) -> str:
 
 def main(arguments: list[str]) -> None:
     """Prints the table, and ends with 1 if a score differs."""
-    script = runpy.run_path(_SCRIPT.value)
+    script = runpy.run_path(str(_SCRIPT.value))
     different = 0
     print("file | questions | exact match | F1 | exact match, F1 of MLQA")
     print("---|---|---|---|---")
