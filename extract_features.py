@@ -20,7 +20,6 @@ A folder of sentence-transformers sets the defaults of --unit, --features,
 --normalize and --max_seq_length.
 """
 
-import dataclasses
 import math
 import os
 
@@ -336,8 +335,7 @@ def main(_):
     layers = files.config.num_blocks
     if not _LAYERS.present:
         # A small model may have fewer than the last four.
-        there = tuple(i for i in choice.layers if -i <= layers)
-        choice = dataclasses.replace(choice, layers=there)
+        choice = choice.within(layers)
     choice.check(layers)
     source_file, path = _INPUT_FILE.value, _OUTPUT_FILE.value
     total = count_lines(source_file) if source_file else None

@@ -118,14 +118,20 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
     if file_systems.is_special(path):
         yield path
         return
-    temporary = path + writer_lock.ENDING
-    with naming(path, temporary), writer_lock.hold(path):
-        try:
-            yield temporary
-            file_systems.find_backend(path).replace(temporary, path)
-        except BaseException:
-            _remove(temporary)
-            raise
+    folder, name = os.path.split(path)
+    with contextlib.ExitStack() as stack:
+        # In the folder of a run, no other run can get the file.
+        if run_lock.handle_path(folder) != folder:
+            folder = stack.enter_context(locked_folder(folder))
+        there = os.path.join(folder, name)
+        temporary = there + writer_lock.ENDING
+        with naming(path, temporary), writer_lock.hold(path, temporary):
+            try:
+                yield temporary
+                file_systems.find_backend(there).replace(temporary, there)
+            except BaseException:
+                _remove(temporary)
+                raise
 
 
 def _remove(temporary: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from bert_tf import configuration
 from bert_tf.encoders import families
+from bert_tf.errors import InputError
 from tests import interop_samples as samples
 
 import pytest
@@ -260,3 +261,17 @@ class TestConfig:
             return
         with pytest.raises(ValueError, match="does not belong"):
             config.check_vocab_size(tokens, "vocab.txt")
+
+
+def test_tables_with_more_rows_than_tokens(caplog):
+    """As NVIDIA's checkpoints have them: 30,528 rows for 30,522 tokens."""
+    config = dataclasses.replace(_TINY, vocab_size=30_528)
+    config.check_vocab_size(30_528, "it")
+    assert not caplog.messages
+    config.check_vocab_size(30_522, "it")
+    (line,) = caplog.messages
+    assert "has 30522 tokens, and the model has 30528 rows" in line
+    # A table with fewer rows, or a vocabulary that was cut.
+    for size in (30_529, 20_000):
+        with pytest.raises(InputError, match=f"it has {size} pieces"):
+            config.check_vocab_size(size, "it")

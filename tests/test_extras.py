@@ -1,5 +1,6 @@
 """Without an extra, scripts that need it report this before any work."""
 
+import configparser
 import importlib.util
 import json
 import pathlib
@@ -12,7 +13,8 @@ from tests.vocabularies import byte_pair_samples
 
 import pytest
 
-_CONFIG = pathlib.Path(__file__).resolve().parents[1] / "configs/models"
+_ROOT = pathlib.Path(__file__).resolve().parents[1]
+_CONFIG = _ROOT / "configs/models"
 
 
 @pytest.fixture
@@ -171,3 +173,14 @@ def test_symbols_need_no_sentences(files, without):
     )
     assert done.wait() == 0, done.stderr
     assert (files / "out" / "manifest.json").exists()
+
+
+def test_servers_of_aiohttp_with_known_flaws_are_not_installed():
+    """PYSEC-2026-4369: until 3.14.4, clients chose the scheme of a request."""
+    setup = configparser.ConfigParser()
+    setup.read(_ROOT / "setup.cfg")
+    needed = setup["options.extras_require"]["server"].split()
+    (aiohttp,) = [x for x in needed if x.startswith("aiohttp")]
+    name, _, version = aiohttp.partition(">=")
+    assert name == "aiohttp"
+    assert tuple(map(int, version.split("."))) >= (3, 14, 4)

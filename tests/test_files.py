@@ -1,5 +1,6 @@
 """Files are written completely or not at all, tested with real processes."""
 
+import contextlib
 import errno
 import fcntl
 import hashlib
@@ -9,6 +10,7 @@ import os
 import pathlib
 import shutil
 import stat
+import sys
 import threading
 
 from bert_tf import files
@@ -93,6 +95,42 @@ class TestNewFile:
             raise KeyError
         assert (tmp_path / "a").read_text() == "a"
         assert os.listdir(tmp_path) == ["a"]
+
+
+@pytest.mark.skipif(
+    not os.path.isdir("/proc/self/fd"), reason="needs paths of descriptors"
+)
+@pytest.mark.parametrize("way", ["removed", "moved"])
+def test_a_run_writes_no_file_into_the_folder_of_the_next(
+    tmp_path, monkeypatch, way
+):
+    folder, moved = tmp_path / "run", tmp_path / "moved"
+    monkeypatch.setattr(os, "_exit", sys.exit)
+    ends: contextlib.AbstractContextManager = contextlib.nullcontext()
+    if way == "removed":
+        ends = pytest.raises(SystemExit, match="1")
+    with run_lock.hold(folder), ends, files.new_file(folder / "a") as file:
+        # After the folder was checked.
+        if way == "moved":
+            folder.rename(moved)
+        else:
+            shutil.rmtree(folder)
+        folder.mkdir()
+        file.write(b"x")
+    assert not list(folder.iterdir())
+    if way == "moved":
+        assert (moved / "a").read_bytes() == b"x"
+
+
+def test_a_file_that_another_process_writes_into_a_run(tmp_path):
+    """The error names it, and not the descriptor of its folder."""
+    with run_lock.hold(tmp_path / "run"):
+        path = tmp_path / "run" / "a"
+        with (
+            files.new_file(path),
+            pytest.raises(ValueError, match=f"^Another process writes {path}:"),
+        ):
+            files.write_text(path, "")
 
 
 def test_contents(folder, tmp_path):

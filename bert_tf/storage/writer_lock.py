@@ -19,13 +19,15 @@ _RESERVED: dict[str, int] = {}
 
 
 @contextlib.contextmanager
-def hold(path: str) -> Iterator[int | None]:
+def hold(path: str, temporary: str | None = None) -> Iterator[int | None]:
     """Locks a file while this process writes it; yields PATH.tmp's descriptor.
 
-    None without a lock. Raises InputError if another process writes the file,
-    or the folder of a reserved file was replaced, and OSError if PATH.tmp can't
-    be created.
+    None without a lock. `temporary` is another name of PATH.tmp, if its folder
+    has another name. Raises InputError if another process writes the file, or
+    the folder of a reserved file was replaced, and OSError if PATH.tmp can't be
+    created.
     """
+    temporary = temporary or path + ENDING
     if file_systems.is_remote(path):
         yield None
         return
@@ -35,13 +37,13 @@ def hold(path: str) -> Iterator[int | None]:
         yield None
         return
     try:
-        descriptor = file_systems.lock(path + ENDING)
+        descriptor = file_systems.lock(temporary)
     except file_systems.NoLocksError:
         yield None
         return
     if descriptor is None:
         raise InputError(
-            f"Another process writes {path}: {_writer(path + ENDING)} on host "
+            f"Another process writes {path}: {_writer(temporary)} on host "
             f"{socket.gethostname()}. Wait for its end, or choose another name."
         )
     try:

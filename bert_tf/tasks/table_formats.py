@@ -53,6 +53,13 @@ def delimiter(first_line: str, has_header: bool = True) -> str:
     return ";" if has_header and ";" in names and "," not in names else ","
 
 
+def quote(first_line: str, separator: str) -> str:
+    """Returns the quote of a CSV file: ' if each name in the header has it."""
+    names = first_line.strip().split(separator)
+    is_single = all(re.fullmatch("'[^']*'", name) for name in names)
+    return "'" if is_single else '"'
+
+
 def is_utf_16(start: bytes) -> bool:
     """Whether a file begins with the UTF-16 byte-order mark."""
     return start.startswith(_UTF_16) and not start.startswith(_UTF_32)

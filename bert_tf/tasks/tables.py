@@ -296,14 +296,17 @@ def _csv_rows(
 ) -> Iterator[tuple[int, list[str]]]:
     """Splits at commas, or at semicolons if the header has them.
 
-    Quoted fields may contain separators and line breaks.
+    Quoted fields may contain separators and line breaks. Quotes are double,
+    unless the header has single ones.
     """
     csv.field_size_limit(_LONGEST_CSV_FIELD)
     texts = (line for _, line in lines(path, undecoded))
     first = next(texts, "")
+    delimiter = table_formats.delimiter(first, has_header)
     reader = csv.reader(
         itertools.chain([first], texts),
-        delimiter=table_formats.delimiter(first, has_header),
+        delimiter=delimiter,
+        quotechar=table_formats.quote(first, delimiter) if has_header else '"',
         strict=True,
     )
     while True:

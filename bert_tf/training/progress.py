@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from bert_tf import files, phases, terminals
 from bert_tf.errors import InputError
+from bert_tf.storage import run_lock
 from bert_tf.training import trackers
 
 import numpy as np
@@ -124,7 +125,9 @@ class Progress:
         if not write:
             return
         _keep_lines_until(self.path, start)
-        self.writer = tf.summary.create_file_writer(folder)
+        # TensorFlow makes the file again, by this path, where it is not there.
+        path = run_lock.handle_path(folder)
+        self.writer = tf.summary.create_file_writer(path)
 
     def __call__(self, step: int, scalars: dict[str, float]) -> None:
         if not self.write:
@@ -176,13 +179,13 @@ class Progress:
     def _record(self, step: int, scalars: Mapping[str, float]) -> None:
         folder, name = os.path.split(self.path)
         line = json.dumps({"step": step, **scalars})
-        with files.locked_folder(folder) as locked:
-            with files.naming(folder, locked):
-                path = os.path.join(locked, name)
-                with tf.io.gfile.GFile(path, "a") as file:
-                    file.write(f"{line}\n")
-            # TensorBoard's files are opened by the name of the folder.
-            with files.naming(folder, folder), self.writer.as_default(step):
+        with (
+            files.locked_folder(folder) as locked,
+            files.naming(folder, locked),
+        ):
+            with tf.io.gfile.GFile(os.path.join(locked, name), "a") as file:
+                file.write(f"{line}\n")
+            with self.writer.as_default(step):
                 for name, value in scalars.items():
                     tf.summary.write(name, np.float32(value), metadata=_SCALAR)
                 self.writer.flush()
@@ -364,12 +367,7 @@ def _of_evaluation(name: str) -> str:
 def write_results(path: str, results: dict[str, float]) -> None:
     """Writes sorted `name = value` lines, as the original; logs a table."""
     names = sorted(results)
-    folder, file = os.path.split(path)
-    with files.locked_folder(folder) as locked:
-        files.write_lines(
-            os.path.join(locked, file),
-            [f"{name} = {results[name]}" for name in names],
-        )
+    files.write_lines(path, [f"{name} = {results[name]}" for name in names])
     logging.info("Results, written to %s:", path)
     width = max(map(len, names))
     for name in names:

@@ -1,7 +1,11 @@
 """The public names of bert_tf, imported on demand."""
 
-import bert_tf
+import importlib
 
+import bert_tf
+from bert_tf import api
+
+import keras
 import pytest
 
 
@@ -12,3 +16,9 @@ def test_public_names():
         assert getattr(bert_tf, name).__doc__, name
     with pytest.raises(AttributeError, match="has no attribute 'laod'"):
         bert_tf.laod  # noqa: B018
+
+
+def test_another_backend_is_named_at_the_first_name(monkeypatch):
+    monkeypatch.setattr(keras.config, "backend", lambda: "torch")
+    with pytest.raises(bert_tf.InputError, match="KERAS_BACKEND=tensorflow, "):
+        importlib.reload(api)

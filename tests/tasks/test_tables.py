@@ -192,6 +192,7 @@ _RECORDS = [{"text": "a, b", "label": "x"}, {"text": "c\u2028;", "label": "y"}]
         ("a.csv", 'text;label\n"a, b";x\n"c\u2028;";y', "utf-8", [2, 3]),
         ("a.txt", 'text;label\na, b;x\n"c\u2028;";y', "utf-8", [2, 3]),
         ("a.csv", 'text,label\n"a, b",x\nc\u2028;,y', "utf-8", [2, 3]),
+        ("a.csv", "'text','label'\n'a, b','x'\nc\u2028;,'y'", "utf-8", [2, 3]),
         ("a.csv", 'text;label\r\na, b;x\r\n"c\u2028;";y', "utf-16", [2, 3]),
         ("a.tsv", "text\tlabel\na, b\tx\nc\u2028;\ty", "utf-16-be", [2, 3]),
         ("a.json", json.dumps(_RECORDS, indent=1), "utf-8", [2, 6]),

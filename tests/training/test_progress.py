@@ -4,6 +4,7 @@ import json
 import logging
 import sys
 
+from bert_tf.storage import run_lock
 from bert_tf.training import progress
 
 import numpy as np
@@ -307,6 +308,23 @@ class TestResume:
             file.write("step 50: 7.2\n")
         with pytest.raises(ValueError, match=r"metrics\.jsonl, line 5.*7\.2"):
             progress.Progress(str(folder), 40, 100)
+
+
+def test_nothing_is_written_into_the_folder_of_the_next_run(
+    tmp_path, monkeypatch
+):
+    folder, moved = tmp_path / "run", tmp_path / "moved"
+    with run_lock.hold(folder):
+        report = progress.Progress(str(folder), 0, 20)
+        report(10, dict(_BLOCK))
+        folder.rename(moved)
+        folder.mkdir()
+        # As if the folder was checked before it was moved.
+        monkeypatch.setattr(run_lock, "check_held", lambda: None)
+        report(20, dict(_BLOCK))
+    assert not list(folder.iterdir())
+    assert [line["step"] for line in _lines(moved)] == [10, 20]
+    assert {step for step, _ in _events(moved)[0]} == {10, 20}
 
 
 class TestWriteResults:

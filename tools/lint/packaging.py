@@ -118,7 +118,11 @@ def errors_name_extras_there_are(repository: Repository) -> Iterator[Problem]:
     """The extra that an error names has the missing package."""
     extras = _Setup(repository).extras
     for file, line, package, extra in _checks(repository):
-        names = {x.replace("_", "-") for x in extras.get(extra, ())}
+        # Without versions, such as >=1.2.
+        names = {
+            re.split("[<>=!~]", x)[0].replace("_", "-")
+            for x in extras.get(extra, ())
+        }
         # The package of tensorflow_serving is tensorflow-serving-api.
         if not names & {package, f"{package}-api", f"{package}-skinny"}:
             yield file.problem(

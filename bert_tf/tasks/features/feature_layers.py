@@ -5,6 +5,7 @@ Shapes: B lines, S sequence length, D hidden size, K vectors per token.
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from typing import Self
 
 from bert_tf import modeling, options
 from bert_tf.errors import InputError
@@ -57,6 +58,11 @@ class Choice:
                 f"features={self.name} needs a model of at least {least} "
                 f"layers. Received: one of {number}"
             )
+
+    def within(self, number: int) -> Self:
+        """Returns the choice without layers that `number` layers lack."""
+        there = tuple(i for i in self.layers if -number <= i < number)
+        return dataclasses.replace(self, layers=there)
 
     @property
     def names(self) -> tuple[int | str, ...]:

@@ -159,7 +159,11 @@ class Results:
             files.write_lines(self._path, self._to_mend)
             self._to_mend = None
         line = json.dumps(dataclasses.asdict(done)) + "\n"
-        with self._path.open("a", encoding="utf-8") as file:
+        folder, name = os.path.split(self._path)
+        with (
+            files.locked_folder(folder) as locked,
+            open(os.path.join(locked, name), "a", encoding="utf-8") as file,
+        ):
             file.write(line)
         self._done[done.key] = done
 

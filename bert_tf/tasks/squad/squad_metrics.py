@@ -3,9 +3,10 @@
 evaluate-v1.1.py and evaluate-v2.0.py return the same results. If neither
 text has a word, F1 is 0 in version 1.1 and 1 in version 2.0.
 
-Chinese, Japanese and Thai are written without spaces. In a text with their
-characters, each of these characters is a word and punctuation of all scripts is
-removed, as in MLQA's script for Chinese.
+Chinese, Japanese and Thai are written without spaces. In answers to questions
+about such a context, and in other texts with their characters, each of these
+characters is a word and punctuation of all scripts is removed, as in MLQA's
+script for Chinese.
 """
 
 import collections
@@ -22,6 +23,9 @@ from bert_tf.tasks.squad import squad_questions
 Scores = dict[str, float]
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
+# Share of the letters from which a context is in a script without spaces. A
+# word of it has about two letters; English contexts have some in names.
+_UNSPACED = 0.2
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
@@ -36,29 +40,42 @@ def _all_punctuation() -> dict[int, None]:
     )
 
 
-def normalize(text: str) -> str:
+def is_unspaced(context: str) -> bool:
+    """Returns whether a context is written in a script without spaces."""
+    letters = sum(map(str.isalpha, context))
+    return len(characters.UNSPACED.findall(context)) > _UNSPACED * letters
+
+
+def normalize(text: str, unspaced: bool = False) -> str:
     """Lower-cases; removes punctuation, articles and extra white space.
+
+    Args:
+        text: An answer.
+        unspaced: Whether the context is Chinese, Japanese or Thai. Its answers
+            can be names and numbers without any of their characters.
 
     Returns:
         The words, joined by spaces. Only ASCII punctuation is removed, unless
-        the text has characters of scripts without spaces.
+        `unspaced`, or the text has characters of scripts without spaces.
     """
     text = text.lower()
-    if characters.UNSPACED.search(text):
+    if unspaced or characters.UNSPACED.search(text):
         text = text.translate(_all_punctuation())
         return " ".join(characters.UNSPACED.sub(r" \g<0> ", text).split())
     text = text.translate(_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", text).split())
 
 
-def exact_match(prediction: str, gold: str) -> float:
+def exact_match(prediction: str, gold: str, unspaced: bool = False) -> float:
     """Returns 1 if both texts are equal once normalized, else 0."""
-    return float(normalize(prediction) == normalize(gold))
+    return float(normalize(prediction, unspaced) == normalize(gold, unspaced))
 
 
-def f1(prediction: str, gold: str) -> float:
+def f1(prediction: str, gold: str, unspaced: bool = False) -> float:
     """Returns the F1 of the words, as in version 1.1."""
-    predicted, expected = normalize(prediction).split(), normalize(gold).split()
+    predicted, expected = (
+        normalize(text, unspaced).split() for text in (prediction, gold)
+    )
     common = collections.Counter(predicted) & collections.Counter(expected)
     same = sum(common.values())
     if not same:
@@ -67,11 +84,13 @@ def f1(prediction: str, gold: str) -> float:
     return 2 * precision * recall / (precision + recall)
 
 
-def f1_or_no_answer(prediction: str, gold: str) -> float:
+def f1_or_no_answer(
+    prediction: str, gold: str, unspaced: bool = False
+) -> float:
     """Returns the F1 of the words, as in version 2.0: 1 if both have none."""
-    if normalize(prediction) and normalize(gold):
-        return f1(prediction, gold)
-    return exact_match(prediction, gold)
+    if normalize(prediction, unspaced) and normalize(gold, unspaced):
+        return f1(prediction, gold, unspaced)
+    return exact_match(prediction, gold, unspaced)
 
 
 # ---- SQuAD 1.1 --------------------------------------------------------------
@@ -91,8 +110,9 @@ def evaluate(
             continue
         text = predictions[question.key]
         golds = [answer.text for answer in question.answers]
-        totals["exact_match"] += max(exact_match(text, gold) for gold in golds)
-        totals["f1"] += max(f1(text, gold) for gold in golds)
+        unspaced = is_unspaced(question.context)
+        for name, score in (("exact_match", exact_match), ("f1", f1)):
+            totals[name] += max(score(text, gold, unspaced) for gold in golds)
     return {
         name: 100.0 * total / len(questions) for name, total in totals.items()
     }
@@ -156,15 +176,20 @@ def evaluate_2(
 def _raw_scores(
     questions: Sequence[squad_questions.Question],
     predictions: Mapping[str, str],
-    function: Callable[[str, str], float],
+    function: Callable[[str, str, bool], float],
 ) -> Scores:
     scores = {}
     for question in questions:
         if question.key in predictions:
-            golds = [a.text for a in question.answers if normalize(a.text)]
+            unspaced = is_unspaced(question.context)
+            golds = [
+                answer.text
+                for answer in question.answers
+                if normalize(answer.text, unspaced)
+            ]
             text = predictions[question.key]
             scores[question.key] = max(
-                function(text, gold) for gold in golds or [""]
+                function(text, gold, unspaced) for gold in golds or [""]
             )
     return scores
 

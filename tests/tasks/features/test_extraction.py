@@ -229,6 +229,13 @@ def test_choices_that_a_model_has_not(choice, weights, number, problem):
         feature_layers.Choice(*choice, **how).check(number)
 
 
+def test_the_default_of_a_model_of_two_layers():
+    choice = feature_layers.Choice().within(2)
+    assert choice.layers == (-1, -2)
+    choice.check(2)
+    assert feature_layers.Choice().within(12).layers == (-1, -2, -3, -4)
+
+
 def test_windows():
     cut = feature_lines.windows(iter("abcde"), 2)
     assert list(cut) == [["a", "b"], ["c", "d"], ["e"]]

@@ -5,7 +5,7 @@ import re
 import string
 import unicodedata
 
-from bert_tf.tasks.squad import squad_metrics
+from bert_tf.tasks.squad import squad_metrics, squad_questions
 
 import pytest
 
@@ -64,3 +64,34 @@ def test_chinese_as_mlqas_script(prediction, gold):
 def test_characters_are_words(prediction, gold, exact, f1):
     assert squad_metrics.exact_match(prediction, gold) == exact
     assert squad_metrics.f1(prediction, gold) == pytest.approx(f1)
+
+
+@pytest.mark.parametrize(
+    ("prediction", "gold", "chinese"),
+    [
+        # Names and numbers in a Chinese context.
+        ("《L2》", "L2", 1),
+        ("1949。", "1949", 1),
+        ("World Cup", "A World Cup", 0),
+        ("北京大学。", "北京大学", 1),
+    ],
+)
+def test_the_context_decides(prediction, gold, chinese):
+    words, wanted = _mlqa(prediction), _mlqa(gold)
+    assert float(words == wanted) == chinese
+    answers = (squad_questions.Answer(gold, None),)
+    question = squad_questions.Question(
+        *("1", "?", "他在L2的A World Cup中，1949年在北京大学。", answers)
+    )
+    predictions = {"1": prediction}
+    found = squad_metrics.evaluate([question], predictions)
+    assert found == {
+        "exact_match": 100 * chinese,
+        "f1": pytest.approx(100 * _f1(words, wanted)),
+    }
+    second = squad_metrics.evaluate_2([question], predictions)
+    assert (second["exact"], second["f1"]) == tuple(found.values())
+    # English ones, even with some characters, are scored as by SQuAD.
+    assert not squad_metrics.is_unspaced(
+        "Peking University (北京大学) is in Beijing, China, since 1898."
+    )
