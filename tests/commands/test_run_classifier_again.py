@@ -59,13 +59,6 @@ def check(model, tmp_path):
     return run
 
 
-def test_check_only_without_training(trained, check, table):
-    # Other flags than in training: that run does not go on.
-    said = check(trained, "--do_predict", f"--test_file={table}")
-    assert "Wrote 40 examples to predict.tf_record" in said
-    assert "Found nothing that would stop this run" in said
-
-
 _OTHERWISE = "Texts are read in a different way than in the training of "
 
 
@@ -102,6 +95,8 @@ def test_what_is_left_out_is_as_in_training(
     said = check(folder, *arguments)
     assert "--long_documents=windows, as in training." in said
     assert _OTHERWISE not in said
+    assert "Wrote 40 examples to predict.tf_record" in said
+    assert "Found nothing that would stop this run" in said
 
 
 @pytest.mark.exhaustive
@@ -287,4 +282,3 @@ def test_files_of_another_model_are_refused(
         ),
     ):
         assert problem in check(trained, *arguments, flag, code=1)
-    check(trained, *arguments)

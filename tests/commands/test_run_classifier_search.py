@@ -90,16 +90,6 @@ def test_trials_are_runs_and_the_best_is_copied(count, flags, tmp_path):
     refused = classifier_runs.run(tmp_path, *other, code=1)
     assert "max_seq_length was 12 and is 10" in refused.lines[-1]
 
-    # What is copied is a trained model.
-    table = next(x.partition("=")[2] for x in flags if "train_file" in x)
-    classifier_runs.run(
-        *(tmp_path, "--do_predict=true", f"--test_file={table}"),
-        *(f"--init_checkpoint={copied}", f"--output_dir={tmp_path}/predicted"),
-    )
-    found = classifier_runs.rows(tmp_path / "predicted/predictions.jsonl")
-    assert len(found) == 12
-    assert set(found[0]["probabilities"]) == {"neg", "pos"}
-
 
 @pytest.mark.parametrize(
     ("given", "problem"),
