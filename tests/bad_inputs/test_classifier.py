@@ -181,8 +181,6 @@ def write_data(folder: pathlib.Path) -> None:
         folder / "models",
         {
             "no_labels": damaged.without(labels),
-            "labels_lfs": damaged.bytes_in(labels, damaged.LFS),
-            "labels_binary": damaged.bytes_in(labels, damaged.BINARY),
         },
     )
 

@@ -27,7 +27,6 @@ def build(folder: pathlib.Path) -> None:
         "notes.txt": b"mine",
         "mine.npy.offsets.npy": b"mine",
         "odd.txt": "\ufeffthe cat\r\n\n \t\n\u2028 a\x00 dog\nrome",
-        "dangling": damaged.Link("none"),
         "hard.txt": damaged.Same("lines.txt"),
         "link.txt": damaged.Link("lines.txt"),
         "other/": None,

@@ -16,14 +16,8 @@ def _write(folder: pathlib.Path) -> None:
         "empty": b"",
         "blank": "\n\u200b\n",
         "latin1": "ok\ncaf\xe9\n".encode("latin-1"),
-        "utf16": text.encode("utf-16"),
-        "nul": b"a\nb\0c\n",
-        "lfs": damaged.LFS,
-        "html": b"<!DOCTYPE html>\n<html>",
         "foreign": b"my thesis",
         "cut.gz": gzip.compress(text.encode())[:-9],
-        "gzipped": gzip.compress(text.encode()),
-        "not.gz": text,
         "x.jsonl": b'{"text": "the cat"}\n',
         "long": b"x" * 300 + b"\n",
         "crlf.txt": text.replace("\n", "\r\n"),
@@ -50,15 +44,12 @@ def _write(folder: pathlib.Path) -> None:
         )
 
     write("base.txt", pieces)
-    write("bases/twice", [*pieces, "cat"])
-    write("bases/hole", [*pieces[:9], "", *pieces[9:]])
     write("bases/no_unk", [x for x in pieces if x != "[UNK]"])
     write("bases/full", [x for x in pieces if "unused" not in x])
     write(
         "bases/cased",
         [x.title() if x.isalpha() else x for x in tiny_files.VOCAB],
     )
-    write("bases/latin1", [*pieces, "né"], "latin-1")
 
 
 data = matrix.inputs(_write)

@@ -47,16 +47,13 @@ def write_data(folder: pathlib.Path) -> None:
         "sentence.conll": "the O\n" * 101,
         "tags.conll": good.replace("B-", "N").replace("I-", "N"),
         "\u540d\u524d.conll": good,
-        "train.conll.gz": damaged.GZIP,
         "zeros.conll": bytes(999),
         "utf_16.conll": good.encode("utf-16"),
         "cut.conll": "Zo\u00eb B-per\n".encode()[:3],
         "words.conll": "".join(
             x.partition(" ")[0] + "\n" for x in good.split("\n")
         ),
-        "dangling.conll": damaged.Link("gone"),
         "loop.conll": damaged.Link("loop.conll"),
-        "link": damaged.Link("model"),
         "pipe": damaged.PIPE,
         "others/flags.txt": "# python run_squad.py\n",
         "foreign/labels.txt": "mine\n",
@@ -74,10 +71,6 @@ def write_runs(folder: pathlib.Path) -> None:
         folder / "run",
         folder / "runs",
         {
-            "flags": damaged.bytes_in("flags.txt", damaged.BINARY),
-            "examples": damaged.bytes_in(
-                "train_examples.json", b'{"records": 7, "sha256": "0"}'
-            ),
             "labels": damaged.bytes_in("labels.txt", b"O\nB-x\n"),
             "labels_binary": damaged.bytes_in("labels.txt", damaged.BINARY),
         },

@@ -41,7 +41,6 @@ def build(folder: pathlib.Path) -> None:
         "notes.txt": b"mine",
         "many.txt": text.encode() * 200,
         "lines.csv": b"text\nthe cat\n",
-        "dangling": damaged.Link("nowhere"),
         "hard.txt": damaged.Same("lines.txt"),
         "link.txt": damaged.Link("lines.txt"),
     }

@@ -109,7 +109,6 @@ def write_data(folder: pathlib.Path) -> None:
         "answers/predictions.json": damaged.Same("dev.json"),
         "hard/eval.tf_record": damaged.Same("dev.json"),
         "words/vocab.txt": damaged.Same("model/vocab.txt"),
-        "others/flags.txt": "# python run_ner.py\n",
     }
     damaged.write_files(folder, files)
     _write_runs(folder)
@@ -123,12 +122,6 @@ def _write_runs(folder: pathlib.Path) -> None:
         folder / "run",
         folder / "runs",
         {
-            "examples": in_run(
-                "train_examples.json", b'{"records": 7, "sha256": "0"}'
-            ),
-            "stripped": lambda run: damaged.rename_tensors(
-                run, lambda name: "" if "/adam_" in name else name
-            ),
             "folder": lambda run: (run / "nbest_predictions.json").mkdir(),
             "best_file": _file_for_best,
             "threshold": in_run("null_score_diff_threshold.txt", b"high\n"),
