@@ -1,6 +1,6 @@
 """Runs run_classifier.py --search, whose trials are runs of the script."""
 
-from tests import classifier_runs, combinations, scripts
+from tests import classifier_runs, combinations
 
 import pytest
 
@@ -32,25 +32,6 @@ def _starts(folder):
         (path.parent.name, path.read_text().count("\n$ "))
         for path in sorted(folder.glob("trial-*/log.txt"))
     ]
-
-
-@pytest.mark.exhaustive
-def test_a_killed_search_goes_on_with_its_trial(flags, tmp_path):
-    output = tmp_path / "output"
-    given = [*flags, f"--output_dir={output}", "--search=1"]
-    # The command ends with its trial; no line of the log is waited for.
-    running = scripts.Run(
-        tmp_path / "first", "run_classifier", given, {}, has_children=True
-    )
-    while not (output / "trial-000" / "metrics.jsonl").exists():
-        assert running.running, running.stderr
-    running.kill()
-    assert running.wait() == -9
-    (trial,) = _trials(output)
-    assert trial.state.name == "RUNNING"
-    classifier_runs.run(tmp_path, *given)
-    (trial,) = _trials(output)
-    assert trial.state.name == "COMPLETE"
 
 
 @pytest.mark.slow

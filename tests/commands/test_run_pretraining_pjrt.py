@@ -94,12 +94,6 @@ def test_goes_on_with_the_other_runtime(runs, made, tmp_path, first, second):
     _assert_same_losses(output, made["tensorflow"][0])
 
 
-@pytest.mark.exhaustive
-def test_kill_9(tmp_path):
-    setting = Setting.make(tmp_path)
-    setting.check_that_a_kill_changes_nothing(_PJRT)
-
-
 @pytest.mark.parametrize(
     ("flag", "named"),
     [

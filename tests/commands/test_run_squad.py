@@ -70,6 +70,9 @@ def test_version_2_0_and_its_threshold(trained, tmp_path):
     results = classifier_runs.results(output / "eval_results.txt")
     assert {"best_f1", "HasAns_f1", "NoAns_exact"} <= results.keys()
     assert results["f1"] == pytest.approx(results["best_f1"])
+    asked = squad_questions.read(str(files / "dev2.json"))
+    scores = squad_metrics.evaluate_2(asked, found[1])
+    assert {x: results[x] for x in scores} == pytest.approx(scores)
     text = (output / "null_score_diff_threshold.txt").read_text()
     threshold = float(text)
     assert threshold == results["best_f1_thresh"]
