@@ -2,7 +2,7 @@ import json
 import pathlib
 
 from tests import tiny_files
-from tests.bad_inputs import cases, damaged, matrix, surroundings
+from tests.bad_inputs import cases, damaged, matrix
 from tests.vocabularies import byte_pair_samples, sentence_models
 
 SCRIPT, CASES, RIGHT = cases.read("classifier")
@@ -235,9 +235,3 @@ def _write_teachers(folder: pathlib.Path) -> None:
 data = matrix.inputs(write_data)
 test_bad_input = matrix.refused(SCRIPT, CASES)
 test_what_rightly_works = matrix.right(SCRIPT, RIGHT)
-
-
-def test_another_process_works_there(data, tmp_path):
-    case = matrix.Case({}, "{out} is in use: process ", checked=False)
-    with surroundings.held(tmp_path / "out"):
-        matrix.check(SCRIPT, case, data, tmp_path)

@@ -62,10 +62,6 @@ test_bad_input = matrix.refused(SCRIPT, CASES)
 test_what_rightly_works = matrix.right(SCRIPT, RIGHT)
 
 
-def test_another_process_writes_it(data, tmp_path):
-    surroundings.check_other_writer(SCRIPT, "vectors.jsonl", data, tmp_path)
-
-
 def test_too_small_a_disk(data, tmp_path):
     flags = {"input_file": "{data}/many.txt"}
     surroundings.check_full_disk(SCRIPT, flags, "x.jsonl", data, tmp_path)

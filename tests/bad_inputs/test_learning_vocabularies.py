@@ -2,7 +2,7 @@ import gzip
 import pathlib
 
 from tests import tiny_files
-from tests.bad_inputs import cases, damaged, matrix, surroundings
+from tests.bad_inputs import cases, damaged, matrix
 
 SCRIPT, CASES, RIGHT = cases.read("learning_vocabularies")
 
@@ -55,7 +55,3 @@ def _write(folder: pathlib.Path) -> None:
 data = matrix.inputs(_write)
 test_bad_input = matrix.refused(SCRIPT, CASES)
 test_what_rightly_works = matrix.right(SCRIPT, RIGHT)
-
-
-def test_another_process_writes_it(data, tmp_path):
-    surroundings.check_other_writer(SCRIPT, "vocab.txt", data, tmp_path)

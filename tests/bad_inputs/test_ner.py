@@ -1,10 +1,8 @@
 import pathlib
 
 from bert_tf import heads, modeling
-from tests import combinations, small_disks, tiny_files
+from tests import tiny_files
 from tests.bad_inputs import cases, damaged, matrix
-
-import pytest
 
 SCRIPT, CASES, RIGHT = cases.read("ner")
 _TRAIN = "the O\nanna B-per\nbob I-per\nsat O\nin O\nrome B-loc\n. O\n\n"
@@ -81,25 +79,14 @@ data = matrix.inputs(write_data)
 test_bad_input = matrix.refused(SCRIPT, CASES)
 
 
-def test_a_disk_that_is_read_only(data, tmp_path):
-    with small_disks.mounted(tmp_path / "disk", 64, read_only=True) as disk:
-        line = "there is no permission to write to " + str(disk)
-        case = matrix.Case({"output_dir": f"{disk}/out"}, line)
-        matrix.check(SCRIPT, case, data, tmp_path)
-
-
 test_what_rightly_works = matrix.right(SCRIPT, RIGHT)
 
 
-@pytest.mark.parametrize(
-    "redirections", combinations.some([">&-"], ["", "<&-", ">&-"])
-)
-def test_a_c_locale_and_closed_streams(redirections, data, tmp_path):
+def test_a_c_locale_and_a_closed_output(data, tmp_path):
     case = matrix.Case({"train_file": "{data}/\u540d\u524d.conll"}, "")
     flags = matrix.command(SCRIPT, case, data, tmp_path / "\u51fa\u529b")
     done = matrix.in_a_shell(
-        *(SCRIPT, [*flags, "--check_only"]),
-        *({"LC_ALL": "C"}, redirections),
+        *(SCRIPT, [*flags, "--check_only"], {"LC_ALL": "C"}, ">&-"),
     )
     assert done.returncode == 0, done.stderr
     assert "Found nothing that would stop this run." in done.stderr
