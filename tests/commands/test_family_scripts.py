@@ -180,13 +180,6 @@ def test_masked_words(model, kind, theirs, tmp_path):
     texts = ["The [MASK] sat.", "[MASK] old dog", "Anna sees [MASK]"]
     lines = [{"text": x} for x in (*texts, "naïve[MASK] 😀 東京 [MASK]")]
     found = ask(tmp_path, lines, f"--saved_model={tmp_path}/export")
-    same = ask(tmp_path, lines, f"--model_dir={model}", "--top_k=400")
-    for answer, again in zip(found, same, strict=True):
-        for mask, other in zip(answer["masks"], again["masks"], strict=True):
-            scores, same_scores = (
-                [x["score"] for x in part] for part in (mask, other)
-            )
-            np.testing.assert_allclose(scores, same_scores, atol=1e-5)
     begins = set()
     for text, answer in zip(texts, found, strict=False):
         row = theirs(text.replace("[MASK]", theirs.mask_token))["input_ids"]
