@@ -38,10 +38,8 @@ def _write(folder: pathlib.Path) -> None:
     ]
     pieces = list(dict.fromkeys(pieces))
 
-    def write(name, lines, encoding="utf-8"):
-        (folder / name).write_bytes(
-            "".join(f"{x}\n" for x in lines).encode(encoding)
-        )
+    def write(name, lines):
+        (folder / name).write_text(damaged.lines(lines))
 
     write("base.txt", pieces)
     write("bases/no_unk", [x for x in pieces if x != "[UNK]"])
