@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.usefixtures("untraced")
+
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):

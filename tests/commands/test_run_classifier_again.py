@@ -10,7 +10,7 @@ from tests import classifier_runs, store
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("untraced")]
 
 
 @pytest.fixture(scope="module")

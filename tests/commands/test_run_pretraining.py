@@ -156,6 +156,7 @@ class TestRun:
             assert name in run.stderr  # as starting from random values
 
     @pytest.mark.slow
+    @pytest.mark.usefixtures("untraced")
     def test_from_any_folder(self, setting, tmp_path):
         with contextlib.chdir(tmp_path):
             scripts.run_checked(
@@ -176,6 +177,7 @@ class TestRun:
         assert (tmp_path / "out" / "model.ckpt-2.index").exists()
 
 
+@pytest.mark.usefixtures("untraced")
 class TestCheckOnly:
     def test_says_what_it_found_and_writes_nothing(
         self, setting, trained, tmp_path

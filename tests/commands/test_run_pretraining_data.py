@@ -5,7 +5,7 @@ from typing import Any
 
 from bert_tf.checkpoints import formats
 from bert_tf.pretraining_data import pretraining_sequences
-from tests import pretraining_records, scripts
+from tests import pretraining_records, scripts, tiny_model
 from tests.pretraining_runs import assert_same_checkpoint, results, tensors
 
 import numpy as np
@@ -31,6 +31,7 @@ def _folder(tmp_path_factory):
     return folder
 
 
+@tiny_model.untraced()
 def run(folder, kind, output, *more, code=0):
     # Neither lengths nor policies: these are the manifest's.
     return scripts.run_checked(

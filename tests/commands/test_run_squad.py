@@ -47,6 +47,7 @@ def test_version_1_1(trained):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("untraced")
 def test_version_2_0_and_its_threshold(trained, tmp_path):
     files, output = trained.files, tmp_path / "output"
     bare = [*trained.flags, "--do_predict", f"--output_dir={output}"]
@@ -188,6 +189,7 @@ def _write_weights(trained, folder):
         (False, ["--do_train", "--train_file={files}/train2.json"]),
     ],
 )
+@pytest.mark.usefixtures("untraced")
 def test_a_tuned_threshold_is_there_where_it_must_be(
     is_tuned, work, trained, tmp_path
 ):
@@ -206,6 +208,7 @@ def test_a_tuned_threshold_is_there_where_it_must_be(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("untraced")
 def test_reads_and_answers_as_in_training_or_says_so(
     trained, tmp_path, monkeypatch
 ):

@@ -118,6 +118,7 @@ def test_learns_a_rule_and_its_export_answers_elsewhere_as_the_script(
         np.testing.assert_allclose(_probabilities(answers), wanted, atol=1e-5)
 
 
+@pytest.mark.usefixtures("untraced")
 def test_starts_from_word_vectors(folder, name):
     path, output = folder / "vectors.txt", folder / "from_vectors"
     numbers = " ".join(["0.5"] * 8)
