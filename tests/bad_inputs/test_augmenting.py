@@ -3,7 +3,7 @@ import pathlib
 
 from bert_tf import heads, modeling
 from tests import tiny_files
-from tests.bad_inputs import cases, damaged, matrix, surroundings
+from tests.bad_inputs import cases, damaged, matrix
 
 SCRIPT, CASES, RIGHT = cases.read("augmenting")
 
@@ -28,11 +28,7 @@ def build(folder: pathlib.Path) -> None:
         "blank.tsv": b"text\tlabel\n\nthe cat\tyes\n",
         "latin_1.tsv": "text\ncafé\n".encode("latin-1"),
         "utf_16.tsv": text.encode("utf-16"),
-        "train.tsv.gz": damaged.GZIP,
-        "lfs.tsv": damaged.LFS,
         "late.tsv": text.encode() + b"the cat\tyes\n" * 500 + b"\xff\tno\n",
-        "quote.csv": b'text,label\nthe "cat",yes\n"a dog\n',
-        "cut.jsonl": b'{"text": "the cat"}\n{"text": "a d',
         "keys.jsonl": b'{"text": "the cat"}\n{"sentence": "a dog"}\n',
         "null.jsonl": b'{"text": null}\n',
         "list.jsonl": b'{"text": ["the cat"]}\n',
@@ -51,10 +47,6 @@ test_bad_input = matrix.refused(SCRIPT, CASES)
 test_what_rightly_works = matrix.right(SCRIPT, RIGHT)
 
 
-def test_another_process_writes_it(data, tmp_path):
-    surroundings.check_other_writer(SCRIPT, "more.tsv", data, tmp_path)
-
-
 def test_a_pipe(data, tmp_path):
     os.mkfifo(tmp_path / "pipe.tsv")
     case = matrix.Case(
@@ -62,8 +54,3 @@ def test_a_pipe(data, tmp_path):
         "This file is read twice, which a pipe or a device can't be: write",
     )
     matrix.check(SCRIPT, case, data, tmp_path / "run")
-
-
-def test_too_small_a_disk(data, tmp_path):
-    flags = {"augmentation_copies": "10000", "candidates": "27"}
-    surroundings.check_full_disk(SCRIPT, flags, "x.tsv", data, tmp_path)

@@ -19,7 +19,6 @@ def build(folder: pathlib.Path) -> None:
     files = {
         "more/warmup.txt": b"mine",
         "notes.txt": b"mine",
-        "dangling": damaged.Link("nowhere"),
         "linked": damaged.Link("run"),
     }
     damaged.write_files(folder, files)

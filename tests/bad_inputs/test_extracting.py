@@ -27,7 +27,6 @@ def build(folder: pathlib.Path) -> None:
         "notes.txt": b"mine",
         "mine.npy.offsets.npy": b"mine",
         "odd.txt": "\ufeffthe cat\r\n\n \t\n\u2028 a\x00 dog\nrome",
-        "dangling": damaged.Link("none"),
         "hard.txt": damaged.Same("lines.txt"),
         "link.txt": damaged.Link("lines.txt"),
         "other/": None,
@@ -61,10 +60,6 @@ def _write_sentence_transformers(
 data = matrix.inputs(build)
 test_bad_input = matrix.refused(SCRIPT, CASES)
 test_what_rightly_works = matrix.right(SCRIPT, RIGHT)
-
-
-def test_another_process_writes_it(data, tmp_path):
-    surroundings.check_other_writer(SCRIPT, "vectors.jsonl", data, tmp_path)
 
 
 def test_too_small_a_disk(data, tmp_path):

@@ -86,20 +86,13 @@ def _write_problems(folder: pathlib.Path) -> None:
         **{f"{x}.jsonl": data for x, data in damaged.NO_TEXTS.items()},
         "blank.jsonl": "\n\n",
         "prompt_null.jsonl": _lines(_GOOD | {"prompt": None}),
-        "cut.jsonl": good[:-9],
         "indented.jsonl": json.dumps(_GOOD, indent=1),
-        "deep.jsonl": "[" * 100_000,
         "no_header.csv": _ROW * 12,
-        "header.csv": _HEADER,
         "tabs.csv": (_HEADER + _ROW * 12).replace(",", "\t"),
         "label_words.csv": _HEADER + _ROW.replace("0", "first"),
         "label_4.csv": _HEADER + _ROW.replace("0", "4"),
         "ending_empty.csv": _HEADER + _ROW.replace("sings", ""),
-        "quote.csv": _HEADER + _ROW + _ROW.replace("sat", '"sat'),
-        "ragged.csv": _HEADER + _ROW.replace("ran", "ran,away"),
-        "twice.csv": _HEADER.replace("ending1", "ending0") + _ROW,
         "train.jsonl.gz": damaged.GZIP,
-        "gzip.jsonl": damaged.GZIP,
         "latin_1.jsonl": good.encode() + b'{"prompt": "\xe9"}\n',
         "utf_16.jsonl": good.encode("utf-16"),
         "good.csv": _HEADER + _ROW * 12,
@@ -109,12 +102,9 @@ def _write_problems(folder: pathlib.Path) -> None:
         "gaps.jsonl": good.replace("\n", "\n\n"),
         "more.jsonl": good + _lines(_GOOD | {"choices": ["sat", "a", "b"]}),
         "loop.flags": f"--flagfile={folder}/loop.flags\n",
-        "good.flags": "--max_seq_length=16\n",
         "bad.flags": "--max_seq_length=16\n--doc_stride=8\n",
         "folder.jsonl/": None,
-        "pipe": damaged.PIPE,
         "others/flags.txt": "# python run_classifier.py\n",
-        "foreign/eval_results.txt": "mine\n",
     }
     damaged.write_files(folder, files)
 
@@ -133,9 +123,6 @@ def _write_runs(folder: pathlib.Path) -> None:
             "cut": lambda run: _cut_all(run, "model.ckpt-*.data*"),
             "of_squad": lambda run: damaged.rename_tensors(
                 run, lambda name: name.replace("multiple_choice", "squad")
-            ),
-            "data": in_run(
-                "train_examples.json", b'{"records": 7, "sha256": "0"}'
             ),
             "flags": in_run("flags.txt", damaged.BINARY),
             "metrics": in_run("metrics.jsonl", b'{"step": 1\n{"step": 2}\n'),

@@ -1,4 +1,3 @@
-import json
 import pathlib
 import sys
 
@@ -19,29 +18,20 @@ def build(folder: pathlib.Path) -> None:
         "lines.txt": text,
         **{f"{x}.txt": data for x, data in damaged.NO_TEXTS.items()},
         "blank.txt": b"\n \n\t\n",
-        "hole.txt": text.encode() + b"\n" + text.encode(),
         "latin_1.txt": "the cat\ncafé\n".encode("latin-1"),
         "utf_16.txt": text.encode("utf-16"),
         "lines.txt.gz": damaged.GZIP,
         "three.txt": text.encode() + b"the\tcat\tsat\n",
         "second.txt": b"\tthe cat\n",
-        "one.txt": b"the cat\n",
-        "hole_in_choices.txt": b"the\tcat\t\tsat\n",
         "cut.jsonl": b'{"text_a": "the", "text_b": "cat"}\n{"text_a": "th',
-        "list.jsonl": b'["the", "cat"]\n',
-        "pretty.json": json.dumps({"text_a": "the"}, indent=1),
         "key.jsonl": b'{"sentence1": "the", "sentence2": "cat"}\n',
         "near.jsonl": b'{"text_a": "the", "text_B": "cat"}\n',
-        "number.jsonl": b'{"text_a": "the", "text_b": 7}\n',
-        "half.jsonl": b'{"text_a": "\\ud83d"}\n',
         "more.jsonl": b'{"text": "the", "label": "no", "text_id": 7}\n',
         "odd.txt": "\ufeffthe cat\r\n\u2028 a\x00 dog\t\nrome",
-        "pair.jsonl": b'{"text_a": "the", "text_b": "cat"}\n',
         "late.txt": text.encode() * 300 + b"\xff\n",
         "notes.txt": b"mine",
         "many.txt": text.encode() * 200,
         "lines.csv": b"text\nthe cat\n",
-        "dangling": damaged.Link("nowhere"),
         "hard.txt": damaged.Same("lines.txt"),
         "link.txt": damaged.Link("lines.txt"),
     }

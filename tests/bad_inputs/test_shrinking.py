@@ -47,9 +47,6 @@ def build(folder: pathlib.Path) -> None:
         "three.tsv": table.replace("yes", "perhaps", 1),
         "scores.tsv": b"text\tlabel\nthe cat\t1.5\nthe dog\t2\n",
         "no_label.tsv": table.replace("label", "stars"),
-        "empty.tsv": b"",
-        "latin_1.tsv": table.replace("cat", "caf\u00e9").encode("latin-1"),
-        "notes.txt": b"mine",
         "other/thesis.txt": "mine",
     }
     damaged.write_files(folder, files)

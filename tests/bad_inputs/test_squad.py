@@ -53,13 +53,10 @@ _CHANGES: dict[str, tuple[Any, ...]] = {
     "question_empty": (*_QA, "question", " "),
     "surrogate": (*_QA, "question", "who \ud83d ?"),
     "id_number": (*_QA, "id", 7),
-    "id_twice": (*_QA, "id", "q1"),
     "answers_object": (*_QA, "answers", {"text": ["cat"]}),
     "no_answer": (*_QA, "answers", []),
     "answer_empty": (*_ANSWER, "text", " "),
     "answer_lost": (*_ANSWER, "text", "berlin"),
-    "answer_out": (*_ANSWER, "answer_start", 10**9),
-    "answer_negative": (*_ANSWER, "answer_start", -5),
     "answer_nowhere": (*_ANSWER, "answer_start", None),
     "start_text": (*_ANSWER, "answer_start", "4"),
     "impossible_text": (*_QA, "is_impossible", "false"),
@@ -109,7 +106,6 @@ def write_data(folder: pathlib.Path) -> None:
         "answers/predictions.json": damaged.Same("dev.json"),
         "hard/eval.tf_record": damaged.Same("dev.json"),
         "words/vocab.txt": damaged.Same("model/vocab.txt"),
-        "others/flags.txt": "# python run_ner.py\n",
     }
     damaged.write_files(folder, files)
     _write_runs(folder)
@@ -123,12 +119,6 @@ def _write_runs(folder: pathlib.Path) -> None:
         folder / "run",
         folder / "runs",
         {
-            "examples": in_run(
-                "train_examples.json", b'{"records": 7, "sha256": "0"}'
-            ),
-            "stripped": lambda run: damaged.rename_tensors(
-                run, lambda name: "" if "/adam_" in name else name
-            ),
             "folder": lambda run: (run / "nbest_predictions.json").mkdir(),
             "best_file": _file_for_best,
             "threshold": in_run("null_score_diff_threshold.txt", b"high\n"),

@@ -125,9 +125,6 @@ def write(folder: pathlib.Path) -> None:
         ["O", "B-X"],
     )
     _write(folder / "score", heads.BertClassifier(modeling.Bert(config), 1), [])
-    _write(
-        folder / "choices", heads.BertMultipleChoice(modeling.Bert(config)), []
-    )
     damaged.write_changed(
         pairs, folder / "runs", damaged.CONFIGS | damaged.VOCABS | DAMAGES
     )

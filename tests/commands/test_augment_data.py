@@ -14,7 +14,7 @@ from tests import scripts, tiny_files, trained_weights
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("untraced")]
 
 _WORDS = r"[^\W\d_]+"
 

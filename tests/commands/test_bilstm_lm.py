@@ -1,10 +1,7 @@
 """Pre-trains a language model from both ends on BERT's records, and uses it."""
 
-import json
-
 import bert_tf
 from bert_tf.checkpoints import formats, names
-from bert_tf.pretraining_data import pretraining_sequences
 from tests import classifier_runs, family_runs, pretraining_records
 from tests.pretraining_runs import Setting, metrics, results
 
@@ -25,11 +22,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module", name="setting")
 def _setting(tmp_path_factory):
     folder = tmp_path_factory.mktemp("setting")
-    (folder / "config.json").write_text(json.dumps(_CONFIG))
-    vocabulary = pretraining_records.VOCABULARY.files["vocab.txt"]
-    (folder / "vocab.txt").write_bytes(vocabulary)
-    made = pretraining_sequences.Settings(16, 4, objective="none")
-    return Setting(folder, pretraining_records.write_made(folder, made))
+    return Setting.of_texts(folder, _CONFIG, objective="none")
 
 
 @pytest.fixture(scope="module", name="trained")
@@ -61,10 +54,8 @@ def test_what_is_learned(trained):
 
 
 def test_packed_records_are_refused(setting, tmp_path):
-    (tmp_path / "config.json").write_text(json.dumps(_CONFIG))
-    made = pretraining_sequences.Settings(16, 4, objective="none", pack=True)
-    files = pretraining_records.write_made(tmp_path, made)
-    line = Setting(tmp_path, files).refused(tmp_path / "out")
+    packed = Setting.of_texts(tmp_path, _CONFIG, objective="none", pack=True)
+    line = packed.refused(tmp_path / "out")
     assert "several sequences in a row, and this model would read on" in line
     assert "without --pack. Received: model_type=bilstm_lm" in line
     assert not (tmp_path / "out").exists()

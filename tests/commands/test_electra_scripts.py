@@ -104,6 +104,7 @@ def test_a_run_that_diverges_says_so(folder, tmp_path):
     assert "error: Not a finite number in steps 1 to 10: " in done.stderr
 
 
+@pytest.mark.usefixtures("untraced")
 def test_generator_and_discriminator_by_themselves(folder, tmp_path):
     for name, flags, head, size in (
         ("whole", (), "replaced_tokens", 16),
@@ -161,6 +162,7 @@ def test_a_classifier_from_it(folder, tmp_path):
     family_runs.assert_same_answers(found, wanted)
 
 
+@pytest.mark.usefixtures("untraced")
 def test_paraphrases_are_trained_on_in_both_orders(folder, tmp_path):
     lines = [f"{i % 2}\tthe {x}\tsat" for i, x in enumerate(tiny_files.WORDS)]
     table = "\n".join(["Quality\t#1 String\t#2 String", *lines[:9]]) + "\n"

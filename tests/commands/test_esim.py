@@ -1,20 +1,16 @@
-"""Trains, resumes, exports and serves ESIM by the scripts."""
+"""Trains, exports and serves ESIM by the scripts."""
 
 import json
-import shutil
 
 import bert_tf
-from bert_tf.checkpoints import tf1_files
 from bert_tf.errors import InputError
 from bert_tf.server import json_requests, refusals, signature_defs
-from tests import classifier_runs, family_runs, scripts, trained_weights
+from tests import classifier_runs, family_runs, scripts
 
 import numpy as np
 import pytest
 
 pytestmark = pytest.mark.slow
-
-_STEPS = 120
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +45,7 @@ def _flags(folder, *flags):
         f"--bert_config_file={folder}/bert_config.json",
         f"--train_file={folder}/train.tsv",
         *("--max_seq_length=12", "--train_batch_size=32"),
-        *("--num_train_epochs=12", f"--save_checkpoints_steps={_STEPS // 2}"),
-        *("--learning_rate=0.02", *flags),
+        *("--num_train_epochs=12", "--learning_rate=0.02", *flags),
     )
 
 
@@ -83,31 +78,6 @@ def test_learns_to_compare_and_answers_as_the_script(folder, trained, loaded):
     pairs = [tuple(line.split("\t")[:2]) for line in lines]
     for model in loaded:
         family_runs.assert_same_answers(model(pairs), wanted)
-
-
-def test_a_resumed_run_ends_with_the_same_weights(folder, trained, tmp_path):
-    again = tmp_path / "again"
-    shutil.copytree(trained, again)
-    assert sorted(tf1_files.numbered(str(again))) == [_STEPS // 2, _STEPS]
-    tf1_files.remove(f"{again}/model.ckpt-{_STEPS}")
-    done = classifier_runs.run(
-        tmp_path,
-        *_flags(folder, _PAIRS, "--do_eval", f"--dev_file={folder}/dev.tsv"),
-        f"--output_dir={again}",
-    )
-    assert f"Resuming from step {_STEPS // 2}" in done.stderr
-    trained_weights.assert_same(again, trained)
-
-
-@pytest.mark.exhaustive
-def test_learns_from_a_teacher(folder, trained, tmp_path):
-    classifier_runs.run(
-        tmp_path,
-        *_flags(folder, _PAIRS, f"--teacher={trained}/best"),
-        *("--num_train_epochs=0.2", f"--output_dir={tmp_path}/student"),
-    )
-    *_, line = classifier_runs.rows(tmp_path / "student/metrics.jsonl")
-    assert line["teacher_loss"] > 0
 
 
 def test_single_texts_are_refused(folder, trained, loaded, tmp_path):

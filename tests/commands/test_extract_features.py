@@ -35,6 +35,7 @@ def run(folder, *arguments):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("untraced")
 def test_the_originals_command(model, tmp_path):
     flags, made = model
     done = run(tmp_path, *flags, f"--output_file={tmp_path}/out.jsonl")

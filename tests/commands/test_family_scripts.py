@@ -96,6 +96,7 @@ def _states_of(converted):
 
 
 @families("albert", "symbols")
+@pytest.mark.usefixtures("untraced")
 def test_hidden_states_are_those_of_transformers(
     model, states_of, theirs, tmp_path
 ):
@@ -111,6 +112,7 @@ def test_hidden_states_are_those_of_transformers(
 
 
 @families("roberta", "symbols")
+@pytest.mark.usefixtures("untraced")
 def test_vectors_of_words(model, states_of, words_of, tmp_path):
     texts = ["The cat sat", "  東京 😀  naïve, café.", "Anna"]
     flags = ("--unit=word", "--features=last")
@@ -131,6 +133,7 @@ def test_vectors_of_words(model, states_of, words_of, tmp_path):
 
 
 @families("roberta", every=_TEXT)
+@pytest.mark.usefixtures("untraced")
 def test_more_rows_of_a_table(model, tmp_path):
     lines = [f"{i}\t{first}" for i, (first, _) in enumerate(PAIRS)]
     (tmp_path / "in.tsv").write_text("\n".join(["n\ttext", *lines]), "utf-8")
@@ -180,13 +183,6 @@ def test_masked_words(model, kind, theirs, tmp_path):
     texts = ["The [MASK] sat.", "[MASK] old dog", "Anna sees [MASK]"]
     lines = [{"text": x} for x in (*texts, "naïve[MASK] 😀 東京 [MASK]")]
     found = ask(tmp_path, lines, f"--saved_model={tmp_path}/export")
-    same = ask(tmp_path, lines, f"--model_dir={model}", "--top_k=400")
-    for answer, again in zip(found, same, strict=True):
-        for mask, other in zip(answer["masks"], again["masks"], strict=True):
-            scores, same_scores = (
-                [x["score"] for x in part] for part in (mask, other)
-            )
-            np.testing.assert_allclose(scores, same_scores, atol=1e-5)
     begins = set()
     for text, answer in zip(texts, found, strict=False):
         row = theirs(text.replace("[MASK]", theirs.mask_token))["input_ids"]

@@ -296,11 +296,6 @@ class TestMain:
         assert "--max_characters" not in screen
         assert "--vocab_size=150 is not reached" in screen
 
-    def test_overwrite(self, tmp_path, words):
-        (tmp_path / "vocab.txt").write_text("mine")
-        self.run(tmp_path, overwrite="true")
-        assert len(tokenization.load_vocab(tmp_path / "vocab.txt")) == 150
-
     def test_extends_a_vocabulary(self, tmp_path, words):
         base = [_HEAD[0], *(f"[unused{i}]" for i in range(9)), *_HEAD[1:]]
         base += sorted({x for word in words for x in word} - {"☃"})

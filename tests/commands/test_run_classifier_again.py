@@ -10,7 +10,7 @@ from tests import classifier_runs, store
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("untraced")]
 
 
 @pytest.fixture(scope="module")
@@ -59,13 +59,6 @@ def check(model, tmp_path):
     return run
 
 
-def test_check_only_without_training(trained, check, table):
-    # Other flags than in training: that run does not go on.
-    said = check(trained, "--do_predict", f"--test_file={table}")
-    assert "Wrote 40 examples to predict.tf_record" in said
-    assert "Found nothing that would stop this run" in said
-
-
 _OTHERWISE = "Texts are read in a different way than in the training of "
 
 
@@ -102,6 +95,8 @@ def test_what_is_left_out_is_as_in_training(
     said = check(folder, *arguments)
     assert "--long_documents=windows, as in training." in said
     assert _OTHERWISE not in said
+    assert "Wrote 40 examples to predict.tf_record" in said
+    assert "Found nothing that would stop this run" in said
 
 
 @pytest.mark.exhaustive
@@ -139,17 +134,6 @@ def test_how_files_look_is_no_reading(trained, check, table, tmp_path):
         *(trained, "--do_predict", f"--test_file={path}", "--file_format=csv"),
         *("--text_a_column=text", "--label_column=label"),
     )
-    assert _OTHERWISE not in said
-
-
-def test_nothing_is_known_of_weights_of_no_run(trained, check, table, tmp_path):
-    for path in (*trained.glob("model.ckpt-1.*"), trained / "labels.txt"):
-        shutil.copy(path, tmp_path)
-    said = check(
-        *(tmp_path / "output", "--do_predict", f"--test_file={table}"),
-        f"--init_checkpoint={tmp_path}/model.ckpt-1",
-    )
-    assert "as in training" not in said
     assert _OTHERWISE not in said
 
 
@@ -287,4 +271,3 @@ def test_files_of_another_model_are_refused(
         ),
     ):
         assert problem in check(trained, *arguments, flag, code=1)
-    check(trained, *arguments)

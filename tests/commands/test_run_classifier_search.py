@@ -1,6 +1,6 @@
 """Runs run_classifier.py --search, whose trials are runs of the script."""
 
-from tests import classifier_runs, combinations, scripts
+from tests import classifier_runs, combinations
 
 import pytest
 
@@ -32,25 +32,6 @@ def _starts(folder):
         (path.parent.name, path.read_text().count("\n$ "))
         for path in sorted(folder.glob("trial-*/log.txt"))
     ]
-
-
-@pytest.mark.exhaustive
-def test_a_killed_search_goes_on_with_its_trial(flags, tmp_path):
-    output = tmp_path / "output"
-    given = [*flags, f"--output_dir={output}", "--search=1"]
-    # The command ends with its trial; no line of the log is waited for.
-    running = scripts.Run(
-        tmp_path / "first", "run_classifier", given, {}, has_children=True
-    )
-    while not (output / "trial-000" / "metrics.jsonl").exists():
-        assert running.running, running.stderr
-    running.kill()
-    assert running.wait() == -9
-    (trial,) = _trials(output)
-    assert trial.state.name == "RUNNING"
-    classifier_runs.run(tmp_path, *given)
-    (trial,) = _trials(output)
-    assert trial.state.name == "COMPLETE"
 
 
 @pytest.mark.slow
@@ -89,16 +70,6 @@ def test_trials_are_runs_and_the_best_is_copied(count, flags, tmp_path):
     other = [*given, "--max_seq_length=10"]
     refused = classifier_runs.run(tmp_path, *other, code=1)
     assert "max_seq_length was 12 and is 10" in refused.lines[-1]
-
-    # What is copied is a trained model.
-    table = next(x.partition("=")[2] for x in flags if "train_file" in x)
-    classifier_runs.run(
-        *(tmp_path, "--do_predict=true", f"--test_file={table}"),
-        *(f"--init_checkpoint={copied}", f"--output_dir={tmp_path}/predicted"),
-    )
-    found = classifier_runs.rows(tmp_path / "predicted/predictions.jsonl")
-    assert len(found) == 12
-    assert set(found[0]["probabilities"]) == {"neg", "pos"}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from tests import classifier_runs, fine_tuned
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("untraced")]
 
 
 @pytest.fixture(scope="module")

@@ -110,6 +110,7 @@ def test_predictions(trained):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("untraced")
 def test_predicts_words_without_labels(trained, tmp_path):
     lines = (trained.files / "test.conll").read_text().split("\n")
     words = [line.partition(" ")[0] for line in lines]
@@ -129,6 +130,7 @@ def test_predicts_words_without_labels(trained, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("untraced")
 def test_reads_and_spells_as_in_training(trained, tmp_path):
     """The flags of a run that was trained with IOB1, which names itself."""
     labels = ["B-MISC", "I-MISC", "I-ORG", "O"]
@@ -163,6 +165,7 @@ def test_reads_and_spells_as_in_training(trained, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("untraced")
 def test_labels_corrected_before_the_first_checkpoint(trained, tmp_path):
     output = tmp_path / "out"
     output.mkdir()

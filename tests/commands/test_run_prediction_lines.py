@@ -19,6 +19,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.usefixtures("untraced")
+
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 

@@ -7,9 +7,8 @@ import re
 import shutil
 
 from bert_tf.checkpoints import formats
-from tests import combinations, scripts, small_disks
+from tests import scripts, small_disks
 from tests.pretraining_runs import (
-    REPLICAS,
     Setting,
     assert_close,
     assert_same_checkpoint,
@@ -157,6 +156,7 @@ class TestRun:
             assert name in run.stderr  # as starting from random values
 
     @pytest.mark.slow
+    @pytest.mark.usefixtures("untraced")
     def test_from_any_folder(self, setting, tmp_path):
         with contextlib.chdir(tmp_path):
             scripts.run_checked(
@@ -177,6 +177,7 @@ class TestRun:
         assert (tmp_path / "out" / "model.ckpt-2.index").exists()
 
 
+@pytest.mark.usefixtures("untraced")
 class TestCheckOnly:
     def test_says_what_it_found_and_writes_nothing(
         self, setting, trained, tmp_path
@@ -250,46 +251,17 @@ def test_curves_that_meet_a_quota_end_the_run_saved(setting, tmp_path):
     assert (output / f"model.ckpt-{saved[1]}.index").exists()
 
 
-@pytest.fixture(scope="module", name="plain")
-def _plain(tmp_path_factory):
-    """Without dropout: masks differ where replicas and micro-batches do."""
-    return Setting.make(
-        tmp_path_factory.mktemp("plain"),
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-    )
-
-
-STEPS = "--num_train_steps=4"
-_WAYS = [
-    ((*REPLICAS, "--gradient_accumulation_steps=2"), 1e-6),
-    (("--use_xla", "--remat", "--gradient_accumulation_steps=4"), 1e-5),
-]
-
-
-@pytest.fixture(scope="module", name="expected")
-def _expected(plain):
-    plain.finished(plain.folder / "expected", STEPS)
-    return plain.folder / "expected"
-
-
 @pytest.mark.slow
-class TestStrategies:
-    @pytest.mark.parametrize(
-        ("flags", "tolerance"),
-        combinations.some([], _WAYS),
-        ids=["replicas", "compiled"],
+def test_bfloat16(tmp_path):
+    # Without dropout, whose masks differ where numbers do.
+    setting = Setting.make(
+        tmp_path, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
     )
-    def test_same_losses(self, plain, expected, flags, tolerance, tmp_path):
-        run = plain.finished(tmp_path / "out", STEPS, *flags)
-        count = 2 if flags[:2] == REPLICAS else 1
-        assert f"24 records in 3 files, {count} replicas" in run.stderr
-        assert_close(tmp_path / "out", expected, tolerance)
-
-    def test_bfloat16(self, plain, expected, tmp_path):
-        plain.finished(tmp_path / "out", STEPS, "--dtype=bfloat16")
-        assert_close(tmp_path / "out", expected, 0.01)
-        assert metrics(tmp_path / "out") != metrics(expected)
-        for name, value in tensors(tmp_path / "out", 4).items():
-            wanted = np.int64 if value.ndim == 0 else np.float32
-            assert value.dtype == wanted, name
+    expected, output = tmp_path / "expected", tmp_path / "out"
+    setting.finished(expected, "--num_train_steps=4")
+    setting.finished(output, "--num_train_steps=4", "--dtype=bfloat16")
+    assert_close(output, expected, 0.01)
+    assert metrics(output) != metrics(expected)
+    for name, value in tensors(output, 4).items():
+        wanted = np.int64 if value.ndim == 0 else np.float32
+        assert value.dtype == wanted, name

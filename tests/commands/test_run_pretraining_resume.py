@@ -125,6 +125,7 @@ def test_sigterm_while_it_evaluates(
     assert metrics(output) == metrics(uninterrupted)
 
 
+@pytest.mark.usefixtures("untraced")
 def test_early_stop(setting, tmp_path):
     # With a rate of 0 no evaluation is better than the first.
     output = tmp_path / "out"
@@ -185,6 +186,7 @@ def test_best_of_steps_that_are_made_again(setting, tmp_path):
     setting.finished(output, *flags)
 
 
+@pytest.mark.usefixtures("untraced")
 def test_the_best_of_a_run_that_is_gone_is_removed_with_a_word(
     setting, trained, tmp_path
 ):
@@ -197,6 +199,7 @@ def test_the_best_of_a_run_that_is_gone_is_removed_with_a_word(
     assert not (output / "best").exists()
 
 
+@pytest.mark.usefixtures("untraced")
 def test_other_records_at_the_same_place_are_refused(tmp_path):
     setting, output = Setting.make(tmp_path), tmp_path / "out"
     setting.finished(output)
@@ -223,6 +226,7 @@ def test_other_records_at_the_same_place_are_refused(tmp_path):
     ) in run.stderr
 
 
+@pytest.mark.usefixtures("untraced")
 def test_vocabulary_of_the_start_is_kept_in_best(trained, tmp_path):
     # The run goes on without looking at what it started from again.
     start, data = tmp_path / "start", tmp_path / "data"

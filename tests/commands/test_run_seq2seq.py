@@ -105,8 +105,6 @@ class TestRun:
         assert found == lines(folder / "test.tgt")
         tested = classifier_runs.results(folder / "output/test_results.txt")
         assert tested.keys() == results.keys()
-
-    def test_log(self, folder):
         log = scripts.Finished(folder / "log").stderr
         for text in (
             "Wrote 800 pairs to train.tf_record; 0 sources were longer than 8",
@@ -204,7 +202,7 @@ def test_a_transformer_from_random_weights(folder, tmp_path):
 
 @pytest.mark.slow
 def test_an_lstm_with_attention(folder, tmp_path):
-    """It resumes to the same weights, and its export writes the same texts."""
+    """It learns, and its export writes the same texts."""
     config = {
         "model_type": "bilstm_attention",
         "vocab_size": len(tiny_files.VOCAB),
@@ -231,14 +229,6 @@ def test_an_lstm_with_attention(folder, tmp_path):
     served = tf.saved_model.load(str(out / "export"))
     found = served(tf.constant(lines(folder / "test.src")))
     assert [x.decode() for x in found["target"].numpy()] == expected
-    first, last = sorted(tf1_files.numbered(str(out)))[-2:]
-    again = tmp_path / "again"
-    shutil.copytree(out, again)
-    tf1_files.remove(f"{again}/model.ckpt-{last}")
-    run(tmp_path / "again_log", *command, f"--output_dir={again}")
-    assert f"step {first}" in scripts.Finished(tmp_path / "again_log").stderr
-    newest = f"model.ckpt-{last}"
-    trained_weights.assert_same(again / newest, out / newest)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import re
 
 import bert_tf
 from bert_tf import heads, modeling
+from bert_tf.exporting import saved_model
 from bert_tf.tasks.squad import squad_metrics, squad_questions
 from tests import classifier_runs, fine_tuned, scripts, trained_weights
 
@@ -46,6 +47,7 @@ def test_version_1_1(trained):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("untraced")
 def test_version_2_0_and_its_threshold(trained, tmp_path):
     files, output = trained.files, tmp_path / "output"
     bare = [*trained.flags, "--do_predict", f"--output_dir={output}"]
@@ -70,6 +72,9 @@ def test_version_2_0_and_its_threshold(trained, tmp_path):
     results = classifier_runs.results(output / "eval_results.txt")
     assert {"best_f1", "HasAns_f1", "NoAns_exact"} <= results.keys()
     assert results["f1"] == pytest.approx(results["best_f1"])
+    asked = squad_questions.read(str(files / "dev2.json"))
+    scores = squad_metrics.evaluate_2(asked, found[1])
+    assert {x: results[x] for x in scores} == pytest.approx(scores)
     text = (output / "null_score_diff_threshold.txt").read_text()
     threshold = float(text)
     assert threshold == results["best_f1_thresh"]
@@ -184,6 +189,7 @@ def _write_weights(trained, folder):
         (False, ["--do_train", "--train_file={files}/train2.json"]),
     ],
 )
+@pytest.mark.usefixtures("untraced")
 def test_a_tuned_threshold_is_there_where_it_must_be(
     is_tuned, work, trained, tmp_path
 ):
@@ -202,7 +208,10 @@ def test_a_tuned_threshold_is_there_where_it_must_be(
 
 
 @pytest.mark.slow
-def test_reads_and_answers_as_in_training_or_says_so(trained, tmp_path):
+@pytest.mark.usefixtures("untraced")
+def test_reads_and_answers_as_in_training_or_says_so(
+    trained, tmp_path, monkeypatch
+):
     output = tmp_path / "output"
     output.mkdir()
     _write_weights(trained, output)
@@ -220,9 +229,14 @@ def test_reads_and_answers_as_in_training_or_says_so(trained, tmp_path):
     (said,) = [x for x in done.lines if "read in a different way" in x]
     assert said.endswith(": doc_stride was 5 and is 4")
 
+    exported: list[saved_model.Export] = []
+    monkeypatch.setattr(
+        saved_model, "save", lambda path, made, **_: exported.append(made)
+    )
+
     def export(*flags):
         trained.run(tmp_path, *shared, "--do_export", *flags)
-        return json.loads((output / "export/assets/export.json").read_text())
+        return json.loads(exported.pop().files["export.json"])
 
     said = export()
     assert said["null_score_diff_threshold"] == -3.25

@@ -52,6 +52,7 @@ def _shrink(trained, output, *more):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("untraced")
 def test_what_is_left_is_an_ordinary_model(trained, tmp_path):
     small = tmp_path / "small"
     log, said = _shrink(
@@ -101,6 +102,7 @@ def test_what_is_left_is_an_ordinary_model(trained, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("untraced")
 def test_classes_weigh_as_in_training_and_a_few_examples(trained, tmp_path):
     rows = (trained / "train.jsonl").read_text().splitlines()
     table = tmp_path / "train.jsonl"
@@ -116,6 +118,7 @@ def test_classes_weigh_as_in_training_and_a_few_examples(trained, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("untraced")
 def test_a_task_of_glue(tmp_path, trained):
     folder = tmp_path / "SST-2"
     folder.mkdir()

@@ -118,6 +118,7 @@ def test_learns_a_rule_and_its_export_answers_elsewhere_as_the_script(
         np.testing.assert_allclose(_probabilities(answers), wanted, atol=1e-5)
 
 
+@pytest.mark.usefixtures("untraced")
 def test_starts_from_word_vectors(folder, name):
     path, output = folder / "vectors.txt", folder / "from_vectors"
     numbers = " ".join(["0.5"] * 8)
@@ -171,34 +172,3 @@ def test_int8_and_other_runtimes(trained, name, tmp_path):
         for path in (tmp_path / "export", trained)
     )
     np.testing.assert_allclose(found, wanted, atol=1e-5)
-
-
-@pytest.mark.exhaustive
-def test_tagging(folder, name, tmp_path):
-    rng = np.random.default_rng(1)
-    lines = []
-    for _ in range(60):
-        for word in rng.choice([*_OTHERS, _RED], 5):
-            lines.append(f"{word} {'B-x' if word == _RED else 'O'}")
-        lines.append("")
-    (tmp_path / "words.conll").write_text("\n".join(lines) + "\n")
-    done = scripts.run_checked(
-        *(tmp_path, "run_ner", f"--vocab_file={folder}/vocab.txt"),
-        f"--bert_config_file={folder}/bert_config.json",
-        *(f"--train_file={tmp_path}/words.conll", "--do_train"),
-        *(f"--dev_file={tmp_path}/words.conll", "--do_eval", "--do_export"),
-        *("--max_seq_length=12", "--learning_rate=0.02"),
-        *("--num_train_epochs=20", "--train_batch_size=15"),
-        f"--output_dir={tmp_path}/output",
-        code=int(name == "textcnn"),
-    )
-    if name == "textcnn":
-        assert done.lines[-1].startswith(
-            "error: This encoder has a vector for each text, and none for its "
-            "tokens, which the head tagger needs"
-        )
-        return
-    found = classifier_runs.results(tmp_path / "output/eval_results.txt")
-    assert found["eval_f1"] >= 0.95
-    (answer,) = bert_tf.load(f"{tmp_path}/output/export")(["the red cat"])
-    assert "red" in json.dumps(answer)

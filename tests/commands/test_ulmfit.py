@@ -1,12 +1,10 @@
 """ULMFiT's three steps by the scripts, and gradual unfreezing of a BERT."""
 
-import json
 import shutil
 
 import bert_tf
 from bert_tf.checkpoints import tf1_files
 from bert_tf.encoders import families
-from bert_tf.pretraining_data import pretraining_sequences
 from tests import (
     classifier_runs,
     family_runs,
@@ -39,11 +37,7 @@ _TRIANGLE = ("--lr_schedule=slanted_triangular", "--layer_decay=0.3846")
 @pytest.fixture(scope="module", name="setting")
 def _setting(tmp_path_factory):
     folder = tmp_path_factory.mktemp("setting")
-    (folder / "config.json").write_text(json.dumps(_CONFIG))
-    vocabulary = pretraining_records.VOCABULARY.files["vocab.txt"]
-    (folder / "vocab.txt").write_bytes(vocabulary)
-    made = pretraining_sequences.Settings(16, 4, objective="none")
-    return Setting(folder, pretraining_records.write_made(folder, made))
+    return Setting.of_texts(folder, _CONFIG, objective="none")
 
 
 def _drop_last(output, step):
@@ -57,32 +51,13 @@ def _drop_last(output, step):
 @pytest.fixture(scope="module", name="language_model")
 def _language_model(setting):
     output = setting.folder / "first"
-    setting.finished(output, *_language_model_flags(setting))
+    setting.finished(
+        *(output, f"--vocab_file={setting.folder}/vocab.txt"),
+        *("--learning_rate=0.01", "--num_train_steps=4", *_TRIANGLE),
+    )
     losses = [line["loss"] for line in metrics(output)]
     assert losses[-1] < losses[0]
     return output
-
-
-def _language_model_flags(setting):
-    return (
-        *(f"--vocab_file={setting.folder}/vocab.txt", "--learning_rate=0.01"),
-        *("--num_train_steps=4", "--save_checkpoints_steps=2", *_TRIANGLE),
-    )
-
-
-@pytest.mark.exhaustive
-def test_next_words(language_model):
-    (answer,) = bert_tf.load(language_model, top_k=3)(["w5 w6"])
-    assert len(answer["pieces"]) == 3
-
-
-@pytest.mark.exhaustive
-def test_a_resumed_language_model_is_the_same(setting, language_model):
-    again = setting.folder / "again"
-    shutil.copytree(language_model, again)
-    _drop_last(again, 2)
-    setting.finished(again, *_language_model_flags(setting))
-    trained_weights.assert_same(again, language_model)
 
 
 def _flags(setting, epochs, *flags):
@@ -121,6 +96,8 @@ def test_a_resumed_classifier_is_the_same(setting, tmp_path):
 
 @pytest.mark.exhaustive
 def test_a_classifier_learns_and_answers(setting, language_model, tmp_path):
+    (answer,) = bert_tf.load(language_model, top_k=3)(["w5 w6"])
+    assert len(answer["pieces"]) == 3
     output = tmp_path / "out"
     classifier_runs.run(
         tmp_path,
@@ -195,15 +172,3 @@ def test_a_berts_layers_are_unfrozen_one_by_one(unfrozen):
     assert moved(0, 3) == moved(2, 3) == head
     assert moved(3, 6) == head | layer
     assert moved(6, 9) == head | layer | embeddings
-
-
-@pytest.mark.exhaustive
-def test_a_resumed_bert_unfreezes_at_the_same_steps(unfrozen, tmp_path):
-    flags, output, _ = unfrozen
-    again = tmp_path / "again"
-    shutil.copytree(output, again)
-    for step in range(5, 10):
-        tf1_files.remove(f"{again}/model.ckpt-{step}")
-    done = classifier_runs.run(tmp_path, *flags, f"--output_dir={again}")
-    assert "Resuming from step 4" in done.stderr
-    trained_weights.assert_same(again, output)

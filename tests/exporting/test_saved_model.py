@@ -35,8 +35,9 @@ def loaded():
 def classifier(model, labels=LABELS, length=LENGTH, vocab=VOCAB, **settings):
     vocabulary = word_pieces.WordPiece(tuple(vocab), True)
     settings.setdefault("takes_pairs", True)
+    config = model.bert.config
     return saved_model.classifier(
-        model, CONFIG, vocabulary, labels, length, **settings
+        model, config, vocabulary, labels, length, **settings
     )
 
 
@@ -90,8 +91,9 @@ def test_single_texts(model):
 
 @pytest.mark.slow
 def test_regression_of_a_model_on_two_replicas(tmp_path, two_replicas):
+    config = dataclasses.replace(CONFIG, num_hidden_layers=1)
     with two_replicas.scope():
-        model = heads.BertClassifier(modeling.Bert(CONFIG), 1)
+        model = heads.BertClassifier(modeling.Bert(config), 1)
     saved_model.save(str(tmp_path / "scores"), classifier(model, labels=None))
     outputs = tf.saved_model.load(str(tmp_path / "scores"))(
         tf.constant(TEXTS_A), tf.constant(TEXTS_B)
@@ -171,8 +173,9 @@ def test_a_path_that_looks_like_a_glob(tmp_path):
     path = tmp_path / "m[1]\\" / "1"
     path.parent.mkdir()
     path.symlink_to(folder)
-    texts = list(TEXTS_A)
-    assert bert_tf.load(path)(texts) == bert_tf.load(folder)(texts)
+    found = [answer["label"] for answer in bert_tf.load(path)(list(TEXTS_A))]
+    expected = exports.loaded("one text")(tf.constant(TEXTS_A))["label"]
+    assert found == [label.decode() for label in expected.numpy()]
     place = served_models.Place("m", str(path.parent))
 
     async def serve():

@@ -1,11 +1,12 @@
 """The output of `bert-tf completion`, run in the shells themselves."""
 
-import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+
+from tests.scripts import run_here
 
 import pytest
 
@@ -122,17 +123,9 @@ def test_values_of_flags(complete, tmp_path):
     assert complete("bert-tf run_classifier --learning_rate=") <= {""}
 
 
-def test_every_flag_is_in_each_script(scripts):
-    environment = {**os.environ, "COLUMNS": "100"}
-    shown = subprocess.run(
-        [sys.executable, "run_squad.py", "--helpfull"],
-        cwd=_ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    names = set(re.findall(r"^  --(\w+)", shown, re.M))
+def test_every_flag_is_in_each_script(scripts, capfd):
+    assert not run_here("run_squad", "--helpfull")
+    names = set(re.findall(r"^  --(\w+)", capfd.readouterr().out, re.M))
     assert len(names) > 50
     for shell, pattern in (
         ("bash", r" run_squad\) words='(.*)'"),

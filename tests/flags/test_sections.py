@@ -52,24 +52,6 @@ class TestUsed:
         logged = small_script.taken(tmp_path, *given.split())
         assert logged == [f"WARNING: {text}" for text in expected]
 
-    @pytest.mark.parametrize(
-        ("given", "expected"),
-        [
-            (
-                "--do_train --power=2",
-                "--power goes with --kind=curve: leave it out. "
-                "Received: power=2.0, kind=line",
-            ),
-            (
-                "--show=3 --workers=2",
-                "--workers goes without --show: leave it out. "
-                "Received: workers=2, show=3",
-            ),
-        ],
-    )
-    def test_flag_of_another_choice_is_refused(self, tmp_path, given, expected):
-        assert small_script.refused(tmp_path, *given.split()) == expected
-
     def test_argument_is_named_before_missing_flags(self, tmp_path):
         line = small_script.refused(tmp_path, "train.csv", required=True)
         assert line.endswith("Received: 'train.csv'")

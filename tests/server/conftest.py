@@ -1,4 +1,4 @@
-"""Exports of tiny models, and a server of two of them."""
+"""Exports of tiny models, and a server of some of them."""
 
 from tests import exports
 from tests.server import served
@@ -16,11 +16,18 @@ def pairs(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def server(pairs, tmp_path_factory):
-    """A server of two models, which all tests of requests share."""
-    chooser = exports.exported("multiple_choice")
+    """A server of several models, which all tests of requests share."""
+    models = {
+        "pairs": pairs,
+        "chooser": exports.exported("multiple_choice"),
+        # Nested outputs, in a name that is invalid for a component of OpenAPI.
+        "ein {span}ä": exports.exported("span"),
+        # The method regress.
+        "scores": exports.exported("regression"),
+    }
+    given = ",".join(f"{name}={path}" for name, path in models.items())
     with served.start(
-        tmp_path_factory.mktemp("log"),
-        f"--model=pairs={pairs},chooser={chooser}",
+        *(tmp_path_factory.mktemp("log"), f"--model={given}"),
         *("--max_request_mb=2", "--poll_seconds=0"),
         "--cors_origins=https://ours.example",
         "--allowed_hosts=proxy.example",

@@ -22,10 +22,12 @@ def load():
             loaded[head] = servables.Servable(path, 1, limits)
         return loaded[head]
 
-    yield load
+    with pytest.MonkeyPatch.context() as patch:
+        # It would collect garbage in the whole process, for each servable.
+        patch.setattr(servables, "_freeze", lambda: None)
+        yield load
     for servable in loaded.values():
-        # Not `close`, which collects garbage in the whole process.
-        servable._batcher.close()
+        servable.close(seconds=0)
 
 
 def texts(rng, *shape):
