@@ -14,7 +14,7 @@ from tests import scripts, tiny_files, trained_weights
 import numpy as np
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("untraced")]
+pytestmark = pytest.mark.slow
 
 _WORDS = r"[^\W\d_]+"
 
@@ -131,6 +131,7 @@ def _changes(before, after):
     return sum(x != y for x, y in zip(ours, theirs, strict=True))
 
 
+@pytest.mark.usefixtures("untraced")
 def test_a_task_of_glue(model, tmp_path):
     """QQP, whose released file has rows that are broken."""
     texts = _texts(20)
@@ -164,6 +165,7 @@ def test_a_task_of_glue(model, tmp_path):
         assert (example.text_a, example.text_b, example.label) in found
 
 
+@pytest.mark.usefixtures("untraced")
 def test_a_head_that_its_run_did_not_train(model, tmp_path):
     folder = model[0].partition("=")[2]
     shutil.copytree(folder, tmp_path / "model")
@@ -182,6 +184,7 @@ def test_a_head_that_its_run_did_not_train(model, tmp_path):
     assert said in done.lines[-1]
 
 
+@pytest.mark.usefixtures("untraced")
 def test_json_lines_and_stop_words_of_ones_own(model, tmp_path):
     rows = [{"n": i, "text": text} for i, text in enumerate(_texts(12))]
     path = tmp_path / "in.jsonl"

@@ -6,13 +6,7 @@ import shutil
 
 import bert_tf
 from bert_tf.checkpoints import formats, tf1_files
-from tests import (
-    classifier_runs,
-    exports,
-    tiny_files,
-    tiny_model,
-    trained_weights,
-)
+from tests import classifier_runs, exports, tiny_files, trained_weights
 
 import numpy as np
 import pytest
@@ -41,7 +35,6 @@ def _model(tmp_path_factory):
 def _train(model):
     """Trains; returns the output folder, or what was run."""
 
-    @tiny_model.untraced()
     def run(output, *more, code=0):
         done = classifier_runs.run(
             *(output.parent, "--do_train", *model, "--num_train_epochs=1"),

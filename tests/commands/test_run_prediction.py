@@ -12,8 +12,6 @@ from tests.tasks.squad import test_saved_model as spans
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.usefixtures("untraced")
-
 
 def predict(*arguments):
     return scripts.run_here("run_prediction", *arguments)
@@ -36,6 +34,7 @@ def answers(tmp_path, lines, *arguments):
     return [json.loads(row) for row in rows]
 
 
+@pytest.mark.usefixtures("untraced")
 def test_next_sentences_of_a_pre_trained_model(tmp_path):
     model = exports.model("pretraining")
     own = exports.model("next_sentence")
@@ -65,6 +64,7 @@ def _keep_best(run, model):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("untraced")
 def test_weights_of_a_run_are_read_as_the_run_says(tmp_path):
     """By whichever flag, and wherever in the run's folder they lie."""
     flags = "--max_seq_length=6", "--long_documents=windows"
@@ -122,6 +122,7 @@ def test_answers_to_questions(tmp_path, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("untraced")
 def test_a_head_that_its_run_did_not_train(tmp_path, capsys):
     run, model = tmp_path / "run", exports.model("pretraining")
     shutil.copytree(exports.run("pretraining"), run)

@@ -52,7 +52,6 @@ def _shrink(trained, output, *more):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("untraced")
 def test_what_is_left_is_an_ordinary_model(trained, tmp_path):
     small = tmp_path / "small"
     log, said = _shrink(
