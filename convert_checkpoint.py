@@ -152,8 +152,7 @@ def complete(source, bert_config_file, vocab_file, do_lower_case, labels):
     if vocab_file or source.vocab is not None:
         vocab = model_files.find_vocab(vocab_file, source)
         name = vocab_file or f"The vocabulary of {source.path}"
-        pieces = vocabularies.read(vocab, False, name).pieces
-        config.check_vocab_size(len(pieces), name)
+        config.check_vocabulary(vocabularies.read(vocab, False, name), name)
         do_lower_case = find_casing(vocab, name, do_lower_case, source)
         changes |= {"vocab": vocab, "do_lower_case": do_lower_case}
     elif do_lower_case is not None:

@@ -368,7 +368,7 @@ def find_vocab(config, data):
     if vocab is not None:
         name = _VOCAB_FILE.value or "The vocabulary to be kept"
         vocabulary = vocabularies.read(vocab, False, name)
-        config.check_vocab_size(len(vocabulary.pieces), name)
+        config.check_vocabulary(vocabulary, name)
         if manifest:
             manifest.check_kind(vocabulary.kind, vocabulary.settings)
     return vocab

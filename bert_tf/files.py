@@ -120,10 +120,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
         return
     folder, name = os.path.split(path)
     with contextlib.ExitStack() as stack:
-        # In the folder of a run, no other run can get the file.
+        there = path
         if run_lock.handle_path(folder) != folder:
-            folder = stack.enter_context(locked_folder(folder))
-        there = os.path.join(folder, name)
+            # This process locked the folder, and writes to no other one.
+            locked = stack.enter_context(locked_folder(folder))
+            there = os.path.join(locked, name)
         temporary = there + writer_lock.ENDING
         with naming(path, temporary), writer_lock.hold(path, temporary):
             try:

@@ -22,7 +22,7 @@ from absl import app, flags
 _SCRIPT = flags.DEFINE_string("script", None, "Path of MLQA's script.")
 flags.mark_flag_as_required("script")
 
-_MOST = 20  # characters of another part of the context
+_MAX_CHARACTERS = 20  # characters of another part of the context
 
 
 def predict(question: squad_questions.Question, rng: random.Random) -> str:
@@ -37,7 +37,7 @@ def predict(question: squad_questions.Question, rng: random.Random) -> str:
             *(text, f"{text}。", f"《{text}》", text[1:], text[:-1]),
             text[:middle] + text[middle + 1 :],
             context[max(0, begin - rng.randrange(6)) : begin + len(text) + 3],
-            context[other : other + rng.randrange(1, _MOST)],
+            context[other : other + rng.randrange(1, _MAX_CHARACTERS)],
         ]
     )
 

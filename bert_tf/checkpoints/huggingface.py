@@ -72,8 +72,9 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         for name, row in rows.items()
     }
     used = {row.theirs for row in rows.values()} | theirs.tied.keys()
-    left_over = sorted(today[name] for name in today.keys() - used)
-    _check_encoder(left_over, theirs, config, folder)
+    left_over = {name: today[name] for name in sorted(today.keys() - used)}
+    is_bare = not any(theirs.prefix in name for name in today.values())
+    _check_encoder(left_over, is_bare, theirs, config, folder)
     zeros = names.zeros(config, head, *shapes.get("output_weights", ())[:1])
     shapes |= zeros
     names.check(config, shapes, folder)
@@ -113,7 +114,7 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         ),
         do_lower_case=do_lower_case,
         labels=labels,
-        left_over=tuple(left_over),
+        left_over=tuple(sorted(left_over.values())),
     )
 
 
@@ -189,17 +190,32 @@ def _check_not_quantized(value: np.ndarray, name: str, folder: str) -> None:
 
 
 def _check_encoder(
-    left_over: Sequence[str],
+    left_over: Mapping[str, str],
+    is_bare: bool,
     theirs: foreign.HuggingFace,
     config: modeling.BertConfig,
     folder: str,
 ) -> None:
-    """Raises InputError where an encoder has tensors that would be left out."""
+    """Raises InputError where an encoder has tensors that would be left out.
+
+    Args:
+        left_over: Current name -> stored name.
+        is_bare: Whether the names in the file have no prefix.
+        theirs: The tables of the encoder.
+        config: The model's config.
+        folder: The folder, for errors.
+    """
     encoder = families.find(config)
     layers = (x.removeprefix(theirs.prefix) for x in sorted(theirs.layers))
     pattern = rf"({'|'.join(map(re.escape, layers))})(\d+)\."
-    for name in left_over:
-        if re.search(r"(^|\.)\w*embeddings\.", name):
+    for current, name in left_over.items():
+        is_adapter = "lora_" in name
+        # A head may have embeddings, too.
+        is_of_encoder = is_bare or current.startswith(theirs.prefix)
+        is_embedding = re.match(
+            r"\w*embeddings\.", current.removeprefix(theirs.prefix)
+        )
+        if is_of_encoder and is_embedding and not is_adapter:
             raise InputError(
                 f"{folder}: {name} is not a tensor of {encoder.name}'s "
                 "embeddings, and without it, hidden states would differ. "
@@ -214,7 +230,7 @@ def _check_encoder(
                 f"{encoder.counts[0]}={encoder.num_layers(config)}, and there "
                 f"is {name}."
             )
-        if found:
+        if found or is_adapter:
             raise InputError(
                 f"{folder}: {name} is not a tensor of {encoder.name}'s layers. "
                 "Merge adapters (LoRA) into the weights first. Models with "

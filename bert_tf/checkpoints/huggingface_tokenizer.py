@@ -45,9 +45,11 @@ def _warn_of_mask(folder: str, files: vocabularies.Files) -> None:
 
     transformers 5 writes this for byte pairs, earlier versions did not.
     """
+    if vocabularies.KINDS[files.kind].tokenizer != _PAIRS:
+        return
     entries = tokenizer_json.added(_read_tokenizer(folder))
     keeps = {x["content"] for x in entries if x.get("lstrip") is False}
-    if vocabularies.KINDS[files.kind].tokenizer != _PAIRS or not keeps:
+    if not keeps:
         return
     try:
         vocabulary = vocabularies.read(files, False, folder)
@@ -56,7 +58,7 @@ def _warn_of_mask(folder: str, files: vocabularies.Files) -> None:
     mask = vocabulary.special.mask.text
     if vocabulary.before_words and mask in keeps:
         logging.warning(
-            "%s: the space before %s is a token of its own. bert_tf leaves it "
+            "%s: the space before %s is a separate token. bert_tf leaves it "
             'out, so predictions for masked words differ. Set "lstrip": true '
             "there if the model was pre-trained without it.",
             *(os.path.join(folder, _TOKENIZER), mask),

@@ -130,6 +130,7 @@ class XlnetConfig(configuration.BertConfig):
         ends = [xlnet_vocabulary.SEP, xlnet_vocabulary.CLS]
         if vocabulary.template.after != tuple(map(first.index, ends)):
             after = [vocabulary.pieces[x] for x in vocabulary.template.after]
+            after = after or ["no special token"]
             raise InputError(
                 f"{path} does not belong to an XLNet, whose sequences end with "
                 f"{' '.join(ends)}, IDs 4 and 3. Pass the spiece.model of an "

@@ -88,8 +88,8 @@ def start(
     for sentence in not_used:
         logging.warning("%s", sentence)
     _use_tensorflow_in_keras()
-    # Keras imports matplotlib, which fails if the backend that this specifies
-    # is not installed. We open no windows.
+    # matplotlib fails if the backend that this specifies is not installed. We
+    # open no windows.
     os.environ["MPLBACKEND"] = "agg"
     if flags.FLAGS.verbosity > logging.INFO:
         os.environ["TF_CPP_MIN_LOG_LEVEL"] = "0"

@@ -13,7 +13,7 @@ _IMPORTERS = ("tensorflow", "keras")
 
 
 class _Hidden(importlib.abc.MetaPathFinder):
-    """Finds none of the libraries while TensorFlow or Keras is imported."""
+    """Hides the libraries while TensorFlow or Keras is imported."""
 
     def find_spec(self, fullname, path, target=None):
         if fullname in _LIBRARIES and any(map(_is_initializing, _IMPORTERS)):
@@ -30,5 +30,6 @@ def _is_initializing(name: str) -> bool:
 
 
 def skip() -> None:
-    """Hides the libraries from TensorFlow and Keras, and from nobody else."""
-    sys.meta_path.insert(0, _Hidden())
+    """Hides the libraries from TensorFlow and Keras only."""
+    if not any(isinstance(finder, _Hidden) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Hidden())

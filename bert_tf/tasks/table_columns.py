@@ -41,9 +41,9 @@ def check_width(where: str, row: list[str], least: int, most: int) -> None:
     if len(row) > most:
         raise InputError(
             f"{where}: more columns than the first row. Expected {most}. "
-            f"Received: {len(row)}, {label_column.shortened(repr(row))}. Put "
-            "fields that hold the separator in double quotes (CSV), or remove "
-            "tabs from texts (TSV)."
+            f"Received: {len(row)}, {label_column.shortened(repr(row))}. Quote "
+            "fields that hold the separator (CSV), or remove tabs from texts "
+            "(TSV)."
         )
 
 

@@ -54,10 +54,10 @@ def delimiter(first_line: str, has_header: bool = True) -> str:
 
 
 def quote(first_line: str, separator: str) -> str:
-    """Returns the quote of a CSV file: ' if each name in the header has it."""
+    """Returns the quote of a CSV file: ' if all names in the header have it."""
     names = first_line.strip().split(separator)
     is_single = all(re.fullmatch("'[^']*'", name) for name in names)
-    return "'" if is_single else '"'
+    return "'" if is_single and len(names) > 1 else '"'
 
 
 def is_utf_16(start: bytes) -> bool:

@@ -303,10 +303,11 @@ def _csv_rows(
     texts = (line for _, line in lines(path, undecoded))
     first = next(texts, "")
     delimiter = table_formats.delimiter(first, has_header)
+    quote = table_formats.quote(first, delimiter) if has_header else '"'
     reader = csv.reader(
         itertools.chain([first], texts),
         delimiter=delimiter,
-        quotechar=table_formats.quote(first, delimiter) if has_header else '"',
+        quotechar=quote,
         strict=True,
     )
     while True:
@@ -314,10 +315,11 @@ def _csv_rows(
         try:
             row = next(reader, None)
         except csv.Error as error:
+            kind = "double" if quote == '"' else "single"
             raise InputError(
                 f"{path}, line {first_line}: the row is not valid CSV "
-                f"({error}). Put fields with quotes or commas in double "
-                'quotes, and double the quotes inside ("").'
+                f"({error}). Put fields with quotes or commas in {kind} "
+                f"quotes, and double the quotes inside ({quote * 2})."
             ) from error
         if row is None:
             return

@@ -227,7 +227,7 @@ def add_tensors(folder, *names):
 
 
 def test_what_is_left_over_is_named(folder):
-    left = ("cls.mine.bias", "cls.mine.weight")
+    left = ("cls.mine.bias", "cls.mine.weight", "label_embeddings.weight")
     add_tensors(folder, *left)
     source = formats.open_checkpoint(str(folder))
     assert source.left_over == left
@@ -255,8 +255,14 @@ def test_a_head_of_other_names(folder, caplog):
     assert serving_model.find_head(source, "encoder") == "encoder"
 
 
-def test_other_parts_in_a_layer(folder):
-    name = "bert.encoder.layer.0.attention.self.query.lora_A.weight"
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bert.encoder.layer.0.attention.self.query.lora_A.weight",
+        "bert.embeddings.word_embeddings.lora_embedding_A.default",
+    ],
+)
+def test_other_parts_in_a_layer(folder, name):
     add_tensors(folder, name)
     with pytest.raises(ValueError, match=f"{name} is not a tensor of bert's"):
         formats.open_checkpoint(str(folder))

@@ -60,7 +60,7 @@ class Choice:
             )
 
     def within(self, number: int) -> Self:
-        """Returns the choice without layers that `number` layers lack."""
+        """Returns the choice without the layers beyond a model's `number`."""
         there = tuple(i for i in self.layers if -number <= i < number)
         return dataclasses.replace(self, layers=there)
 

@@ -1,12 +1,13 @@
 """Exact match and F1 by the rules of SQuAD's official scripts.
 
-evaluate-v1.1.py and evaluate-v2.0.py return the same results. If neither
-text has a word, F1 is 0 in version 1.1 and 1 in version 2.0.
+evaluate-v1.1.py and evaluate-v2.0.py return the same results, except for
+scripts without spaces. If neither text has a word, F1 is 0 in version 1.1 and 1
+in version 2.0.
 
 Chinese, Japanese and Thai are written without spaces. In answers to questions
 about such a context, and in other texts with their characters, each of these
-characters is a word and punctuation of all scripts is removed, as in MLQA's
-script for Chinese.
+characters is a word, punctuation of all scripts is removed and articles are
+not, as in MLQA's script for Chinese.
 """
 
 import collections
