@@ -335,7 +335,7 @@ def main(_):
     layers = files.config.num_blocks
     if not _LAYERS.present:
         # A small model may have fewer than the last four.
-        choice = choice.within(layers)
+        choice = choice.limited_to(layers)
     choice.check(layers)
     source_file, path = _INPUT_FILE.value, _OUTPUT_FILE.value
     total = count_lines(source_file) if source_file else None

@@ -59,7 +59,7 @@ class Choice:
                 f"layers. Received: one of {number}"
             )
 
-    def within(self, number: int) -> Self:
+    def limited_to(self, number: int) -> Self:
         """Returns the choice without the layers beyond a model's `number`."""
         there = tuple(i for i in self.layers if -number <= i < number)
         return dataclasses.replace(self, layers=there)

@@ -230,10 +230,10 @@ def test_choices_that_a_model_has_not(choice, weights, number, problem):
 
 
 def test_the_default_of_a_model_of_two_layers():
-    choice = feature_layers.Choice().within(2)
+    choice = feature_layers.Choice().limited_to(2)
     assert choice.layers == (-1, -2)
     choice.check(2)
-    assert feature_layers.Choice().within(12).layers == (-1, -2, -3, -4)
+    assert feature_layers.Choice().limited_to(12).layers == (-1, -2, -3, -4)
 
 
 def test_windows():
