@@ -1,6 +1,7 @@
 """Builds model inputs in the graph, for vocabularies of all kinds.
 
-Shapes: B texts, S sequence length, P tokens of all texts.
+Shapes: B texts, S sequence length, P tokens of all texts, M positions
+of any sequence.
 """
 
 import importlib
@@ -163,7 +164,10 @@ def _shifted(
 
 
 def reached(length: tf.Tensor) -> tf.Tensor:
-    """Returns which positions [M] are reached from the first in such jumps."""
+    """Returns which positions are reached by jumps from the first, [M] bool.
+
+    `length` [M] is the length of the jump from each position.
+    """
     size = tf.size(length)
     # The position after the last one jumps to itself.
     jump = tf.concat([tf.range(size) + length, [size]], 0)

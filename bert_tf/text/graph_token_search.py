@@ -6,7 +6,7 @@ the texts and with the length of the longest match, but hardly with the number
 of tokens.
 
 Shapes: Q texts, N characters of all texts, S normalized characters, K matches,
-C classes of characters, P parts of texts.
+P parts of texts.
 """
 
 import functools
@@ -78,7 +78,9 @@ class Search(tf.Module):
         letters = sorted({*"".join(search.tokens)})
         classes = {char: i for i, char in enumerate(letters, 1)}
         self._trie = _Trie(list(search.tokens), classes)
-        self._values = graph_code_tables.CodeTable(_values(search, classes))
+        self._values = graph_code_tables.CodeTable(
+            _values(search, classes, self._has_flags.any())
+        )
         self._drops = "" in search.forms.values()
         self._expander = None
         if search.expanded:
@@ -251,8 +253,8 @@ def _cut(
     )
     splits = tf.concat([[0], tf.cumsum(2 * count + 1)], 0)
     rows = tf.ragged.row_splits_to_segment_ids(splits)  # [P]
-    # Before a token are a text of each text up to its own, and two parts of
-    # each token before it.
+    # Each text begins with a part without a token. Each token adds two parts:
+    # itself, and what follows it.
     token = owner + 2 * tf.range(tf.size(owner, tf.int64)) + 1  # [K]
     around = tf.concat([token, token + 1], 0)[:, tf.newaxis]
     both = tf.concat(bounds, 0)
@@ -272,32 +274,39 @@ def _cut(
 
 
 @functools.cache
-def _flags(normalize: added_token_search.Normalize | None) -> np.ndarray:
-    """Returns the value of each code point without its class, [0x110000]."""
+def _kinds(normalize: added_token_search.Normalize | None) -> np.ndarray:
+    """Returns the kind of each code point's form as bits, [0x110000] int32."""
     forms = added_token_search.forms(normalize)
-    flags = np.zeros(code_points.COUNT, np.int32)
+    kinds = np.zeros(code_points.COUNT, np.int32)
     if normalize is not None:
-        flags = _flags(None).copy()
+        kinds = _kinds(None).copy()
     chars = characters.assigned() if normalize is None else forms.changed
     for char in {*chars, *forms.spaced}:
         form = forms.changed.get(char, char)
         if form:
             # All forms that are not expanded begin and end in the same kind.
             kind = forms.kind(form[0])
-            flags[ord(char)] = kind.is_word * _WORD + kind.is_space * _SPACE
-        else:
-            flags[ord(char)] = _DROPPED
-    return flags
+            kinds[ord(char)] = kind.is_word * _WORD + kind.is_space * _SPACE
+    return kinds
 
 
 def _values(
-    search: added_token_search.Search, classes: Mapping[str, int]
+    search: added_token_search.Search,
+    classes: Mapping[str, int],
+    has_kinds: bool,
 ) -> np.ndarray:
-    """Returns the value of each code point, [0x110000] int32."""
-    values = _flags(search.normalize).copy()
+    """Returns the value of each code point, [0x110000] int32.
+
+    Kinds, which take most of a second, are left out unless `has_kinds`.
+    """
+    values = np.zeros(code_points.COUNT, np.int32)
+    if has_kinds:
+        values = _kinds(search.normalize).copy()
     for char in {*classes, *search.forms}:
         form = search.forms.get(char, char)
-        values[ord(char)] += classes.get(form, 0) << _CLASS_BITS
+        values[ord(char)] |= (
+            classes.get(form, 0) << _CLASS_BITS if form else _DROPPED
+        )
     return values
 
 

@@ -13,12 +13,15 @@ import dataclasses
 import functools
 import itertools
 import re
+import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from bert_tf import characters
 from bert_tf.vocabularies import added_tokens
+
+import numpy as np
 
 # White space as `tokenizers` sees it.
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000"
@@ -130,10 +133,25 @@ class Search:
         }
 
     @functools.cached_property
-    def _is_simple(self) -> bool:
-        """Whether printable ASCII keeps its length."""
-        ascii_forms = (self.forms.get(chr(x), " ") for x in range(32, 127))
-        return all(len(form) == 1 for form in ascii_forms)
+    def _expansions(self) -> dict[int, str]:
+        return {ord(char): form for char, form in self.expanded.items()}
+
+    @functools.cached_property
+    def _resized(self) -> frozenset[str]:
+        """The characters whose forms are not single characters."""
+        return frozenset(x for x, form in self.forms.items() if len(form) != 1)
+
+    @functools.cached_property
+    def _sizes(self) -> np.ndarray:
+        """The size of each code point's form, [0x110000] int32.
+
+        Negative if the form has several characters and is not expanded.
+        """
+        sizes = np.ones(sys.maxunicode + 1, np.int32)
+        for char in self._resized:
+            size = len(self.forms[char])
+            sizes[ord(char)] = size if char in self.expanded else -size
+        return sizes
 
     def cut(self, text: str) -> list[Part]:
         """Returns the parts of a text; every second one is a token."""
@@ -141,11 +159,10 @@ class Search:
         found = list(self._spans(normal))
         if not found:
             return [Part(text, None, 0)]
-        is_plain = text.isascii() and text.isprintable() and self._is_simple
-        index: Sequence[int] = range(len(text))
-        positions: list[int] | None = None
-        if self.forms and not is_plain:
-            text, positions, index = self._aligned(text)
+        bounds = [(start, stop) for start, stop, _ in found]
+        positions: Sequence[int] | None = None
+        if self.forms and not self._resized.isdisjoint(text):
+            text, positions, bounds = self._aligned(text, found)
         parts: list[Part] = []
         end = 0
 
@@ -160,34 +177,43 @@ class Search:
             parts.append(part)
             end = stop
 
-        for start, stop, token in found:
-            is_empty = stop == start
-            add(end if is_empty else index[start], None)
-            add(end if is_empty else index[stop - 1] + 1, token)
+        for span, (start, stop) in zip(found, bounds, strict=True):
+            is_empty = span.start == span.end
+            add(end if is_empty else start, None)
+            add(end if is_empty else stop, span.token)
         add(len(text), None)
         return parts
 
-    def _aligned(self, text: str) -> tuple[str, list[int], list[int]]:
+    def _aligned(
+        self, text: str, found: Sequence[Span]
+    ) -> tuple[str, Sequence[int] | None, list[list[int]]]:
         """Expands a text.
 
         Returns:
-            The text, the position in the given text of each of its characters,
-            and the position in it of each normalized character.
+            The expanded text, the position in `text` of each of its characters
+            (None if the two are the same), and start and end in it of each
+            token that is not empty.
         """
-        chars: list[str] = []
-        positions: list[int] = []
-        index: list[int] = []
-        for place, char in enumerate(text):
-            form = self.forms.get(char, char)
-            if char in self.expanded:
-                index += range(len(chars), len(chars) + len(form))
-                chars += form
-                positions += [place] * len(form)
-            else:
-                index += [len(chars)] * len(form)
-                chars.append(char)
-                positions.append(place)
-        return "".join(chars), positions, index
+        encoded = text.encode("utf-32-le", "surrogatepass")
+        sizes = self._sizes[np.frombuffer(encoded, "<u4")]  # [characters]
+        # What is not expanded stays one character.
+        widths = np.maximum(sizes, 1)
+        sizes = np.abs(sizes)
+        ends = np.cumsum(sizes)
+        # The first and last characters of tokens, [tokens, 2].
+        lasts = [span.end - 1 for span in found]
+        firsts = [min(x.start, y) for x, y in zip(found, lasts, strict=True)]
+        bounds = np.stack([firsts, lasts], 1)
+        chars = np.searchsorted(ends, bounds, "right")
+        inside = bounds - ends[chars] + sizes[chars]
+        ends = np.cumsum(widths)
+        bounds = ends[chars] - widths[chars] + np.array([0, 1])
+        bounds += np.minimum(inside, widths[chars] - 1)
+        positions = None
+        if ends[-1] > len(text):
+            positions = memoryview(np.repeat(np.arange(len(text)), widths))
+            text = text.translate(self._expansions)
+        return text, positions, bounds.tolist()
 
     def _spans(self, text: str) -> Iterator[Span]:
         """Yields the tokens of a normalized text, with their white space."""
@@ -289,11 +315,12 @@ def searches(
     """
     literal = [token for token in tokens if not token.normalized]
     others = [token for token in tokens if token.normalized]
-    both = (
-        _search(literal, None, composes=False),
-        _search(others, normalize, composes),
-    )
-    return tuple(search for search in both if search.tokens)
+    found = []
+    if literal:
+        found.append(_search(literal, None, composes=False))
+    if others:
+        found.append(_search(others, normalize, composes))
+    return tuple(search for search in found if search.tokens)
 
 
 def _search(

@@ -1,4 +1,4 @@
-"""Tokenizers of texts with added tokens, around a vocabulary's own ones."""
+"""Wrappers of a vocabulary's tokenizers that find its added tokens."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING

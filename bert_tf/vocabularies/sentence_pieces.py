@@ -109,8 +109,8 @@ class CharacterRules:
 
     Attributes:
         table: The characters that the model replaces, and their replacements.
-        strips_accents: Whether the original's rules come before.
-        do_lower_case: Whether the case is one of them.
+        strips_accents: Whether the original's rules are applied first.
+        do_lower_case: Whether these rules include lower-casing.
         composes: Whether the model composes what they have decomposed.
     """
 

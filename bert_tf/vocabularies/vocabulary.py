@@ -309,8 +309,12 @@ class Vocabulary(abc.ABC):
     @functools.cached_property
     def added_searches(self) -> tuple[added_token_search.Search, ...]:
         """The searches that find the added tokens in a text, in order."""
+        # Both take up to a second, so they are left out if no token needs them.
+        is_normalized = any(token.normalized for token in self.added)
         return added_token_search.searches(
-            self.added, self.normalizer(), self.composes
+            self.added,
+            self.normalizer() if is_normalized else None,
+            is_normalized and self.composes,
         )
 
     @functools.cached_property

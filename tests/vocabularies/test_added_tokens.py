@@ -7,10 +7,10 @@ import random
 import unicodedata
 from collections.abc import Callable
 
-from bert_tf import vocabularies
+from bert_tf import characters, vocabularies
 from bert_tf.checkpoints import tokenizer_files
 from bert_tf.errors import InputError
-from bert_tf.text import graph_offsets, text_graph
+from bert_tf.text import graph_offsets, graph_token_search, text_graph
 from bert_tf.vocabularies import (
     added_token_search,
     added_tokens,
@@ -290,6 +290,19 @@ def test_tokens_that_normalize_alike():
     assert text_graph.make_tokenizer(vocabulary).tokenize(
         tf.constant(texts)
     ).to_list() == (expected)
+
+
+def test_tokens_that_are_not_normalized_need_no_tables(monkeypatch):
+    """Tables of all characters would take a second at every start."""
+    token = added_tokens.AddedToken("[E1]", len(_PIECES))
+    vocabulary = word_pieces.WordPiece((*_PIECES, "[E1]"), True, added=(token,))
+    monkeypatch.setattr(word_pieces.WordPiece, "normalizer", None)
+    monkeypatch.setattr(characters, "assigned", None)
+    (search,) = vocabulary.added_searches
+    parts = search.cut("a [E1]")
+    assert [x.text for x in parts] == ["a ", "[E1]", ""]
+    found = graph_token_search.Search(search).cut(tf.constant(["a [E1]"]), None)
+    assert found.texts.to_list() == [[b"a ", b"[E1]", b""]]
 
 
 def _old_files(folder: pathlib.Path, with_decoder: bool) -> None:
