@@ -159,7 +159,7 @@ class Search:
         found = list(self._spans(normal))
         if not found:
             return [Part(text, None, 0)]
-        bounds = [(start, stop) for start, stop, _ in found]
+        bounds = [[start, stop] for start, stop, _ in found]
         positions: Sequence[int] | None = None
         if self.forms and not self._resized.isdisjoint(text):
             text, positions, bounds = self._aligned(text, found)
