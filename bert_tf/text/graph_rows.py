@@ -163,7 +163,7 @@ def _shifted(
     return tf.gather(dense, place, batch_dims=1)
 
 
-def reached(length: tf.Tensor) -> tf.Tensor:
+def mark_reached(length: tf.Tensor) -> tf.Tensor:
     """Returns which positions are reached by jumps from the first, [M] bool.
 
     `length` [M] is the length of the jump from each position.

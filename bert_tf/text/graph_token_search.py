@@ -159,7 +159,7 @@ class Search(tf.Module):
         found = found.gather(_where(found.tokens >= 0))
         following = tf.searchsorted(found.starts, found.ends)
         jump = following - tf.range(tf.size(following))
-        return found.gather(_where(graph_rows.reached(jump)))
+        return found.gather(_where(graph_rows.mark_reached(jump)))
 
     def _is_in_word(
         self,

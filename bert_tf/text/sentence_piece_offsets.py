@@ -190,7 +190,7 @@ class OffsetTokenizer(graph_sentence_pieces.SentencePieceTokenizer):
         length, rule = self._match(codes)  # [M]
         is_start = tf.cond(
             tf.reduce_any(length > 1),
-            lambda: graph_rows.reached(length),
+            lambda: graph_rows.mark_reached(length),
             lambda: tf.ones_like(length, tf.bool),
         )
         has_rule = rule > 0

@@ -211,7 +211,7 @@ class Search:
         bounds += np.minimum(inside, widths[chars] - 1)
         positions = None
         if ends[-1] > len(text):
-            positions = memoryview(np.repeat(np.arange(len(text)), widths))
+            positions = np.repeat(np.arange(len(text)), widths).data
             text = text.translate(self._expansions)
         return text, positions, bounds.tolist()
 
