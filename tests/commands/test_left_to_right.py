@@ -133,7 +133,7 @@ def test_auxiliary_language_model(setting, trained, tmp_path):
     _table(tmp_path)
     run = _fine_tune(
         *(tmp_path, trained, tmp_path, "--auxiliary_lm_weight=0.5"),
-        "--peak_flops=1e9",
+        *("--do_export", "--peak_flops=1e9"),
     )
     output = tmp_path / "out"
     _check_work(setting, output)
@@ -154,8 +154,10 @@ def test_auxiliary_language_model(setting, trained, tmp_path):
     assert {*_OBJECTIVE.values()} <= {*newest.shapes, *newest.state}
     stored = {*best.shapes, *best.state}
     assert not [name for name in stored if name.startswith("objective/")]
-    answers = bert_tf.load(output)(["w5 w9 w9 w8 w7", "w6 w9 w9 w8 w7"])
-    assert [answer["label"] for answer in answers] == ["red", "other"]
+    texts = ["w5 w9 w9 w8 w7", "w6 w9 w9 w8 w7"]
+    for model in (output, output / "export"):
+        answers = bert_tf.load(model)(texts)
+        assert [answer["label"] for answer in answers] == ["red", "other"]
     # The best weights have no such head to start from.
     again = _fine_tune(
         *(tmp_path, output / "best", tmp_path / "again"),

@@ -137,6 +137,17 @@ def test_how_files_look_is_no_reading(trained, check, table, tmp_path):
     assert _OTHERWISE not in said
 
 
+def test_nothing_is_known_of_weights_of_no_run(trained, check, table, tmp_path):
+    for path in (*trained.glob("model.ckpt-1.*"), trained / "labels.txt"):
+        shutil.copy(path, tmp_path)
+    said = check(
+        *(tmp_path / "output", "--do_predict", f"--test_file={table}"),
+        f"--init_checkpoint={tmp_path}/model.ckpt-1",
+    )
+    assert "as in training" not in said
+    assert _OTHERWISE not in said
+
+
 def test_evaluating_alone_leaves_the_records_of_the_training(
     trained, model, table, tmp_path
 ):

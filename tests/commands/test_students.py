@@ -1,4 +1,4 @@
-"""Trains, resumes, exports and serves TextCNN and BiLSTM by the scripts."""
+"""Trains, exports and serves TextCNN and BiLSTM by the scripts."""
 
 import json
 import pathlib

@@ -109,6 +109,9 @@ def test_padding_and_other_rows_change_nothing(config, model):
         if length:
             one = {name: x[row : row + 1, :length] for name, x in plain.items()}
             alone[row] = model(one)
+    # Outputs of these are up to 17, and those of the others below 4.
+    is_large = config.model_type in ("awd_lstm", "xlnet")
+    tolerance = 1e-5 if is_large else 1e-6
     places = [(0, 0), (0, 5), (3, 0), (2, 4)]
     if config.model_type == "left_to_right_bilstm":
         places = places[:2]  # Positions count from the start of the row.
@@ -117,11 +120,13 @@ def test_padding_and_other_rows_change_nothing(config, model):
         assert np.isfinite(found.pooled).all()
         for row, expected in alone.items():
             np.testing.assert_allclose(
-                found.pooled[row], expected.pooled[0], atol=1e-5
+                found.pooled[row], expected.pooled[0], atol=tolerance
             )
             if found.sequence is not None:
                 own = found.sequence[row, before : before + sum(_LENGTHS[row])]
-                np.testing.assert_allclose(own, expected.sequence[0], atol=1e-5)
+                np.testing.assert_allclose(
+                    own, expected.sequence[0], atol=tolerance
+                )
     if isinstance(config, student_config.StudentConfig):
         # From padding alone only a bias is left, or zeros.
         empty = found.pooled[_LENGTHS.index((0, 0))]
@@ -130,8 +135,13 @@ def test_padding_and_other_rows_change_nothing(config, model):
 
 
 def test_dropout_is_a_function_of_the_seed(config, model):
-    classifier = _randomized(heads.BertClassifier(model, 3))
     batch, seeds = pairs(_LENGTHS), [tf.constant([1, x]) for x in (1, 1, 2)]
+    first, again, other = (model(batch, x).pooled.numpy() for x in seeds)
+    np.testing.assert_array_equal(first, again)
+    if config.model_type != "textcnn":  # Only its heads apply dropout.
+        for changed in (other, model(batch).pooled):
+            assert np.abs(first - changed).max() > 1e-3
+    classifier = _randomized(heads.BertClassifier(model, 3))
     without = classifier(batch).numpy()
     first, again, other = (classifier(batch, x).numpy() for x in seeds)
     np.testing.assert_array_equal(first, again)
@@ -154,6 +164,7 @@ def test_bfloat16(config, model):
         half = heads.BertClassifier(families.make(config), 3)
     assert {v.dtype for v in half.variables} == {"float32"}
     found = _with_values_of(half, classifier)(pairs(_LENGTHS))
+    assert half.bert(pairs(_LENGTHS)).pooled.dtype == tf.bfloat16
     wanted = classifier(pairs(_LENGTHS))
     assert found.dtype == tf.float32
     assert 0 < np.abs(found - wanted).max() < 0.1 * np.abs(wanted).max()
@@ -173,7 +184,7 @@ def test_compiled_steps_are_the_same(model):
         with tf.GradientTape() as tape:
             loss = tf.reduce_sum(model(batch).pooled ** 2)
         found = tape.gradient(loss, variables)
-        return [tf.convert_to_tensor(x) for x in found if x is not None]
+        return [tf.convert_to_tensor(x) for x in found]
 
     compiled = tf.function(gradients, jit_compile=True, autograph=False)
     for found, wanted in zip(compiled(), gradients(), strict=True):

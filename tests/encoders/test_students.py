@@ -40,14 +40,14 @@ def model(config):
     return model
 
 
-def _batch(before=0, behind=0, lengths=_LENGTHS):
+def _batch(after=0):
     """Returns rows of tokens, with padding that has separate ids."""
     rng = np.random.default_rng(0)
-    S = max(lengths) + before + behind
-    ids, mask = (np.zeros([len(lengths), S], np.int32) for _ in range(2))
-    for row, length in enumerate(lengths):
-        ids[row, before : before + length] = rng.integers(1, 20, length)
-        mask[row, before : before + length] = 1
+    S = max(_LENGTHS) + after
+    ids, mask = (np.zeros([len(_LENGTHS), S], np.int32) for _ in range(2))
+    for row, length in enumerate(_LENGTHS):
+        ids[row, :length] = rng.integers(1, 20, length)
+        mask[row, :length] = 1
     filling = np.random.default_rng(9).integers(0, 20, ids.shape)
     ids = np.where(mask, ids, filling).astype(np.int32)
     return {"input_ids": ids, "input_mask": mask}
@@ -100,7 +100,7 @@ class _Theirs:
 
 
 def test_outputs_and_gradients_are_those_of_pytorch(model):
-    batch = _batch(behind=2)
+    batch = _batch(after=2)
     D = model.config.hidden_size
     factors = np.random.default_rng(2).normal(size=[len(_LENGTHS), D])
     factors[_LENGTHS.index(0)] = 0  # PyTorch accepts no rows without tokens.
@@ -133,7 +133,7 @@ def test_outputs_and_gradients_are_those_of_pytorch(model):
 def test_states_of_tokens_are_those_of_pytorch():
     keras.utils.set_random_seed(3)
     model = families.make(_BILSTM)
-    theirs, batch = _Theirs(model), _batch(behind=1)
+    theirs, batch = _Theirs(model), _batch(after=1)
     sequence = model(batch).sequence.numpy()
     for row, length in enumerate(_LENGTHS):
         if not length:

@@ -52,6 +52,12 @@ class TestUsed:
         logged = small_script.taken(tmp_path, *given.split())
         assert logged == [f"WARNING: {text}" for text in expected]
 
+    def test_flag_of_another_choice_is_refused(self, tmp_path):
+        assert small_script.refused(tmp_path, "--do_train", "--power=2") == (
+            "--power goes with --kind=curve: leave it out. "
+            "Received: power=2.0, kind=line"
+        )
+
     def test_argument_is_named_before_missing_flags(self, tmp_path):
         line = small_script.refused(tmp_path, "train.csv", required=True)
         assert line.endswith("Received: 'train.csv'")

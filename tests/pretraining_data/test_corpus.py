@@ -1,6 +1,7 @@
 import gzip
 import itertools
 import json
+import os
 import pathlib
 
 from bert_tf.pretraining_data import corpus
@@ -84,6 +85,12 @@ class TestPlan:
         units = corpus.plan(paths, "lines", 900)
         assert [len(unit.parts) for unit in units] == [2, 1]
         assert len(corpus.plan(paths, "lines", 10)) == 3
+
+    def test_units_are_of_16_megabytes(self, tmp_path):
+        path = tmp_path / "a.txt"
+        path.touch()
+        os.truncate(path, 40 << 20)  # Only sizes count.
+        assert len(corpus.plan([str(path)], "lines")) == 3
 
 
 class TestRead:

@@ -215,12 +215,10 @@ class TestRun:
     @pytest.mark.parametrize(
         ("objective", "pack", "dynamic_masking"),
         [
-            *((name, True, False) for name in pretraining_sequences.OBJECTIVES),
-            *(
-                ("nsp", False, True),
-                ("none", False, False),
-                ("sop", True, True),
-            ),
+            # Any two of the three, with each pair of their values.
+            (name, pack, pack != (number % 2 > 0))
+            for number, name in enumerate(pretraining_sequences.OBJECTIVES)
+            for pack in (False, True)
         ],
     )
     def test_expects_about_what_there_is(

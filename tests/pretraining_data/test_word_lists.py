@@ -1,4 +1,3 @@
-
 from bert_tf.pretraining_data import word_lists
 from bert_tf.vocabularies import bulk as bulk_tokenization
 

@@ -86,6 +86,16 @@ class TestFiles:
         assert diagnosis
         assert f"{bad}, record 7" in diagnosis
 
+    @pytest.mark.parametrize("before", [0, 6])
+    def test_truncated_header(self, tmp_path, before):
+        """TensorFlow takes it for the end of the file."""
+        path = write(tmp_path / "a", 9)
+        content = (tmp_path / "a").read_bytes()
+        (tmp_path / "a").write_bytes(content[: len(content) * before // 9 + 5])
+        message = f"a, record {before + 1}: truncated.*its header is cut off"
+        with pytest.raises(InputError, match=message):
+            reading.count([path])
+
     def test_corrupt_file(self, tmp_path):
         with tfrecord.Writer(tmp_path / "a") as writer:
             for letter in b"abcdef":

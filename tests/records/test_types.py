@@ -7,7 +7,6 @@ import tensorflow as tf
 
 
 class TestRecordType:
-
     def test_encode_is_read_by_the_originals_spec(self):
         # As in run_pretraining.py and run_classifier.py of the original.
         spec = {

@@ -3,6 +3,7 @@ import hashlib
 import json
 import math
 
+from bert_tf.storage import run_lock
 from bert_tf.tasks.glue import glue_runs
 
 import pytest
@@ -88,6 +89,21 @@ def test_half_a_last_line_is_left_out(tmp_path, end):
     assert path.read_text().startswith(f'{first}{{"key"')
     found = glue_runs.Results(str(path)).find(_done(0.8, seed=2).key)
     assert found is not None and found.score == 0.8
+
+
+def test_no_line_is_written_into_the_folder_of_the_next_run(
+    tmp_path, monkeypatch
+):
+    folder, moved = tmp_path / "run", tmp_path / "moved"
+    with run_lock.hold(folder):
+        results = glue_runs.Results(str(folder / "results.jsonl"))
+        folder.rename(moved)
+        folder.mkdir()
+        # As if the folder was checked before it was moved.
+        monkeypatch.setattr(run_lock, "check_held", lambda: None)
+        results.add(_done(0.5))
+    assert not list(folder.iterdir())
+    assert len(glue_runs.Results(str(moved / "results.jsonl"))) == 1
 
 
 def test_another_bad_line_is_named(tmp_path):

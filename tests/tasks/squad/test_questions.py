@@ -104,6 +104,7 @@ def test_bad_questions_are_left_out_of_training(tmp_path, caplog):
         question("n", [("YES", -1)]),
         question("a", question="The id comes twice?"),
         question("l", [("Rome", 0)]),
+        question("o", [("Paris", 999)]),
     )
     path = store(tmp_path / "x.json", question("a"), *bad, question("b"))
 
@@ -112,15 +113,18 @@ def test_bad_questions_are_left_out_of_training(tmp_path, caplog):
 
     assert sorted(q.key for q in read(strict=False)) == ["a", "b"]
     first = (
-        f"{path}: left out 4 of 6 questions: question a: the id comes twice; "
+        f"{path}: left out 5 of 7 questions: question a: the id comes twice; "
         "question e: the question is empty; question n: the answer is out of "
         "range; the context has 20 characters"
     )
     stop = ". --strict stops at the first."
     assert f"{first}; and others{stop}" in caplog.text
     read(strict=False, verbose=True)
-    fourth = "question l: the answer is not in the context"
-    assert f"{first}; {fourth}{stop}" in caplog.text
+    others = (
+        "question l: the answer is not in the context; question o: the answer "
+        "is out of range; the context has 20 characters"
+    )
+    assert f"{first}; {others}{stop}" in caplog.text
     with pytest.raises(ValueError, match="question a: the id comes twice"):
         read(strict=True)
     # Without questions, or with a missing flag, no single question is bad.
