@@ -47,11 +47,11 @@ def clip_by_global_norm(
     """Scales down all gradients if their joint norm exceeds `limit`.
 
     Returns the gradients, and the norm before clipping, a float32 scalar. The
-    gradient of the word embeddings has a row for each token of the batch. When
-    the original fine-tunes on CPUs and GPUs, several rows for one token count
-    separately in the norm. Here they are summed first, as on its TPUs and in
-    its pre-training, because the norm should not depend on how the gradient is
-    stored.
+    gradient of embeddings has a row for each token of the batch. When the
+    original fine-tunes on CPUs and GPUs, and ALBERT's code also pre-trains
+    there, several rows for one token count separately in the norm. Here they
+    are summed first, as on TPUs, because the norm should not depend on how the
+    gradient is stored.
     """
     # 2 * l2_loss is the sum of squares, without a squared copy.
     squares = [tf.cast(2 * tf.nn.l2_loss(g), tf.float32) for g in gradients]
