@@ -18,7 +18,7 @@ transformers = pytest.importorskip(
 _LABELS = ("bad", "good", "so so")
 _TEXTS = [
     "the ''end'' of the words",
-    "Rows of café 9, and the rest",
+    "Rows of café, and the 9 others",
     "a",
     "it is the longest of all texts here, with words and 30 numbers.",
 ]
@@ -73,7 +73,7 @@ def test_a_classifier_of_transformers(tmp_path):
         (_PAIRS, _asked(_PAIRS)),
     ):
         expected = _their_probabilities(tmp_path / "theirs", rows)
-        # The tokens follow the vocabulary, which is made from the pages.
+        # The tokens follow the vocabulary, which is made from a manual.
         assert np.ptp(expected, axis=0).max() > 0.01
         for loaded in (model, exported):
             found = _probabilities(loaded(asked))

@@ -1,13 +1,15 @@
-"""Small SentencePiece models, trained on this project's pages."""
+"""Small SentencePiece models, trained on Python's manual."""
 
 import functools
 import io
 import json
 import pathlib
 import random
+import re
 import tempfile
 import unicodedata
 from collections.abc import Callable, Sequence
+from pydoc_data import topics
 from typing import Any
 
 from bert_tf import vocabularies
@@ -15,7 +17,6 @@ from bert_tf.vocabularies import sentence_pieces
 
 import sentencepiece
 
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
 # As in the README of ALBERT's repository.
 ALBERT: dict[str, Any] = {
     "pad_id": 0,
@@ -28,9 +29,13 @@ ALBERT: dict[str, Any] = {
 
 
 def pages() -> list[str]:
-    """Returns English lines with technical words."""
-    paths = sorted((_ROOT / "docs").glob("*.md"))
-    return [line for x in paths for line in x.read_text("utf-8").split("\n")]
+    """Returns English lines with technical words, from Python's manual.
+
+    Signs in a row, such as underlines, have many equally good segmentations.
+    """
+    found = "\n".join(topics.topics[name] for name in sorted(topics.topics))
+    lines = (line.strip() for line in found.split("\n"))
+    return [x for x in lines if not re.search(r"[^\w\s]{2}|<", x)][:6000]
 
 
 @functools.cache
@@ -118,7 +123,7 @@ def are_equally_good(
     """Whether segmentations of a text, as ids, have the same total score.
 
     Tokenizers may then choose different ones. Whether such ties occur depends
-    on the model, and the model depends on our pages.
+    on the model, and the model depends on the text.
     """
     pieces = vocabulary.proto.pieces
     one, other = (sum(pieces[x].score for x in ids) for ids in splits)
