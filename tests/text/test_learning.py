@@ -2,8 +2,8 @@
 
 import collections
 import io
-import pathlib
 import json
+import pathlib
 import pydoc_data.topics
 
 from bert_tf.errors import InputError
