@@ -219,7 +219,7 @@ def test_padding_and_truncation(made):
 
 def test_text_again(made):
     vocabulary, _, theirs = made
-    text = "the documents of this model are here"
+    text = "the end of the function is in the class"
     assert theirs.decode(_ids(vocabulary, text)).strip() == text
 
 
