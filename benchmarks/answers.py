@@ -59,7 +59,7 @@ _NER_FILE = flags.DEFINE_string("ner_file", None, "CoNLL.", required=True)
 _LINES = flags.DEFINE_integer("lines", 1000, "Of each head.", 1)
 _HEADS = flags.DEFINE_list("heads", [], "Which; by default all.")
 _BATCH_SIZE = flags.DEFINE_integer("batch_size", 32, "Lines at a time.", 1)
-_LENGTH = flags.DEFINE_integer("max_seq_length", 128, "Pieces of a row.", 16)
+_LENGTH = flags.DEFINE_integer("max_seq_length", 128, "Tokens per row.", 16)
 _CLOSE = 1e-5
 _TAGS = ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
 

@@ -40,7 +40,7 @@ _INPUT_FILE = flags.DEFINE_string(
 )
 _LINES = flags.DEFINE_integer("lines", 500, "How many of them.", 1)
 _BATCH_SIZE = flags.DEFINE_integer("batch_size", 32, "Lines at a time.", 1)
-_MAX_SEQ_LENGTH = flags.DEFINE_integer("max_seq_length", 128, "Pieces.", 4)
+_MAX_SEQ_LENGTH = flags.DEFINE_integer("max_seq_length", 128, "Tokens.", 4)
 _THREADS = flags.DEFINE_integer(
     "threads", os.cpu_count() or 1, "Cores for each."
 )

@@ -36,7 +36,7 @@ _LAYERS = flags.DEFINE_list("layers", ["4", "3", "2"], "Numbers of layers.")
 _SEEDS = flags.DEFINE_list("seeds", ["1", "2", "3"], "Seeds.")
 _EPOCHS = flags.DEFINE_float("epochs", 1, "Of fine-tuning again; 0: none.", 0)
 _RATE = flags.DEFINE_float("learning_rate", 5e-5, "Of fine-tuning again.")
-_LENGTH = flags.DEFINE_integer("max_seq_length", 64, "Pieces of an example.")
+_LENGTH = flags.DEFINE_integer("max_seq_length", 64, "Tokens per example.")
 _EXAMPLES = flags.DEFINE_integer("max_examples", 4096, "To measure on.")
 
 

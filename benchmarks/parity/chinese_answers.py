@@ -3,8 +3,8 @@
     python -m benchmarks.parity.chinese_answers --script=mlqa_evaluation_v1.py \
         cmrc2018_dev.json DRCD_dev.json
 
-The script is that of https://github.com/facebookresearch/MLQA, and the files
-have SQuAD's format: squad-style-data of https://github.com/ymcui/cmrc2018, and
+The script is from https://github.com/facebookresearch/MLQA, and the files have
+SQuAD's format: squad-style-data of https://github.com/ymcui/cmrc2018, and
 https://github.com/DRCKnowledgeTeam/DRCD. A prediction is a gold answer, changed
 at random: with a full stop or quotation marks, a character less, other parts of
 the context. The table has the scores of both for each file. If one question has

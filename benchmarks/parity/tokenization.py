@@ -198,15 +198,15 @@ class Comparison:
         """Whether the token's slice of the text spells the token."""
         if token.text == tokenization.UNKNOWN:
             return token.start < token.end
-        piece = token.text.removeprefix("##") or token.text
+        word = token.text.removeprefix("##") or token.text
         spelled = self._words(text[token.start : token.end])
         # Normalization may reorder marks, such as those of musical notes, while
         # slices keep the text's order.
-        if spelled and any(map(unicodedata.combining, piece)):
+        if spelled and any(map(unicodedata.combining, word)):
             return True
         # On its own, a sigma is never final.
-        piece, spelled = (x.replace("ς", "σ") for x in (piece, spelled))
-        return piece in spelled if is_shared else piece == spelled
+        word, spelled = (x.replace("ς", "σ") for x in (word, spelled))
+        return word in spelled if is_shared else word == spelled
 
     def _join_words(self, text):
         return "".join(self.ours.basic_tokenizer.tokenize(text))

@@ -30,12 +30,13 @@ class AddedTokenizer(graph_rows.Tokenizer):
 
         Invalid bytes are left out.
         """
-        parts, ids, _ = self._parts(texts)
+        parts, ids, _ = self._parts(_valid(texts))
         text = self._plain.tokenize(_texts_of(parts, ids))
         return _joined(parts, text, ids)
 
-    def tokenize_with_offsets(self, texts: tf.Tensor) -> graph_rows.Pieces:
+    def tokenize_with_offsets(self, texts: tf.Tensor) -> graph_rows.Tokens:
         """Splits UTF-8 texts [B] into tokens; invalid bytes are left out."""
+        texts = _valid(texts)
         parts, ids, positions = self._parts(texts)
         found = self._plain.tokenize_with_offsets(_texts_of(parts, ids))
         sizes = tf.strings.length(parts.values, unit="UTF8_CHAR")  # [Q]
@@ -51,23 +52,23 @@ class AddedTokenizer(graph_rows.Tokenizer):
         if positions is not None:
             starts, ends = _in_texts(positions, starts, ends)
         # Offsets count from the beginning of each text.
-        first = tf.cumsum(_sizes(texts), exclusive=True)
+        lengths = tf.strings.length(texts, unit="UTF8_CHAR")
+        first = tf.cumsum(lengths, exclusive=True)
         first = tf.gather(first, joined.value_rowids())
-        return graph_rows.Pieces(joined, starts - first, ends - first)
+        return graph_rows.Tokens(joined, starts - first, ends - first)
 
     def _parts(
         self, texts: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.Tensor, tf.Tensor | None]:
-        """Cuts texts at tokens.
+        """Cuts valid UTF-8 texts [B] at tokens.
 
         Returns:
             The parts [B, (parts)], their ids [Q], which are -1 for text, and
             the position of each of their characters among the characters of all
             texts; None if it is the same.
         """
-        valid = _valid(texts)
-        parts = tf.RaggedTensor.from_tensor(valid[:, tf.newaxis])
-        ids = tf.fill([tf.size(valid)], -1)
+        parts = tf.RaggedTensor.from_tensor(texts[:, tf.newaxis])
+        ids = tf.fill([tf.size(texts)], -1)
         positions = None
         for number, search in enumerate(self._searches):
             found = search.cut(parts.values, ids < 0 if number else None)
@@ -83,10 +84,6 @@ def _valid(texts: tf.Tensor) -> tf.Tensor:
     return tf.strings.unicode_transcode(
         texts, "UTF-8", "UTF-8", errors="ignore"
     )
-
-
-def _sizes(texts: tf.Tensor) -> tf.Tensor:
-    return tf.strings.length(_valid(texts), unit="UTF8_CHAR")
 
 
 def _in_texts(

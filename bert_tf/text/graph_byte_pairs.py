@@ -236,7 +236,7 @@ class OffsetTokenizer(BytePairTokenizer):
             for strip in (str.lstrip, str.rstrip)
         )
 
-    def tokenize_with_offsets(self, texts: tf.Tensor) -> graph_rows.Pieces:
+    def tokenize_with_offsets(self, texts: tf.Tensor) -> graph_rows.Tokens:
         """Splits UTF-8 texts [B] into tokens; invalid bytes are skipped."""
         texts, more = self._begun(texts)
         words = self._words(texts)
@@ -261,7 +261,7 @@ class OffsetTokenizer(BytePairTokenizer):
         ends = tf.maximum(after, starts)
         more = tf.gather(more, ids.value_rowids())
         starts, ends = (tf.maximum(x - more, 0) for x in (starts, ends))
-        return graph_rows.Pieces(ids, starts, ends)
+        return graph_rows.Tokens(ids, starts, ends)
 
 
 def _starts(codes: tf.Tensor, classes: tf.Tensor) -> tf.Tensor:

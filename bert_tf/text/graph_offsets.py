@@ -31,8 +31,6 @@ from bert_tf.vocabularies import (
 
 import tensorflow as tf
 
-Pieces = graph_rows.Pieces
-
 
 class Tokenizer(Protocol):
     """A tokenizer that returns character offsets."""
@@ -42,7 +40,7 @@ class Tokenizer(Protocol):
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Returns the token ids of each text, [B, (tokens)] int32."""
 
-    def tokenize_with_offsets(self, texts: tf.Tensor) -> Pieces:
+    def tokenize_with_offsets(self, texts: tf.Tensor) -> graph_rows.Tokens:
         """Splits texts [B] into tokens."""
 
 
@@ -58,7 +56,7 @@ class OffsetTokenizer(text_graph.BertTokenizer):
             [ord(x) for x in chars if unicodedata.category(x) == "Mn"]
         )
 
-    def tokenize_with_offsets(self, texts: tf.Tensor) -> Pieces:
+    def tokenize_with_offsets(self, texts: tf.Tensor) -> graph_rows.Tokens:
         """Splits UTF-8 texts [B] into tokens; invalid bytes are skipped."""
         parts = self.normalize(texts)  # [B]
         words = None
@@ -80,7 +78,7 @@ class OffsetTokenizer(text_graph.BertTokenizer):
         starts, ends = self.origins(texts)
         if words is not None:
             ids = words.with_values(ids).merge_dims(1, 2)
-        return Pieces(
+        return graph_rows.Tokens(
             ids,
             tf.gather(starts, tf.gather(number, first)),
             tf.gather(ends, tf.gather(number, last)),

@@ -14,7 +14,7 @@ from bert_tf.errors import InputError
 import tensorflow as tf
 
 
-class Pieces(NamedTuple):
+class Tokens(NamedTuple):
     """The tokens of all texts, in order."""
 
     ids: tf.RaggedTensor  # [B, (tokens)] int32

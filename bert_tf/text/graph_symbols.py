@@ -46,7 +46,7 @@ class SymbolTokenizer(graph_rows.Tokenizer):
         """
         return self._look_up(tf.strings.split(with_plain_spaces(texts)))
 
-    def tokenize_with_offsets(self, texts: tf.Tensor) -> graph_rows.Pieces:
+    def tokenize_with_offsets(self, texts: tf.Tensor) -> graph_rows.Tokens:
         """Returns the ids and the character offsets of the symbols."""
         spaced = with_plain_spaces(texts)
         symbols = tf.strings.split(spaced)  # [B, (symbols)]
@@ -59,7 +59,7 @@ class SymbolTokenizer(graph_rows.Tokenizer):
         begins = ~is_space & (after_space | (places == 0))
         starts = tf.cast(tf.boolean_mask(places, begins), tf.int32)  # [P]
         lengths = tf.strings.length(symbols.values, unit="UTF8_CHAR")
-        return graph_rows.Pieces(
+        return graph_rows.Tokens(
             self._look_up(symbols), starts, starts + lengths
         )
 

@@ -92,7 +92,7 @@ class OffsetTokenizer(graph_sentence_pieces.SentencePieceTokenizer):
             [ord(char) for char in "".join(texts)], tf.int32
         )
 
-    def tokenize_with_offsets(self, texts: tf.Tensor) -> graph_rows.Pieces:
+    def tokenize_with_offsets(self, texts: tf.Tensor) -> graph_rows.Tokens:
         """Splits UTF-8 texts [B] into tokens; invalid bytes are skipped."""
         # With a space at each end, no rule applies across texts.
         decoded = tf.strings.unicode_decode(
@@ -121,7 +121,7 @@ class OffsetTokenizer(graph_sentence_pieces.SentencePieceTokenizer):
         text = tf.repeat(text, counts)
         starts, ends = _origins(decoded, place, begins, ends, text)
         total = tf.cumsum(tf.concat([[0], counts], 0))
-        return graph_rows.Pieces(
+        return graph_rows.Tokens(
             tf.RaggedTensor.from_row_splits(
                 tf.gather(self._parts, parts),
                 tf.cast(tf.gather(total, splits), tf.int64),

@@ -40,7 +40,7 @@ _MAX_DEPTH = 40
 # With more such characters, all or none of a token are composed in a text.
 _MAX_COMPOSED = 4
 
-# Returns what a character of a text becomes.
+# Maps a character of a text to its normalized form.
 Normalize = Callable[[str], str]
 
 
@@ -80,7 +80,7 @@ class Part(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """What a character is to the flags of the tokens next to it."""
+    """Properties of a character that the flags of neighboring tokens check."""
 
     is_word: bool
     is_space: bool
@@ -356,7 +356,8 @@ def _spellings(text: str) -> Iterator[str]:
 def parts(found: Sequence[Search], text: str) -> Iterator[Part]:
     """Yields the parts of a text by all searches, in order.
 
-    Before, between and after the added tokens are texts, which may be empty.
+    Text and added tokens alternate, starting and ending with text, which may be
+    empty.
     """
     first = found[0].cut(text) if found else [Part(text, None, 0)]
     for part in first:

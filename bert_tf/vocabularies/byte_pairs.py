@@ -311,14 +311,14 @@ class BytePairs(vocabulary.Vocabulary):
     def special(self) -> vocabulary.Special:
         """The special tokens, which represent no text."""
 
-        def piece(text: str) -> vocabulary.SpecialToken:
+        def token(text: str) -> vocabulary.SpecialToken:
             return vocabulary.SpecialToken(text, self.ids[text])
 
         return vocabulary.Special(
-            pad=piece(PAD),
-            unk=piece(UNKNOWN),
-            cls=piece(CLS),
-            sep=piece(SEP),
+            pad=token(PAD),
+            unk=token(UNKNOWN),
+            cls=token(CLS),
+            sep=token(SEP),
             mask=vocabulary.SpecialToken(MASK, self.ids.get(MASK, -1)),
         )
 

@@ -224,8 +224,8 @@ class FairseqSentencePieces(sentence_pieces.SentencePieces):
     def special(self) -> vocabulary.Special:
         """The special tokens."""
         pad, unknown, cls, sep, mask = (
-            vocabulary.SpecialToken(piece, self.ids.get(piece, -1))
-            for piece in (PAD, UNKNOWN, CLS, SEP, MASK)
+            vocabulary.SpecialToken(text, self.ids.get(text, -1))
+            for text in (PAD, UNKNOWN, CLS, SEP, MASK)
         )
         return vocabulary.Special(pad, unknown, cls, sep, mask)
 

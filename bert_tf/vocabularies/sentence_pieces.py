@@ -124,7 +124,7 @@ class CharacterRules:
         return dict(self.table)
 
     def __call__(self, char: str) -> str:
-        """Returns what a character becomes."""
+        """Returns the normalized form of a character."""
         text = normalize_char(char) if self.strips_accents else char
         text = text.lower() if self.do_lower_case else text
         text = unicodedata.normalize("NFC", text) if self.composes else text

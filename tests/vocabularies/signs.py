@@ -132,7 +132,7 @@ class GraphTokenizer(graph_rows.Tokenizer):
         places = tf.cast(places, tf.int32)
         starts = tf.boolean_mask(places, is_word & ~goes_on)
         ends = tf.boolean_mask(places, ends) + 1
-        return graph_rows.Pieces(self.tokenize(texts), starts, ends)
+        return graph_rows.Tokens(self.tokenize(texts), starts, ends)
 
 
 def _open(path, say):

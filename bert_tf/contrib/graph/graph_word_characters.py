@@ -19,7 +19,7 @@ class CharacterTokenizer(graph_rows.Tokenizer):
         """
         return self.tokenize_with_offsets(texts).ids
 
-    def tokenize_with_offsets(self, texts: tf.Tensor) -> graph_rows.Pieces:
+    def tokenize_with_offsets(self, texts: tf.Tensor) -> graph_rows.Tokens:
         """Returns the ids and the offsets of their characters."""
         split = tf.strings.bytes_split(graph_symbols.with_plain_spaces(texts))
         codes = tf.reshape(tf.io.decode_raw(split.values, tf.uint8), [-1])
@@ -41,7 +41,7 @@ class CharacterTokenizer(graph_rows.Tokenizer):
         starts = tf.gather(places, index)
         lengths = tf.cast(copies, tf.int64)
         lengths = tf.math.unsorted_segment_sum(lengths, rows, split.nrows())
-        return graph_rows.Pieces(
+        return graph_rows.Tokens(
             tf.RaggedTensor.from_row_lengths(ids, lengths, validate=False),
             starts,
             starts + 1,

@@ -124,13 +124,13 @@ class OffsetTokenizer(WordEndPairTokenizer):
         sizes = map(word_end_pairs.spelled_length, vocabulary.pieces)
         self._sizes = tf.constant(list(sizes))
 
-    def tokenize_with_offsets(self, texts: tf.Tensor) -> graph_rows.Pieces:
+    def tokenize_with_offsets(self, texts: tf.Tensor) -> graph_rows.Tokens:
         """Splits UTF-8 texts [B] into tokens; invalid bytes are skipped."""
         ids = self.tokenize(texts)
         sizes = tf.gather(self._sizes, ids.values)  # [P]
         limits = tf.cumsum(sizes)
         starts, ends = self._splitter.origins(texts)  # of all words' characters
-        return graph_rows.Pieces(
+        return graph_rows.Tokens(
             ids,
             tf.gather(starts, limits - sizes),
             tf.gather(ends, limits - 1),
