@@ -75,9 +75,9 @@ class Search(tf.Module):
         flags = [(x.lstrip, x.rstrip, x.single_word) for x in tokens]
         self._flags = tf.constant(flags)  # [tokens, 3]
         self._has_flags = np.any(flags, axis=0)  # [3]
-        letters = sorted({*"".join(search.tokens)})
-        classes = {char: i for i, char in enumerate(letters, 1)}
-        self._trie = _Trie(list(search.tokens), classes)
+        letters = {*"".join(search.tokens), *"".join(search.accents.values())}
+        classes = {char: i for i, char in enumerate(sorted(letters), 1)}
+        self._trie = _Trie(search.accents, classes)
         self._values = graph_code_tables.CodeTable(
             _values(search, classes, self._has_flags.any())
         )
@@ -310,20 +310,32 @@ def _values(
     return values
 
 
+def _find(keys: tf.Tensor, wanted: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns positions in sorted keys, and whether these keys are wanted."""
+    place = tf.searchsorted(keys, wanted)
+    place = tf.minimum(place, tf.size(keys) - 1)
+    return place, tf.gather(keys, place) == wanted
+
+
 class _Trie(tf.Module):
     """A trie of tokens: state and class of a character -> next state."""
 
-    def __init__(self, texts: list[str], classes: Mapping[str, int]):
+    def __init__(self, texts: Mapping[str, str], classes: Mapping[str, int]):
+        """Each text comes with the characters that may not follow it."""
         super().__init__()
         steps: dict[tuple[int, int], int] = {}
         tokens = {}
-        for number, text in enumerate(texts):
+        blocked = []
+        for number, (text, accents) in enumerate(texts.items()):
             state = 0
             for char in text:
                 step = state, classes[char]
                 state = steps.setdefault(step, len(steps) + 1)
             tokens[state] = number
+            blocked += [(state, classes[accent]) for accent in accents]
         self._classes = len(classes) + 1
+        blocked_keys = sorted(s * self._classes + c for s, c in blocked)
+        self._blocked = tf.constant(blocked_keys, tf.int64)
         keys = {s * self._classes + c: x for (s, c), x in steps.items()}
         order = sorted(keys)
         self._keys = tf.constant(order, tf.int64)
@@ -339,11 +351,11 @@ class _Trie(tf.Module):
 
     def _step(self, states: tf.Tensor, classes: tf.Tensor) -> tf.Tensor:
         """Returns the next states, or 0."""
-        key = states * self._classes + tf.cast(classes, tf.int64)
-        place = tf.searchsorted(self._keys, key)
-        place = tf.minimum(place, tf.size(self._keys) - 1)
-        is_step = tf.gather(self._keys, place) == key
+        place, is_step = _find(self._keys, self._key(states, classes))
         return tf.where(is_step, tf.gather(self._states, place), 0)
+
+    def _key(self, states: tf.Tensor, classes: tf.Tensor) -> tf.Tensor:
+        return states * self._classes + tf.cast(classes, tf.int64)
 
     def follow(self, classes: tf.Tensor, splits: tf.Tensor) -> _Matches:
         """Returns the longest match from each position where a token may begin.
@@ -365,7 +377,15 @@ class _Trie(tf.Module):
             tokens: tf.Tensor,
         ) -> tuple[tf.Tensor, ...]:
             found = tf.gather(self._tokens, states)
-            matched = tf.where(found >= 0)
+            is_inside = place < tf.gather(limits, alive)
+            is_match = found >= 0
+            if self._blocked.shape[0]:
+                following = tf.gather(
+                    classes, tf.where(is_inside, place, place - 1)
+                )
+                key = self._key(states, following)
+                is_match &= ~(is_inside & _find(self._blocked, key)[1])
+            matched = tf.where(is_match)
             which = tf.gather(alive, matched)
             ends = tf.tensor_scatter_nd_update(
                 ends, which, tf.gather_nd(place, matched)
@@ -373,7 +393,7 @@ class _Trie(tf.Module):
             tokens = tf.tensor_scatter_nd_update(
                 tokens, which, tf.gather_nd(found, matched)
             )
-            inside = _where(place < tf.gather(limits, alive))
+            inside = _where(is_inside)
             place = tf.gather(place, inside)
             states = self._step(
                 tf.gather(states, inside), tf.gather(classes, place)

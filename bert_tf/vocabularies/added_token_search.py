@@ -5,8 +5,8 @@ are found in the normalized text between them: in any case, if the vocabulary
 lower-cases, and with any accents, if the vocabulary strips them. A match may
 begin or end within the normalized form of a character, such as a syllable of
 Hangul; the rest of the form is text. Text is normalized character by character.
-So results differ only with models of sentencepiece that compose characters, if
-a separate accent in the text follows a token that ends without it.
+If the vocabulary composes characters, a token is not found where an accent that
+follows it becomes a part of its last character.
 """
 
 import dataclasses
@@ -36,6 +36,9 @@ _LETTER_SYMBOLS = re.compile(
 
 # Deeper groups of a pattern may exceed the recursion limit.
 _MAX_DEPTH = 40
+
+# `tokenizers` composes only what has fewer bytes.
+_COMPOSED_BYTES = 6
 
 # With more such characters, all or none of a token are composed in a text.
 _MAX_COMPOSED = 4
@@ -93,14 +96,34 @@ class Search:
     Attributes:
         tokens: Normalized text -> its token.
         normalize: Normalizes one character; None for no normalization.
+        composes: Whether normalization then composes characters, as NFC does.
     """
 
     tokens: Mapping[str, added_tokens.AddedToken]
     normalize: Normalize | None
+    composes: bool
+
+    @functools.cached_property
+    def accents(self) -> dict[str, str]:
+        """Normalized text of a token -> accents that may not follow it."""
+        if not self.composes:
+            return dict.fromkeys(self.tokens, "")
+        found = _accents()
+        return {
+            text: found.get(unicodedata.normalize("NFC", text)[-1], "")
+            for text in self.tokens
+        }
 
     @functools.cached_property
     def _regex(self) -> re.Pattern[str]:
-        return re.compile(_pattern(list(self.tokens)))
+        return re.compile(
+            _pattern(
+                {
+                    text: f"(?![{accents}])" if accents else ""
+                    for text, accents in self.accents.items()
+                }
+            )
+        )
 
     @functools.cached_property
     def _forms(self) -> "Forms":
@@ -281,25 +304,43 @@ def forms(normalize: Normalize | None) -> Forms:
     return Forms(changed, frozenset(spaced))
 
 
-def _pattern(texts: Sequence[str], depth: int = 0) -> str:
-    """Returns a pattern that finds the longest of some texts."""
+@functools.cache
+def _accents() -> dict[str, str]:
+    """Returns character -> the accents that can be composed with it."""
+    found: dict[str, str] = {}
+    for char in characters.assigned():
+        text = unicodedata.normalize("NFD", char)
+        if len(text) > 1 and unicodedata.normalize("NFC", text) == char:
+            base = unicodedata.normalize("NFC", text[:-1])
+            if len((base + text[-1]).encode()) < _COMPOSED_BYTES:
+                found[base] = found.get(base, "") + text[-1]
+    return found
+
+
+def _pattern(texts: Mapping[str, str], depth: int = 0) -> str:
+    """Returns a pattern that finds the longest of some texts.
+
+    Each text comes with the pattern of what follows it.
+    """
     if depth == _MAX_DEPTH:
         longest = sorted(texts, key=len, reverse=True)
-        return f"(?:{'|'.join(map(re.escape, longest))})"
+        return f"(?:{'|'.join(re.escape(x) + texts[x] for x in longest)})"
     groups: dict[str, list[str]] = {}
     for text in texts:
         groups.setdefault(text[:1], []).append(text)
-    is_optional = groups.pop("", None) is not None
+    shortest = groups.pop("", [])
     branches = []
     for group in groups.values():
         # What the first and the last in order share, all of them share.
         first, last = min(group), max(group)
         both = enumerate(zip(first, last, strict=False))
         size = next((i for i, (a, b) in both if a != b), len(first))
-        rest = [text[size:] for text in group]
-        tail = _pattern(rest, depth + 1) if len(rest) > 1 else ""
+        rest = {text[size:]: texts[text] for text in group}
+        tail = _pattern(rest, depth + 1) if len(rest) > 1 else texts[first]
         branches.append(re.escape(first[:size]) + tail)
-    return f"(?:{'|'.join(branches)}){'?' * is_optional}"
+    # The shortest is tried last.
+    branches += [texts[text] for text in shortest]
+    return f"(?:{'|'.join(branches)})"
 
 
 def searches(
@@ -338,7 +379,7 @@ def _search(
             # A token of accents alone may become nothing.
             if spelled:
                 found.setdefault(spelled, token)
-    return Search(found, normalize)
+    return Search(found, normalize, composes)
 
 
 def _spellings(text: str) -> Iterator[str]:

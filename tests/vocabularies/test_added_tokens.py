@@ -33,7 +33,7 @@ _PIECES = (
 )
 _PLAIN = ["<user>", "covid", "covid19", "New York", "Café", "中国", "한국"]
 # Accents that are not composed, and what may be within a character's form.
-_PLAIN += ["a\u0301w", "가", "fi"]
+_PLAIN += ["a\u0301w", "가", "fi", "fin", "ê"]
 _TOKENS = [
     *(tokenizers.AddedToken(x, normalized=True) for x in _PLAIN),
     tokenizers.AddedToken("<l>", lstrip=True, normalized=False),
@@ -52,7 +52,8 @@ _WORDS = (
     "covid COVID covid19 Covid19 <user> <USER> new york New\xa0York café Café "
     "CAFE 中国 我中国人 한국 한국어 [E1] [e1] [E12] [/E1] <l> <r> a+b? A+B? "
     "<sep> Paris x ! x2 ork Ork x2x york\u0301 _ paris 人 covi\u0301d aw áw "
-    "a\u0301w 각 가나 \u1100\u1161 x\ufb01x2 fin 人ork co\xadvid"
+    "a\u0301w 각 가나 \u1100\u1161 x\ufb01x2 fin 人ork co\xadvid fin\u0301 "
+    "fi\u0301x fin\u0327 ê ê\u0300 e\u0302 e\u0302\u0300 ế"
 )
 
 
