@@ -311,7 +311,7 @@ def _values(
 
 
 def _find(keys: tf.Tensor, wanted: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns positions in sorted keys, and whether these keys are wanted."""
+    """Returns the places of keys in sorted keys, and whether they occur."""
     place = tf.searchsorted(keys, wanted)
     place = tf.minimum(place, tf.size(keys) - 1)
     return place, tf.gather(keys, place) == wanted

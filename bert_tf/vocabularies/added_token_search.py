@@ -320,7 +320,7 @@ def _accents() -> dict[str, str]:
 def _pattern(texts: Mapping[str, str], depth: int = 0) -> str:
     """Returns a pattern that finds the longest of some texts.
 
-    Each text comes with the pattern of what follows it.
+    `texts` maps each text to the pattern that must match after it.
     """
     if depth == _MAX_DEPTH:
         longest = sorted(texts, key=len, reverse=True)

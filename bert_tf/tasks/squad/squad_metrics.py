@@ -41,7 +41,7 @@ def _all_punctuation() -> dict[int, None]:
     )
 
 
-@functools.lru_cache(maxsize=1)  # Questions about a context are in a row.
+@functools.lru_cache(maxsize=1)  # Consecutive questions share a context.
 def is_unspaced(context: str) -> bool:
     """Returns whether a context is written in a script without spaces."""
     letters = sum(map(str.isalpha, context))
