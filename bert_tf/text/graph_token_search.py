@@ -310,11 +310,11 @@ def _values(
     return values
 
 
-def _find(keys: tf.Tensor, wanted: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the places of keys in sorted keys, and whether they occur."""
-    place = tf.searchsorted(keys, wanted)
+def _find(keys: tf.Tensor, values: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns positions of values in sorted keys, and whether they occur."""
+    place = tf.searchsorted(keys, values)
     place = tf.minimum(place, tf.size(keys) - 1)
-    return place, tf.gather(keys, place) == wanted
+    return place, tf.gather(keys, place) == values
 
 
 class _Trie(tf.Module):
