@@ -56,6 +56,7 @@ def _start(tmp_path):
     return start
 
 
+@pytest.mark.slow
 def test_a_stopped_script_saves_and_goes_on(start, tmp_path):
     run = start()
     end = time.monotonic() + 60

@@ -73,6 +73,7 @@ class TestFullDisk:
             files.write_lines(tmp_path / "a", open("input"))  # noqa: SIM115
         assert not list(tmp_path.iterdir())
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("prefix", ["", "file://"])
     def test_folders(self, tmp_path, prefix):
         with small_disks.mounted(tmp_path / "disk", 64) as disk:

@@ -217,6 +217,7 @@ class TestOtherProcesses:
 
 
 class TestNewFolder:
+    @pytest.mark.slow
     def test_appears_when_it_is_complete(self, folder, tmp_path):
         with files.new_folder(f"{folder}/a/b/") as new:
             files.write_text(f"{new}/x", "x")
@@ -229,6 +230,7 @@ class TestNewFolder:
         assert (made / "deep" / "er" / "y").read_text() == "y"
         assert not pathlib.Path(new).exists()
 
+    @pytest.mark.slow
     def test_error_leaves_nothing(self, folder, tmp_path):
         with pytest.raises(KeyError), files.new_folder(f"{folder}/a") as new:
             files.write_text(f"{new}/x", "x")

@@ -69,6 +69,7 @@ def test_comparison_of_int32_is_found():
     assert on_the_host(graph.graph) == ["GreaterEqual GreaterEqual"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["bert", "electra", "left_to_right"])
 def test_pretraining_step(family):
     config = pretraining_step.config_of("tiny", family)

@@ -82,6 +82,7 @@ def _assert_gradients_are_slopes(model, loss, reference_loss):
 
 
 class TestBertPretrainer:
+    @pytest.mark.slow
     def test_logits(self, pretrainer):
         expected = reference.pretrain(
             _TINY, reference.weights_of(pretrainer.variables), _INPUTS
@@ -92,6 +93,7 @@ class TestBertPretrainer:
             assert got.dtype == tf.float32
             np.testing.assert_allclose(got, values, rtol=1e-5, atol=2e-5)
 
+    @pytest.mark.slow
     def test_gradients_of_all_variables(self, pretrainer):
         rng = np.random.default_rng(0)
         weights = [
@@ -115,6 +117,7 @@ class TestBertPretrainer:
 
         _assert_gradients_are_slopes(pretrainer, loss, reference_loss)
 
+    @pytest.mark.slow
     def test_dropout_is_a_function_of_the_seed(self, pretrainer):
         first, again, other = (
             pretrainer(_INPUTS, tf.constant(seed))[0].numpy()
@@ -234,6 +237,7 @@ class TestFurtherHeads:
         np.testing.assert_allclose(starts, logits[..., 0], atol=1e-5)
         np.testing.assert_allclose(ends, logits[..., 1], atol=1e-5)
 
+    @pytest.mark.slow
     def test_multiple_choice(self):
         model = heads.BertMultipleChoice(modeling.Bert(_TINY))
         weights, _, pooled = self._parts(model)
@@ -345,6 +349,7 @@ _HEADS = {
 _MODULES = (heads, replaced_tokens, both_directions, joint_answers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", _HEADS)
 def test_trains_what_has_a_gradient(head):
     model = _HEADS[head](modeling.Bert(_TINY))
@@ -364,6 +369,7 @@ def test_trains_what_has_a_gradient(head):
     assert model.reads_pooled == names.HEADS[head].reads_pooled
 
 
+@pytest.mark.slow
 def test_each_head_is_looked_at():
     # tests/tasks/squad/test_joint.py looks at the head that takes the starts.
     joint = joint_answers.BertJointSpanFinder

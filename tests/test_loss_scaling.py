@@ -22,6 +22,7 @@ def state(made):
     return {name: slot.numpy().tolist() for name, slot in made.slots.items()}
 
 
+@pytest.mark.slow
 def test_scale_follows_overflows_and_quiet_steps():
     variable = keras.Variable([1.0], name="kernel")
     made = optimizer([variable], initial=8.0, period=3)
@@ -61,6 +62,7 @@ def test_what_no_scale_helps_shows():
     assert np.isnan(report["gradient_norm"])
 
 
+@pytest.mark.slow
 def test_all_replicas_skip_together(two_replicas):
     with two_replicas.scope():
         variable = keras.Variable([1.0, 2.0], name="kernel")

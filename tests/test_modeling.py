@@ -48,6 +48,7 @@ class TestInitialWeights:
         # 3 tables, 6 kernels a layer, the pooler's: no two are alike.
         assert len(np.unique(kernels, axis=0)) == 3 + 2 * 6 + 1
 
+    @pytest.mark.slow
     def test_is_a_function_of_the_global_seed(self):
         weights = []
         for seed in (1, 1, 2):

@@ -105,6 +105,7 @@ class TestAgainstNumpy:
         np.testing.assert_array_equal(first, layer(x, None, layout=layout))
         np.testing.assert_array_equal(second, layer(first, None, layout=layout))
 
+    @pytest.mark.slow
     def test_in_a_graph_of_unknown_shape(self, tiny):
         spec = tf.TensorSpec([None, None], tf.int32)
         names = ("input_ids", "input_mask", "segment_ids")
@@ -218,6 +219,7 @@ class TestDropoutOfTheModel:
         )
         assert len({seed for _, _, seed in seen}) == len(seen)
 
+    @pytest.mark.slow
     def test_is_a_function_of_the_seed(self, tiny):
         inputs = reference.batch(_TINY)
         outputs = {

@@ -92,6 +92,7 @@ def test_a_config_for_each_row(made):
             assert config.pretraining_head, name
 
 
+@pytest.mark.slow
 def test_the_table(made, capsys):
     objectives, commands_of = made
     names = "baselines,textcnn,esim,gpt,ltr_then_bert"

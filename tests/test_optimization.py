@@ -124,10 +124,12 @@ class TestAdamWeightDecay:
             for s in range(self.steps)
         ]
 
+    @pytest.mark.slow
     def test_equals_the_formula_as_one_program(self):
         self.compile = compiled.whole
         self.test_equals_the_formula()
 
+    @pytest.mark.slow
     def test_equals_the_formula(self):
         weights, gradients = self._problem()
         optimizer, reports = self._run(weights, gradients)
@@ -156,6 +158,7 @@ class TestAdamWeightDecay:
             found = [report[name] for report in reports]
             np.testing.assert_allclose(found, values, rtol=1e-5)
 
+    @pytest.mark.slow
     def test_numbers_are_arguments(self):
         weights, gradients = self._problem(1)
         decays = {path: path != "output_weights" for path in _DECAYS}
@@ -221,6 +224,7 @@ class TestLamb:
     corrected = True
     trusts = tuple(_DECAYS)
 
+    @pytest.mark.slow
     def test_equals_the_formula(self):
         problem = TestAdamWeightDecay()
         problem.kind = self.kind

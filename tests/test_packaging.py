@@ -69,6 +69,7 @@ def run(installed, tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_wheel_holds_the_package_the_scripts_and_the_configs(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     expected = {f"bert_tf/scripts/{x.name}" for x in _ROOT.glob("*.py")}

@@ -145,6 +145,7 @@ def _screens(text):
     return [_screen(text[:end]) for end in ends]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("columns", "bar"),
     [
@@ -175,6 +176,7 @@ def test_log_lines_scroll_above_the_bar(columns, bar):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "code", "left"),
     [

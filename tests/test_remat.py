@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.slow
+
 # Deep enough that stored activations take most of the memory.
 _DEEP: dict[str, Any] = {
     "vocab_size": 2000,

@@ -92,6 +92,7 @@ def _model():
 
 
 class TestPretrainer:
+    @pytest.mark.slow
     def test_what_the_discriminator_sees(self, model, monkeypatch):
         """Each output equals that of the two separate models."""
         batch = _batch()
@@ -123,6 +124,7 @@ class TestPretrainer:
         np.testing.assert_allclose(found.tokens, wanted, atol=1e-5)
         assert np.ptp(wanted) > 0.1
 
+    @pytest.mark.slow
     def test_evaluation_is_repeatable(self, model):
         batch = _batch()
         first, again = model(batch), model(batch)
@@ -133,6 +135,7 @@ class TestPretrainer:
         # Another batch has other samples.
         assert (model(other).sampled != first.sampled).numpy().any()
 
+    @pytest.mark.slow
     def test_training_draws_by_its_seed(self, model):
         batch = _batch()
         first, again, other = (
@@ -144,6 +147,7 @@ class TestPretrainer:
         # Dropout acts in both.
         assert not np.allclose(first.words, model(batch).words, atol=1e-3)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
     def test_in_half_of_the_bits(self, model, dtype):
         batch = _batch()
@@ -164,6 +168,7 @@ class TestPretrainer:
         assert model.generator.embeddings is model.bert.embeddings
         assert len(model.trained_variables) == len(paths)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("remat", [False, True])
     def test_packed_rows_see_themselves_only(self, model, remat, monkeypatch):
         for bert in (model.bert, model.generator):

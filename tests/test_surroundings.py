@@ -38,6 +38,7 @@ _ANSWERS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments", combinations.some(_ANSWERS[1:3], _ANSWERS)
 )

@@ -37,6 +37,7 @@ def test_cased_words_and_invalid_utf8():
         tokenizer.tokenize(3)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("do_lower_case", [True, False])
 @pytest.mark.parametrize(
     "every_character", [False, pytest.param(True, marks=pytest.mark.exhaustive)]
@@ -49,6 +50,7 @@ def test_words_of_all_characters(do_lower_case, every_character):
         assert tokenizer.tokenize(text) == reference.words(text), repr(char)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("do_lower_case", [True, False])
 def test_words_of_random_texts(do_lower_case):
     tokenizer = tokenization.BasicTokenizer(do_lower_case)
@@ -57,6 +59,7 @@ def test_words_of_random_texts(do_lower_case):
         assert tokenizer.tokenize(text) == reference.words(text)
 
 
+@pytest.mark.slow
 def test_full_tokenizer(path):
     path.write_text("".join(piece + "\n" for piece in PIECES), "utf-8")
     tokenizer = tokenization.FullTokenizer(path)
@@ -128,6 +131,7 @@ def test_offsets(text, slices):
     assert [token.text for token in tokens] == tokenizer.tokenize(text)
 
 
+@pytest.mark.slow
 def test_offsets_of_random_texts_give_the_pieces_back():
     # Every character is a token: a slice must contain the token's source.
     vocab = {"[UNK]": 0}
@@ -278,6 +282,7 @@ def test_the_way_out_of_a_piece_that_is_there_twice(path):
     assert tokenizer.tokenize("[unused-2]") == ["[UNK]"] * 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RELEASED)
 def test_casing_of_released_vocabularies(name, shared_data):
     path = shared_data / "vocab" / f"{name}.txt"

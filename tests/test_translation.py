@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.slow
+
 torch = pytest.importorskip("torch", reason="needs the extra `parity`")
 theirs = pytest.importorskip("benchmarks.torch_transformer")
 

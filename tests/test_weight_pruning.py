@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.slow
+
 _CONFIG = modeling.BertConfig(
     vocab_size=11,
     hidden_size=6,

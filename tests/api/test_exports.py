@@ -123,6 +123,7 @@ def test_another_head_does_not_take_the_labels_of_a_run(tmp_path, run):
     assert found.description["takes_pairs"] is True
 
 
+@pytest.mark.slow
 def test_pairs_of_a_run_of_pairs():
     run = exports.run("classification")
     model = trained(run)

@@ -36,6 +36,7 @@ class TestFromCheckpoint:
             source.embeddings.word_embeddings,
         )
 
+    @pytest.mark.slow
     def test_own_head_and_labels(self, tmp_path):
         source = tiny.classifier()
         path = _write(tmp_path / "tuned", source, source.labels)
@@ -65,6 +66,7 @@ class TestFromCheckpoint:
 _GROUPS = {"embedding_size": 16, "num_hidden_groups": 2, "num_hidden_layers": 4}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("architecture", "changes", "layers"),
     [
@@ -107,6 +109,7 @@ _SMALL = modeling.BertConfig(**samples.SMALL)
 class TestOriginal:
     """Compared with NumPy."""
 
+    @pytest.mark.slow
     def test_hidden_states(self, tmp_path):
         source = models.Bert(_SMALL)
         reference.random_weights(source.variables)

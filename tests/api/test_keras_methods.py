@@ -30,6 +30,7 @@ def _pair(huggingface, folder, architecture):
 # ---- Attention maps and vectors ---------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", ["BertModel", "RobertaModel"])
 def test_attention_maps(huggingface, tmp_path, architecture):
     theirs, ours = _pair(huggingface, tmp_path, architecture)
@@ -122,6 +123,7 @@ def test_padding_of_roberta_may_be_anywhere(huggingface, tmp_path):
 # ---- Models of models -------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_symbolic_input_and_output():
     model = tiny.classifier()
     whole = keras.Model(model.input, model.output)
@@ -132,6 +134,7 @@ def test_symbolic_input_and_output():
     tiny.close(second(inputs), bert(inputs).layers[0])
 
 
+@pytest.mark.slow
 def test_two_encoders_without_names(tmp_path):
     columns = {
         name: keras.Input([None], dtype="int32", name=name)

@@ -46,6 +46,7 @@ def _merged(model):
     return weights
 
 
+@pytest.mark.slow
 def test_the_formula(model):
     weights = _merged(model)
     expected = reference.classify(model.bert.config, weights, tiny.INPUTS)
@@ -67,6 +68,7 @@ def test_nothing_changes_at_first():
         model.bert.enable_lora()
 
 
+@pytest.mark.slow
 def test_only_matrices_and_the_head_are_trained(model):
     before = {x.path: np.asarray(x) for x in model.variables}
     optimizer = keras.optimizers.Adam(1e-2)
@@ -81,6 +83,7 @@ def test_only_matrices_and_the_head_are_trained(model):
     assert changed == {*matrices, "output_weights", "output_bias"}
 
 
+@pytest.mark.slow
 def test_adapters_are_files_of_peft(model, tmp_path):
     model.bert.save_lora(tmp_path / "adapter")
     tensors = safetensors_numpy.load_file(
@@ -131,6 +134,7 @@ _TORCH: dict[str, tuple[Any, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", _TORCH)
 def test_adapters_of_torch_models(tmp_path, kind):
     """Named by the modules of transformers, and added to their kernels."""
@@ -190,6 +194,7 @@ def test_adapters_of_torch_models(tmp_path, kind):
         encoder.load_lora(folder)
 
 
+@pytest.mark.slow
 def test_it_is_kept_in_keras_files_and_merged_in_exports(model, tmp_path):
     path = tmp_path / "model.keras"
     model.save(path)

@@ -125,6 +125,7 @@ class TestFiles:
         for x, y in zip(found, expected, strict=True):
             tiny.close(x, y)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("kind", tiny.HEADS)
     def test_clone(self, kind):
         model, inputs = tiny.of_kind(kind), tiny.inputs_of(kind)
@@ -159,6 +160,7 @@ class TestFiles:
         made = copy if kind == "Bert" else copy.bert
         assert made.reading == bert.reading
 
+    @pytest.mark.slow
     def test_export(self, tmp_path):
         model = tiny.classifier(tiny.DROPS)
         model.export(str(tmp_path / "served"), verbose=False)
@@ -197,6 +199,7 @@ class TestFiles:
         model.fit(inputs, np.ones([6, 1]), verbose=0)
         assert (np.abs(model(inputs) - expected) > 1e-4).any()
 
+    @pytest.mark.slow
     def test_drops_out_in_a_functional_model(self):
         columns = {"input_ids": keras.Input([None], dtype="int32")}
         model = keras.Model(columns, models.Bert(tiny.DROPS)(columns).pooled)

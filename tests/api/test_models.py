@@ -89,6 +89,7 @@ class TestInputs:
 
 
 class TestDropout:
+    @pytest.mark.slow
     def test_drops_in_training_only(self):
         model = tiny.classifier(tiny.DROPS)
         first, second = (model(tiny.INPUTS, training=True) for _ in range(2))
@@ -117,6 +118,7 @@ class TestDropout:
             np.abs(draws.mean(axis=0) - tiny.logits(model)) < 5 * error
         ).all()
 
+    @pytest.mark.slow
     def test_seeds_follow_set_random_seed(self):
         def draws(seed):
             keras.utils.set_random_seed(seed)
@@ -163,6 +165,7 @@ class TestDropout:
 
 
 class TestFit:
+    @pytest.mark.slow
     def test_a_step_is_that_of_our_losses(self):
         model = tiny.classifier()
         variables = model.trainable_variables
@@ -190,6 +193,7 @@ class TestFit:
                 variable, value, rtol=0, atol=1e-5, err_msg=variable.path
             )
 
+    @pytest.mark.slow
     def test_drops_out(self):
         model = tiny.classifier(tiny.DROPS)
         model.compile(keras.optimizers.SGD(0.0), tiny.ENTROPY)
@@ -274,6 +278,7 @@ class TestSummary:
 
 
 class TestFreezing:
+    @pytest.mark.slow
     def test_of_the_encoder_and_of_single_layers(self):
         model = tiny.classifier()
         model.bert.encoder.layers[0].trainable = False
@@ -302,6 +307,7 @@ class TestFreezing:
 
 
 class TestPrecision:
+    @pytest.mark.slow
     def test_of_one_model(self):
         bert = models.Bert(tiny.PLAIN, dtype="mixed_bfloat16")
         model = models.BertClassifier(bert, ["bad", "good"])
@@ -313,6 +319,7 @@ class TestPrecision:
         assert keras.config.dtype_policy().name == "float32"
         assert keras.models.clone_model(model).bert.compute_dtype == "bfloat16"
 
+    @pytest.mark.slow
     def test_of_all(self):
         before = keras.config.dtype_policy()
         keras.mixed_precision.set_global_policy("mixed_bfloat16")

@@ -202,6 +202,7 @@ def test_an_empty_text_loses_no_batch(loaded):
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 @_EAGER
 def test_pickles(loaded, run, tmp_path, monkeypatch):
     path = tmp_path / "run"

@@ -39,6 +39,7 @@ def _compiled(model, run_eagerly=True):
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "given",
     [
@@ -53,6 +54,7 @@ def test_call_of_texts(model, tokenizer, given):
     _close(model(given(_TEXTS)), model(tokenizer(_TEXTS)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "pairs",
     [
@@ -67,6 +69,7 @@ def test_call_of_pairs(model, tokenizer, pairs):
     _close(_compiled(model).predict(pairs, verbose=0), expected)
 
 
+@pytest.mark.slow
 def test_one_text_is_a_batch_of_one(model):
     _close(model("a film"), model(["a film"]))
     _close(model(tf.constant("a film")), model(["a film"]))
@@ -91,6 +94,7 @@ def test_pandas(model):
         model.predict(texts)
 
 
+@pytest.mark.slow
 def test_a_functional_model_of_texts(model, tmp_path):
     texts = keras.Input([], dtype="string")
     whole = keras.Model(texts, model(texts))
@@ -190,6 +194,7 @@ def test_texts_under_a_strategy(tokenizer, two_replicas):
         np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_multiple_choice(tokenizer):
     path = str(exports.run("multiple_choice"))
     model = bert_tf.BertMultipleChoice.from_checkpoint(path)
@@ -216,6 +221,7 @@ def test_the_tokenizer_of_a_run(model):
     assert [x.name for x in model.layers] == [model.bert.name]
 
 
+@pytest.mark.slow
 def test_another_tokenizer_is_kept(model, tmp_path):
     model.tokenizer = bert_tf.Tokenizer(exports.VOCAB, max_seq_length=6)
     expected = model(_TEXTS)

@@ -46,6 +46,7 @@ def layer(vocab_file):
     return bert_tf.Tokenizer(vocab_file, max_seq_length=12)
 
 
+@pytest.mark.slow
 def test_texts_and_pairs_in_data_sets(vocab_file, layer):
     pairs = rows(vocab_file, _TEXTS, _OTHERS, 12)
     single = rows(vocab_file, _TEXTS, [""] * 4, 12)
@@ -79,6 +80,7 @@ def test_where_its_vocabulary_may_lie(tmp_path, vocab_file):
     assert bert_tf.Tokenizer(run, do_lower_case=True).do_lower_case
 
 
+@pytest.mark.slow
 def test_settings_of_a_run(tmp_path):
     """A vocabulary that keeps accents makes a tokenizer that keeps them."""
     run = tmp_path / "run"
@@ -102,6 +104,7 @@ def test_settings_of_an_export_do_not_change(tmp_path):
         bert_tf.Tokenizer(export)
 
 
+@pytest.mark.slow
 def test_masks_on_request(vocab_file):
     text, mask = "a [MASK].", _VOCAB.index("[MASK]")
     assert mask not in bert_tf.Tokenizer(vocab_file)(text)["input_ids"]

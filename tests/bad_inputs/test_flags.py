@@ -15,6 +15,8 @@ from tests.bad_inputs import damaged, flag_cases, matrix
 import pytest
 from absl import flags, logging
 
+pytestmark = pytest.mark.slow
+
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _START = "command_line.start("
 SCRIPTS = [

@@ -225,6 +225,7 @@ def _better_until_killed(folder, model, patch, limit):
     return count() <= limit
 
 
+@pytest.mark.slow
 def test_a_kill_leaves_a_consistent_folder(tmp_path, model, monkeypatch):
     seen = set()
     for limit in itertools.count():

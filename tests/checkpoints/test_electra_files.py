@@ -102,6 +102,7 @@ def test_a_released_archive(tmp_path):
     assert formats.open_checkpoint(str(tmp_path)).config == _CONFIG
 
 
+@pytest.mark.slow
 def test_transformers_has_the_discriminator(tmp_path):
     _, source = _write(tmp_path / "tf1")
     written = formats.write(str(tmp_path / "hf"), "hf", source)
@@ -112,6 +113,7 @@ def test_transformers_has_the_discriminator(tmp_path):
 
 
 class TestGenerator:
+    @pytest.mark.slow
     def test_says_the_words_of_pre_training(self, tmp_path):
         model, source = _write(tmp_path / "tf1")
         batch = samples.batch(_CONFIG)

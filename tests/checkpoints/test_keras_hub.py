@@ -20,6 +20,8 @@ import keras_hub
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
+
 # Weights of a real size are those of a real model, below.
 _SIZES = combinations.some([samples.SMALL], [samples.SMALL, samples.WIDE])
 _UNCASED = (*keras_hub_names.of_texts("word_pieces", True),)

@@ -48,6 +48,7 @@ def _names(folder, names):
     path.write_text(json.dumps(values))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [None, (7, 8, 9)])
 def test_a_classifier_answers_transformers_names(tmp_path, names):
     folder = _folder(tmp_path, num_labels=3)
@@ -75,6 +76,7 @@ def test_one_label_that_a_text_may_have(tmp_path):
     assert found == {expected["label"]: pytest.approx(expected["score"])}
 
 
+@pytest.mark.slow
 def test_a_tagger_answers_default_names(tmp_path):
     folder = _folder(tmp_path, "BertForTokenClassification", num_labels=3)
     with tiny_model.untraced():
@@ -109,6 +111,7 @@ def test_names_without_classes_are_ignored(tmp_path):
     assert formats.open_checkpoint(str(folder)).labels is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("where", "activation"),
     [
@@ -160,6 +163,7 @@ def test_the_score_of_a_cross_encoder(tmp_path, where, activation):
     assert [row["score"] for row in again] == scores
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ["Sigmoid", "Softmax"])
 def test_the_classes_of_a_cross_encoder(tmp_path, activation):
     sentences = pytest.importorskip(

@@ -15,6 +15,8 @@ from tests import interop_samples as samples
 import huggingface_hub
 import pytest
 
+pytestmark = pytest.mark.slow
+
 _CONFIG = modeling.BertConfig(**samples.SMALL)
 _HEADS = huggingface_names.find_tables(_CONFIG, "encoder").heads
 _TASKS = {

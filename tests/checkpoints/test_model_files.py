@@ -127,6 +127,7 @@ def test_vocabulary(tmp_path, tf1):
             model_files.find_vocab(str(path), source)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output_format", formats.FORMATS)
 def test_vocabulary_beside_a_checkpoint_from_windows(
     tmp_path, tf1, caplog, output_format

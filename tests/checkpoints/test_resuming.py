@@ -228,6 +228,7 @@ def ours():
 
 
 class TestAnOptimizerOfTheUsers:
+    @pytest.mark.slow
     def test_a_run_goes_on_with_it(self, ours, tmp_path):
         rng = np.random.default_rng(0)
         for variable in ours.variables.values():

@@ -115,6 +115,7 @@ def _save(bert, folder, mode, normalize, length=None):
 _SHORT = ["the cat sat", "a dog . on the mat", "", "w1 w2 w3 " * 9]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "normalize", "length", "expected"),
     [
@@ -173,6 +174,7 @@ def test_flags_come_first(given, taken, tiny, caplog):
         assert caplog.messages == ([f"As {path} says: {said}."] if said else [])
 
 
+@pytest.mark.slow
 def test_a_model_in_a_folder_of_its_own(tiny, tmp_path):
     # The layout of versions before 1.
     inner = tmp_path / "0_BERT"

@@ -48,6 +48,7 @@ def _by_hand(values, layers):
 _PAIRS = [("tf1", "hf"), ("hf", "keras_hub"), ("keras_hub", "tf1")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "read, written",
     combinations.some(_PAIRS, itertools.product(formats.FORMATS, repeat=2)),
@@ -109,6 +110,7 @@ def test_layers_as_transformers_without_some(tmp_path, architecture, layers):
     _check(tmp_path, kept, wanted)
 
 
+@pytest.mark.slow
 def test_units_as_transformers_with_slices(tmp_path):
     theirs = hf.make("BertForSequenceClassification")
     path = hf.save(theirs, tmp_path / "whole")

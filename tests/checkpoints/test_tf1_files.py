@@ -95,6 +95,7 @@ class TestFormat:
         assert (step, step.dtype) == (3, np.int64)
         assert reader.get_tensor("data_position/records") == 24
 
+    @pytest.mark.slow
     def test_tf1_saver_restores_it(self, tmp_path):
         state = make_state()
         prefix = save(state, tmp_path, 3)
@@ -141,6 +142,7 @@ class TestSave:
         save(make_state(write=False), tmp_path, 1)
         assert names(tmp_path) == []
 
+    @pytest.mark.slow
     def test_mirrored_variables(self, tmp_path, two_replicas):
         strategy = two_replicas
         with strategy.scope():
@@ -160,6 +162,7 @@ class TestSave:
             found = {name: x[replica] for name, x in stored.items()}
             assert_equal(found, values(plain))
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", ["a*b", "wh?t", "[1]", "a\\b"])
     def test_folder_names_that_look_like_globs(self, tmp_path, name):
         folder = tmp_path / name

@@ -140,6 +140,7 @@ def _is_old(text):
 # ---- Ids ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "every", [False, pytest.param(True, marks=pytest.mark.exhaustive)]
 )
@@ -235,6 +236,7 @@ def test_names_of_special_pieces(made):
         assert piece.id not in _ids(vocabulary, f"a {piece.text}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("do_lower_case", [True, False])
 def test_the_rule_of_commas(do_lower_case):
     vocabulary = sentence_models.vocabulary(do_lower_case)

@@ -25,6 +25,8 @@ from tests.vocabularies import byte_pair_samples, sentence_models
 import pytest
 import tokenizers
 
+pytestmark = pytest.mark.slow
+
 transformers: Any = pytest.importorskip(
     "transformers", reason="needs the extra `parity`"
 )

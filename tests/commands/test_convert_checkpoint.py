@@ -39,6 +39,7 @@ def fine_tuned(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_to_each_format_and_back(tmp_path, fine_tuned):
     said = convert(fine_tuned, "hf", tmp_path / "hf", "--labels=no,yes,so")
     assert f"{fine_tuned}/bert_model.ckpt: tf1, classification, L=3" in said

@@ -11,6 +11,8 @@ import pytest
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  (registers the tokenizer's op)
 
+pytestmark = pytest.mark.slow
+
 VOCAB = [x.replace("film", "Film") for x in exports.VOCAB]
 TEXTS = tf.constant(["a bad Film", "what, A Film. a Film", ""])
 

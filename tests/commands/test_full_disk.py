@@ -20,6 +20,8 @@ from tests import interop_samples as samples
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
+
 # Pages of the disk are of 4 kB: what is written does not fit in the least.
 _KILOBYTES = 32
 _MUCH = 300_000

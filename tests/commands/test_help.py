@@ -10,6 +10,8 @@ from tests import tiny_files
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _SCRIPTS = sorted(path.name for path in _ROOT.glob("*.py"))
 # Each takes more than a tenth of a second to import.

@@ -94,6 +94,7 @@ def test_examples_do_not_name_their_module():
     assert example.text.startswith("Return the archived")
 
 
+@pytest.mark.slow
 def test_there_is_enough_of_everything(folder):
     counts = json.loads((folder / "statistics.json").read_text())
     corpus = (folder / "corpus.txt").read_text(encoding="utf-8")

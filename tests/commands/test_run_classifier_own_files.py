@@ -11,6 +11,8 @@ import pytest
 import tensorflow as tf
 from sklearn import metrics
 
+pytestmark = pytest.mark.slow
+
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 

@@ -12,6 +12,8 @@ from tests.tasks.squad import test_saved_model as spans
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 def predict(*arguments):
     return scripts.run_here("run_prediction", *arguments)

@@ -46,6 +46,7 @@ def from_stdin(monkeypatch, data, *arguments):
     return predict(*arguments)
 
 
+@pytest.mark.slow
 def test_standard_input(scores, monkeypatch, capsys):
     data = "good film\r\nbad film\n博\n\n\n".encode()
     code = from_stdin(
@@ -58,6 +59,7 @@ def test_standard_input(scores, monkeypatch, capsys):
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_answers_before_a_bad_line_are_kept(scores, monkeypatch, capsys):
     code = from_stdin(
         *(monkeypatch, b"good\n \nbad\n", f"--model_dir={scores}")

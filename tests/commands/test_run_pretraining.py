@@ -37,6 +37,7 @@ def _trained(setting):
 
 
 class TestRun:
+    @pytest.mark.slow
     def test_results_are_the_originals(self, trained):
         found = results(trained)
         assert list(found) == [
@@ -132,6 +133,7 @@ class TestRun:
         assert metrics(output) == metrics(trained)
         assert results(output) == results(trained)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("output_format", formats.FORMATS)
     def test_from_a_checkpoint_of_any_format(
         self, setting, trained, tmp_path, output_format
@@ -179,6 +181,7 @@ class TestRun:
 
 @pytest.mark.usefixtures("untraced")
 class TestCheckOnly:
+    @pytest.mark.slow
     def test_says_what_it_found_and_writes_nothing(
         self, setting, trained, tmp_path
     ):
@@ -195,6 +198,7 @@ class TestCheckOnly:
             assert text in run.stderr
         assert not output.exists()
 
+    @pytest.mark.slow
     def test_a_run_to_go_on_with(self, setting, trained, tmp_path):
         output = shutil.copytree(trained, tmp_path / "out")
         before = contents(output)
@@ -210,6 +214,7 @@ class TestCheckOnly:
         assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_run_that_ended_needs_no_room(setting, trained, tmp_path):
     """It is evaluated on a disk without room for another checkpoint."""
     size = sum(-(-path.stat().st_size // 4096) for path in trained.iterdir())
@@ -238,6 +243,7 @@ def test_a_failed_save_ends_the_run_at_the_next_line(tmp_path):
     assert not list(folder.glob("out/model.ckpt*"))
 
 
+@pytest.mark.slow
 def test_curves_that_meet_a_quota_end_the_run_saved(setting, tmp_path):
     with small_disks.limited(tmp_path / "limited", 32) as folder:
         output = folder / "out"

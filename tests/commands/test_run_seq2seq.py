@@ -22,6 +22,8 @@ import pytest
 import tensorflow as tf
 import tensorflow_text  # noqa: F401 (registers the tokenizer's op)
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("sacrebleu", reason="needs the extra `seq2seq`")
 
 CONFIG = dataclasses.replace(

@@ -225,6 +225,7 @@ def _gradients(state):
 BIASES = {"awd_lstm/pooler/dense/bias", "output_bias"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [None, SEED], ids=["plain", "dropout"])
 @pytest.mark.parametrize("head", HEADS)
 def test_logits_and_gradients_are_fastais(tmp_path, head, seed):
@@ -335,6 +336,7 @@ def test_fastai_files_are_not_written(tmp_path):
 # ---- Variables, padding, config ----------------------------------------------
 
 
+@pytest.mark.slow
 def test_statistics_of_a_compiled_step():
     pooler = samples.random_model("encoder", CONFIG).pooler
     x = tf.constant(np.random.default_rng(0).normal(size=[4, 3 * E]), "float32")
@@ -354,6 +356,7 @@ def test_statistics_of_a_compiled_step():
     assert np.abs(values[0][1] - 1).max() > 0.01
 
 
+@pytest.mark.slow
 def test_several_replicas_are_an_error(monkeypatch):
     context = types.SimpleNamespace(num_replicas_in_sync=2)
     monkeypatch.setattr(tf.distribute, "get_replica_context", lambda: context)

@@ -70,6 +70,7 @@ def _part(values, before):
     }
 
 
+@pytest.mark.slow
 def test_a_tagger_reads_words_and_states(translation, batch, tmp_path):
     """Only the task's weights are new, and its checkpoint is complete."""
     stored, values = translation

@@ -74,6 +74,7 @@ def _model(tmp_path_factory):
     return _open(tmp_path_factory.mktemp("elmo") / "released")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "value"),
     [
@@ -123,6 +124,7 @@ def test_layers_and_mixture(tmp_path, path, value):
     )
 
 
+@pytest.mark.slow
 def test_gradients(model):
     found = small.tensors()
     weights = _weights(found, requires_grad=True)
@@ -212,6 +214,7 @@ def test_a_window_inside_a_word_and_an_empty_row(model):
     np.testing.assert_array_equal(outputs.pooled[0], np.tanh(bias))
 
 
+@pytest.mark.slow
 def test_layers_are_normalized_on_demand(tmp_path):
     found, plain = small.tensors(), _open(tmp_path / "plain")
     own = _open(tmp_path / "own", small.OPTIONS | {"mixture_norm": True}, found)

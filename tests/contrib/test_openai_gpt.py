@@ -76,6 +76,7 @@ def _close(found, expected):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", MODELS)
 def test_same_outputs_as_transformers(folder, architecture):
     ids, mask = _batch()
@@ -216,6 +217,7 @@ def _save_with_texts(folder, has_special, **changes):
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "has_special", [False, pytest.param(True, marks=pytest.mark.slow)]
 )
@@ -237,6 +239,7 @@ def test_next_tokens(tmp_path, has_special):
         np.testing.assert_allclose(scores, expected.values, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_special", [True, False])
 def test_tokenizers_are_written_for_transformers(tmp_path, has_special):
     theirs = tmp_path / "theirs"

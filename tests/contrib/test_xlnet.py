@@ -115,6 +115,7 @@ def _load(folder, head):
 # ---- Values -----------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ["gelu", "gelu_new"])
 def test_hidden_states(tmp_path, activation):
     theirs = make("XLNetModel", ff_activation=activation)
@@ -133,6 +134,7 @@ def test_hidden_states(tmp_path, activation):
     np.testing.assert_array_equal(some.pooled, found.pooled)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("remat", [False, True])
 def test_gradients(tmp_path, remat):
     theirs = make("XLNetModel")
@@ -175,6 +177,7 @@ def assert_same_gradients(ours, theirs, config, head):
         np.testing.assert_allclose(value, expected, rtol=0, atol=most)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", list(_HEADS)[1:])
 def test_logits_of_heads(tmp_path, head):
     theirs = make(_HEADS[head])

@@ -63,6 +63,7 @@ def _model(**changes):
 # ---- Values -----------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("remat", [False, True])
 def test_loss_and_gradients_are_those_of_transformers(tmp_path, remat):
     theirs = test_xlnet.make("XLNetLMHeadModel")
@@ -176,6 +177,7 @@ def test_orders_are_random_and_a_function_of_the_seed():
         assert abs(count - 1000) < 4 * 6000**0.5 * (5 / 36) ** 0.5
 
 
+@pytest.mark.slow
 def test_dropout_and_order_follow_the_seed():
     batch, _ = _batch()
     model = _model()

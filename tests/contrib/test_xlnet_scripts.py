@@ -11,6 +11,8 @@ from tests.contrib import test_xlnet_vocabulary
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
+
 torch = pytest.importorskip("torch", reason="needs the extra `parity`")
 transformers = pytest.importorskip(
     "transformers", reason="needs the extra `parity`"

@@ -88,6 +88,7 @@ def _original(text, lower):
     return ids
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lower", [False, True])
 def test_every_tokenizer_is_the_originals(lower):
     """In Python, in bulk, and in the graph with and without offsets."""
@@ -222,6 +223,7 @@ def _texts():
     return [x for x in found if "<" not in x and not re.search(r"\d,", x)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lower", [False, True])
 def test_transformers(lower):
     # Their library has no final sigma.
@@ -239,6 +241,7 @@ def test_transformers(lower):
     assert pair == template.row(*ids)[0]
 
 
+@pytest.mark.slow
 def test_files_of_transformers(tmp_path):
     transformers = pytest.importorskip(
         "transformers", reason="needs the extra `parity`"

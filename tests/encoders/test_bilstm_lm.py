@@ -131,6 +131,7 @@ def test_losses_and_gradients_are_those_of_pytorch(model):
         )
 
 
+@pytest.mark.slow
 def test_neither_direction_sees_what_it_predicts(model):
     """Gradients are exactly 0 for words on the other side of a position."""
     S, V = 6, CONFIG.vocab_size
@@ -149,6 +150,7 @@ def test_neither_direction_sees_what_it_predicts(model):
             assert seen == {*ids[0].tolist()} - {*unseen.tolist()}
 
 
+@pytest.mark.slow
 def test_pooled_is_of_both_ends_and_layers_are_all(model):
     ids = np.array([[3, 7, 5, 9]], np.int32)
     outputs, H = model.bert({"input_ids": ids}), CONFIG.units
@@ -187,6 +189,7 @@ def test_bad_configs(values, line):
         dataclasses.replace(CONFIG, **values)
 
 
+@pytest.mark.slow
 def test_what_is_refused(model):
     bert = families.make(
         families.BERT.config(vocab_size=20, num_hidden_layers=1)

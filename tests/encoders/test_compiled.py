@@ -69,6 +69,7 @@ def _assert_close(found, expected, tolerance):
 
 
 class TestSameNumbers:
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "family",
         [x for x in pretraining_step.OBJECTIVES if x != "left_to_right"],
@@ -138,6 +139,7 @@ class TestDropout:
 
 @pytest.mark.usefixtures("dialect")
 class TestSeeds:
+    @pytest.mark.slow
     def test_every_place_has_its_own(self):
         # ELECTRA's three parts, the parts of a model, two layers in two models.
         found = set()
@@ -165,6 +167,7 @@ class TestSeeds:
             ops.split_seed(tf.constant([1, 2]), 128)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("dialect")
 def test_no_operation_that_does_not_fuse():
     graph = tf.function(_step("bert"), autograph=False).get_concrete_function()

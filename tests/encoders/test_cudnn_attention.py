@@ -20,6 +20,8 @@ from google.protobuf import (
     message_factory,
 )
 
+pytestmark = pytest.mark.slow
+
 _SHAPE = B, S, N, H = 4, 128, 16, 64
 _OPTIONS = cudnn_attention.Options(0.125, 0.1, 3)
 # What JAX 0.10.2 writes for these (jax._src.cudnn.fused_attention_stablehlo).

@@ -66,6 +66,7 @@ def _logits(weights, first, second):
     return v @ weights["output_weights"].T + weights["output_bias"]
 
 
+@pytest.mark.slow
 def test_logits_and_gradients_are_those_of_the_paper(model):
     batch = pairs(_LENGTHS, before=1, after=2)
     factors = np.random.default_rng(2).normal(size=[len(_LENGTHS), 3])
@@ -95,6 +96,7 @@ def test_logits_and_gradients_are_those_of_the_paper(model):
 # ---- Texts ------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_order_of_texts_counts(model):
     batch = pairs([(3, 3)])
     swapped = {n: np.roll(x, 3, axis=1) for n, x in batch.items()}
@@ -102,6 +104,7 @@ def test_the_order_of_texts_counts(model):
     assert np.abs(model(batch) - model(swapped)).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_texts_without_tokens(model):
     """A batch is padded with empty rows, and a text may be empty."""
     lengths = [(3, 0), (0, 0), (3, 2)]

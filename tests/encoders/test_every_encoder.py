@@ -103,6 +103,7 @@ def test_names_and_shapes_are_those_of_the_row(config, model):
     assert all(families.find(config).has(name, config) for name in wanted)
 
 
+@pytest.mark.slow
 def test_padding_and_other_rows_change_nothing(config, model):
     plain, alone = pairs(_LENGTHS), {}
     for row, length in enumerate(map(sum, _LENGTHS)):
@@ -134,6 +135,7 @@ def test_padding_and_other_rows_change_nothing(config, model):
         np.testing.assert_allclose(other, [empty, empty], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_dropout_is_a_function_of_the_seed(config, model):
     batch, seeds = pairs(_LENGTHS), [tf.constant([1, x]) for x in (1, 1, 2)]
     first, again, other = (model(batch, x).pooled.numpy() for x in seeds)
@@ -158,6 +160,7 @@ def test_dropout_is_a_function_of_the_seed(config, model):
     assert np.abs(first - found).max() > 1e-6
 
 
+@pytest.mark.slow
 def test_bfloat16(config, model):
     classifier = _randomized(heads.BertClassifier(model, 3))
     with tiny_model.policy("mixed_bfloat16"):

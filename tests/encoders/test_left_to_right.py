@@ -182,6 +182,7 @@ def test_nothing_behind_is_seen(model, form):
     _check(seen, places, is_token, ONE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["plain", "read", "tokens", "served"])
 def test_nor_in_packed_rows(model, form):
     packed = _packed()
@@ -262,6 +263,7 @@ def test_keras_hub_has_none(tmp_path):
     samples.assert_equal(str(tmp_path / "x"), str(tmp_path / "again"))
 
 
+@pytest.mark.slow
 def test_bfloat16(model):
     low = left_to_right.LeftToRight(CONFIG, dtype="mixed_bfloat16")
     _assign(low, model)
@@ -292,6 +294,7 @@ def _beside(tmp_path_factory):
     return ours, theirs.eval()
 
 
+@pytest.mark.slow
 def test_hidden_states_are_transformers(beside):
     torch = pytest.importorskip("torch", reason="needs the extra `parity`")
     from tests import huggingface_models as hf
@@ -316,6 +319,7 @@ def test_hidden_states_are_transformers(beside):
     assert difference[is_token].max() > 0.1, "the mask would not show"
 
 
+@pytest.mark.slow
 def test_it_is_trained_by_keras(model):
     """Dropout is drawn in training only, as in BERT."""
     keras.utils.set_random_seed(1)

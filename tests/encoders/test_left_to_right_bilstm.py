@@ -59,6 +59,7 @@ def _below(model):
     return below
 
 
+@pytest.mark.slow
 def test_states_and_vectors_are_those_of_pytorch(model):
     batch = _batch()
     found = model(batch)
@@ -81,6 +82,7 @@ def test_states_and_vectors_are_those_of_pytorch(model):
     np.testing.assert_array_equal(read.pooled, found.pooled)
 
 
+@pytest.mark.slow
 def test_both_sides_are_known(model):
     """The first position sees the last token, which it does not below."""
     batch = _batch()
@@ -110,6 +112,7 @@ def _opened(config, values):
     )
 
 
+@pytest.mark.slow
 def test_it_starts_from_the_model_below(model, tmp_path):
     """The BiLSTM starts from random values; its own checkpoint is complete."""
     for config, fresh in ((BELOW, 6), (CONFIG, 0)):

@@ -74,6 +74,7 @@ def _pretrainer():
     return heads.BertPretrainer(modeling.Bert(_CONFIG))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "lengths", "remat"),
     [

@@ -99,6 +99,7 @@ class _Theirs:
         return torch_lstm.states(words, own)
 
 
+@pytest.mark.slow
 def test_outputs_and_gradients_are_those_of_pytorch(model):
     batch = _batch(after=2)
     D = model.config.hidden_size

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.slow
+
 CONFIG = modeling.BertConfig(
     vocab_size=50,
     hidden_size=32,

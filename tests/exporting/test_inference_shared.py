@@ -41,6 +41,7 @@ _CONFIGS = [
 _HEADS = ("encoder", "classification", "tagging", "masked_lm")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "head, config",
     combinations.some(

@@ -128,6 +128,7 @@ def test_answers_are_those_of_floats(tmp_path):
     assert size(both[1]) < 0.31 * size(both[0])
 
 
+@pytest.mark.slow
 def test_shared_weights_are_kept_once(tmp_path):
     found = {}
     for groups, layers in [(1, 2), (1, 4), (2, 4)]:

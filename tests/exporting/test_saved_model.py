@@ -55,6 +55,7 @@ def check(outputs, logits):
 # ---- Predictions -------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_texts_give_what_python_gives(model, loaded):
     logits = exports.python_logits(model, *PAIRS)
     assert len(set(logits.argmax(-1))) > 1, "the test would see no difference"
@@ -69,6 +70,7 @@ def test_texts_give_what_python_gives(model, loaded):
     check(loaded(texts[0]), exports.python_logits(model, *_SINGLE))
 
 
+@pytest.mark.slow
 def test_ids_of_any_batch_and_length(model, loaded):
     serve = loaded.signatures["serve_ids"]
     for rows, length in [(1, 3), (4, 16), (2, 9)]:
@@ -168,6 +170,7 @@ def small(labels):
     )
 
 
+@pytest.mark.slow
 def test_a_path_that_looks_like_a_glob(tmp_path):
     folder = exports.exported("one text")
     path = tmp_path / "m[1]\\" / "1"
@@ -234,6 +237,7 @@ def test_only_exports_are_replaced(tmp_path):
 # ---- Several labels, long documents ------------------------------------------
 
 
+@pytest.mark.slow
 def test_several_labels(model):
     serve = exports.made("several labels").signatures["serving_default"]
     outputs = serve(text_a=tf.constant(TEXTS_A))

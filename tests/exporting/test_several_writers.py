@@ -27,6 +27,7 @@ def test_a_killed_writer_leaves_its_number(tmp_path):
     assert (model / "1" / "saved_model.pb").read_text() == "new"
 
 
+@pytest.mark.slow
 def test_versions_have_numbers_of_their_own(tmp_path):
     script = """
     import pathlib, sys, time

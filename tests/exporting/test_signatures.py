@@ -83,6 +83,7 @@ def test_what_is_taken(head):
 
 @pytest.mark.parametrize("head", ["classification", "encoder", "next_sentence"])
 class TestPairs:
+    @pytest.mark.slow
     def test_both_names(self, head):
         pairs = list(itertools.product(_ODD[:2] + _ODD[4:], _ODD))
         rows = [{"text_a": a, "text_b": b} for a, b in pairs]
@@ -90,6 +91,7 @@ class TestPairs:
         rows = [{"text": a, "text_b": b} for a, b in pairs]
         _same(exports.server(head).rows("serve_pairs", rows), expected)
 
+    @pytest.mark.slow
     def test_none_has_two_names(self, head):
         expected = exports.server(head).ask("serving_default", text_a=_ODD)
         alone = [{"text": text, "text_b": b""} for text in _ODD]
@@ -383,6 +385,7 @@ def test_some_choices_of_ids():
     ) in _error("multiple_choice", "serve_ids", **none)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("places", "problem"),
     [

@@ -153,6 +153,7 @@ def test_ids_of_every_head(name):
     assert [len(column) for column in columns] == [rows] * len(columns)
 
 
+@pytest.mark.slow
 def test_client_of_grpc():
     pytest.importorskip("tensorflow_serving")
     import grpc

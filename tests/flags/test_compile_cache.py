@@ -48,6 +48,7 @@ def test_timed_kernels_are_kept_too(monkeypatch, tmp_path):
     assert folder.is_dir()
 
 
+@pytest.mark.slow
 def test_tensorflow_knows_the_flags(monkeypatch):
     code = """
 import tensorflow as tf

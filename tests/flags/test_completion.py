@@ -85,6 +85,7 @@ def complete(request, scripts):
     return complete
 
 
+@pytest.mark.slow
 def test_names_of_scripts(complete):
     expected = {path.stem for path in _ROOT.glob("run_*.py")}
     assert complete("bert-tf run_") == expected

@@ -16,6 +16,8 @@ from tests import interop_samples as samples
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
+
 S, P, B = 32, 6, 16
 STEPS, WARMUP = 40, 5
 SEED = parity_run.SEED

@@ -133,6 +133,7 @@ class TestConfig:
             )
 
 
+@pytest.mark.slow
 def test_all_heads_start_from_a_discriminator(tmp_path):
     model = samples.random_model("replaced_tokens", _SMALL)
     source = samples.source(tmp_path / "tf1", model)

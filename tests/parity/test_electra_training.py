@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.slow
+
 torch_electra = pytest.importorskip(
     "tests.torch_electra", reason="needs the extra `parity`"
 )

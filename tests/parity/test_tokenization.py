@@ -42,6 +42,7 @@ def test_spelled_texts(do_lower_case, every):
     assert set(explained) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", parity.RELEASED)
 def test_real_texts(name, shared_data):
     vocab = tokenization.load_vocab(shared_data / "vocab" / f"{name}.txt")

@@ -219,6 +219,7 @@ class TestTfds:
         )
         return folder / "mine" / "1.0.0"
 
+    @pytest.mark.slow
     def test_examples(self, folder):
         length, size = text_formats.prepare_tfds(str(folder))
         assert length == 50

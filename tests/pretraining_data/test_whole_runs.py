@@ -109,16 +109,19 @@ def parse(files, names):
 
 
 class TestRun:
+    @pytest.mark.slow
     def test_workers_do_not_matter(self, folder, made, tmp_path):
         pool = workers.Workers(2, ["bert_tf.pretraining_data.local_creation"])
         result, ours = run(folder, tmp_path, pool=pool)
         assert ours == made[1]
         assert result.counts == made[0].counts
 
+    @pytest.mark.slow
     def test_slices_do_not_matter(self, folder, made, tmp_path, monkeypatch):
         monkeypatch.setattr(stages, "_SLICE_TOKENS", 2000)
         assert run(folder, tmp_path)[1] == made[1]
 
+    @pytest.mark.slow
     def test_all_sequences_are_there_once(self, folder, tmp_path):
         settings = dataclasses.replace(_SETTINGS, dynamic_masking=True)
         result, _ = run(folder, tmp_path / "out", dynamic_masking=True)
@@ -148,6 +151,7 @@ class TestRun:
                 expected += as_counter(rows)
         assert ours == expected
 
+    @pytest.mark.slow
     def test_nor_do_slices_of_full_sentences(
         self, folder, tmp_path, monkeypatch
     ):
@@ -188,6 +192,7 @@ class TestRun:
             full = parsed["input_mask"].sum(axis=1)
             assert full.mean() > 0.85 * 128
 
+    @pytest.mark.slow
     def test_shuffles_globally(self, tmp_path):
         # The words reveal the file of a sequence.
         for name, word in (("x", "a"), ("y", "b")):
@@ -306,6 +311,7 @@ def _plan(plan, count, *given, **more):
     return plan(*given, **more)[:4] * count
 
 
+@pytest.mark.slow
 def test_a_task_does_not_bring_the_whole_plan(folder, tmp_path, monkeypatch):
     """With a million files every task would hold a million names."""
     pool, plan = MeasuringPool(), corpus.plan

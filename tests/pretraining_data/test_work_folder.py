@@ -114,6 +114,7 @@ class TestClear:
         work.clear()
         assert not list(tmp_path.iterdir())
 
+    @pytest.mark.slow
     def test_leaves_it_to_one_that_works(self, tmp_path, work):
         descriptor = file_systems.lock(str(tmp_path / "work" / "lock"))
         assert descriptor is not None

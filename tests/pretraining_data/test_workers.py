@@ -45,6 +45,7 @@ def total():
     return collections.Counter()
 
 
+@pytest.mark.slow
 def test_one_process_is_this_process_and_two_are_others(pool, total, tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
     for path, number in ((one, 5), (two, 20)):
@@ -88,6 +89,7 @@ def test_bug_in_a_task_is_no_mistake_of_the_user(pool, total):
     assert "in broadcast" in str(caught.value.__cause__), "the worker's lines"
 
 
+@pytest.mark.slow
 def test_killed_worker_is_told(total):
     with (
         pytest.raises(RuntimeError, match="A worker process was killed"),
@@ -108,6 +110,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_workers_end_when_their_parent_is_killed(tmp_path):
     script, pids = tmp_path / "parent.py", tmp_path / "pids"
     script.write_text(_PARENT)

@@ -19,6 +19,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.slow
+
 S, P, K, B = 32, 9, 6, 8
 LENGTHS = {"S": S, "P": P, "K": K}
 NAMES = ["input_ids", "masked_lm_positions", "masked_lm_ids"]

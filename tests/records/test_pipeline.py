@@ -108,12 +108,14 @@ class TestGroupByLength:
         found = self.batches(*args, **kwargs)
         return np.concatenate([batch["number"].numpy() for batch in found])
 
+    @pytest.mark.slow
     def test_every_epoch_holds_every_record_once(self, tmp_path, lengths):
         found = self.order(tmp_path, lengths, 3 * 150 // self.BATCH)
         for epoch in range(2):
             part = found[epoch * 150 : (epoch + 1) * 150]
             assert sorted(part) == list(range(150))
 
+    @pytest.mark.slow
     def test_goes_on_anywhere(self, tmp_path, lengths):
         whole = self.order(tmp_path, lengths, 50)
         for step in (3, 20, 41):
@@ -134,6 +136,7 @@ class TestGroupByLength:
             # and 40 long, where 8 lengths at random have a maximum of 36.
             assert np.mean(computed[part]) < 0.8 * at_random
 
+    @pytest.mark.slow
     def test_cuts_off_padding_only(self, tmp_path, lengths):
         for batch in self.batches(tmp_path, lengths, 20):
             numbers = batch["number"].numpy()
@@ -147,6 +150,7 @@ class TestGroupByLength:
 
 
 class TestTrain:
+    @pytest.mark.slow
     def test_each_epoch_holds_every_record_once(self, files):
         found = stream(files, 3 * TOTAL)
         epochs = [found[i : i + TOTAL] for i in (0, TOTAL, 2 * TOTAL)]
@@ -154,6 +158,7 @@ class TestTrain:
         assert all(sorted(epoch) == list(range(TOTAL)) for epoch in epochs)
         assert len(set(map(tuple, epochs))) == 4
 
+    @pytest.mark.slow
     def test_files_and_records_are_shuffled(self, tmp_path):
         counts = (20,) * 10
         files = write(tmp_path, counts)
@@ -162,6 +167,7 @@ class TestTrain:
         assert order.tolist() != sorted(order)
         assert any(np.diff(found[order == file]).min() < 0 for file in range(3))
 
+    @pytest.mark.slow
     def test_batches_cross_the_borders_of_epochs_and_blocks(self, files):
         dataset = pipeline.train(files, COUNTS, 10, 7)
         assert take(dataset, 5) == stream(files, 50)
@@ -173,6 +179,7 @@ class TestTrain:
         assert weights.dtype == tf.float32
         assert weights.numpy().tolist() == [1] * 40
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "counts",
         [
@@ -196,6 +203,7 @@ class TestTrain:
             rest = stream(files, 3 * total - start, counts, start=start)
             assert rest == whole[start:]
 
+    @pytest.mark.slow
     def test_start_in_a_far_epoch(self, files):
         # More records than an int32 counts.
         start = 3_000_000_000 // TOTAL * TOTAL
@@ -210,6 +218,7 @@ class TestTrain:
 
 
 class TestEvaluate:
+    @pytest.mark.slow
     def test_all_records_once_in_order(self, files):
         batches = list(pipeline.evaluate(files, 5))
         for start, (rows, _) in zip((0, 5, 10), batches, strict=False):
@@ -240,6 +249,7 @@ class TwoPipelines:
 
 
 class TestDistribute:
+    @pytest.mark.slow
     def test_replicas_share_the_global_batch(self, files, two_replicas):
         batches = pipeline.train(files, COUNTS, 6, 7)
         found = distributed(batches, two_replicas)
@@ -261,6 +271,7 @@ class TestDistribute:
         ]
         assert weights == [[[1] * 3] * 2] * 2 + [[[1] * 3, [1, 1, 0]]]
 
+    @pytest.mark.slow
     def test_two_hosts_partition_the_global_batch(self, files):
         batches = pipeline.train(files, COUNTS, 8, 7)
         hosts = [distributed(batches, TwoPipelines(x)).take(6) for x in (0, 1)]
@@ -306,6 +317,7 @@ class TestExplained:
             read(files, COUNTS)
 
     # A file that is cut off between two records looks complete.
+    @pytest.mark.slow
     @pytest.mark.parametrize("kept", [8, 10])
     def test_other_number_of_records(self, files, kept):
         pretraining_records.write_manifest([files[0], *files[2:]])
@@ -317,6 +329,7 @@ class TestExplained:
         with pytest.raises(ValueError, match=message):
             read([files[0], *files[2:]], (5, 1, 9, 2))
 
+    @pytest.mark.slow
     def test_other_number_is_found_where_the_file_ends(self, tmp_path):
         """Not at the end of the epoch, which may be weeks later."""
         counts = [6] * 10

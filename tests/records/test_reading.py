@@ -71,6 +71,7 @@ class TestCheck:
 
 
 class TestFiles:
+    @pytest.mark.slow
     def test_count(self, tmp_path):
         files = [write(tmp_path / str(n), n) for n in (3, 1, 1500)]
         assert reading.count(files) == [3, 1, 1500]

@@ -96,6 +96,7 @@ def test_pairs_of_every_kind(tmp_path, vocabulary):
         assert text.splitlines()[2:] == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_packed(tmp_path, dynamic):
     settings = pretraining_sequences.Settings(

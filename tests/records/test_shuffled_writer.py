@@ -18,6 +18,7 @@ def written(path, numbers, seed, part_bytes):
     return [int(x) for x in tf.data.TFRecordDataset(path).as_numpy_iterator()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part_bytes", [8, 24, 80, 1000])
 def test_all_records_once_in_another_order(tmp_path, part_bytes):
     numbers = list(range(10))

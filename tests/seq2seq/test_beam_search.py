@@ -96,6 +96,7 @@ def test_one_beam_takes_the_most_likely_token():
     assert found(1, 2.0)[0] == expected == found(1, 0.0)[0]
 
 
+@pytest.mark.slow
 def test_penalty_prefers_longer_targets():
     lengths = [
         sum(np.count_nonzero(row) for row in found(16, alpha)[0])

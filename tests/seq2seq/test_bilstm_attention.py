@@ -114,6 +114,7 @@ def test_logits_and_gradients_are_those_of_pytorch(model):
         )
 
 
+@pytest.mark.slow
 def test_cached_states_find_the_same_targets(model):
     ids, _ = sources()
     values = torch_lstm.weights_of(model)

@@ -100,6 +100,7 @@ def _of_marian(name, state):
 
 @pytest.mark.parametrize("kind", ["bert2bert", "transformer"])
 class TestAgainstTransformers:
+    @pytest.mark.slow
     def test_logits(self, kind, request):
         other, model = request.getfixturevalue(kind)
         ids, mask = theirs.sources()
@@ -109,6 +110,7 @@ class TestAgainstTransformers:
         np.testing.assert_allclose(logits, expected, rtol=1e-5, atol=1e-5)
         assert np.ptp(expected) > 1
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("beams", [1, 4])
     def test_targets(self, kind, beams, request):
         other, model = request.getfixturevalue(kind)
@@ -255,6 +257,7 @@ def test_positions_by_the_formula():
             assert table[position, 3 + i] == pytest.approx(np.cos(angle))
 
 
+@pytest.mark.slow
 def test_bfloat16_computes_nearly_the_same(bert2bert):
     _, model = bert2bert
     keras.config.set_dtype_policy("mixed_bfloat16")

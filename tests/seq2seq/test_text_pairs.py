@@ -64,6 +64,7 @@ class TestSources:
             list(source.pairs())
 
 
+@pytest.mark.slow
 def test_records_have_both_texts_truncated(tmp_path, caplog):
     encoder = text_pairs.Encoder(text_graph.make_tokenizer(VOCABULARY), 5, 4)
     pairs = [text_pairs.Pair(*pair) for pair in PAIRS]

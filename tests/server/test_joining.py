@@ -114,6 +114,7 @@ def test_widths_that_nothing_tells_are_not_split(load):
     assert joining.split(signature, joined, outputs, sizes) is None
 
 
+@pytest.mark.slow
 def test_a_request_of_many_rows_is_answered_in_parts(load):
     servable = load("one text")
     signature = servable.signatures.find(None)

@@ -79,6 +79,7 @@ def check_examples(server, described):
     return counts
 
 
+@pytest.mark.slow
 def test_is_valid(described):
     openapi_spec_validator.validate(described)
     assert described["info"]["version"]
@@ -230,6 +231,7 @@ _HEADS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", _HEADS)
 def test_examples_of_each_head_are_accepted(head):
     path = str(exports.exported(head))
@@ -255,6 +257,7 @@ def test_examples_of_all_heads_are_answered_as_described(tmp_path):
         assert all(check_examples(server, described).values())
 
 
+@pytest.mark.slow
 def test_other_models_have_no_description(tmp_path):
     found = descriptions.read(str(tmp_path))
     assert (found.head, found.does, found.labels) == ("", "", ())

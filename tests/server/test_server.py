@@ -56,6 +56,7 @@ def predict_all(server, asked):
 
 
 class TestAnswers:
+    @pytest.mark.slow
     def test_classes_of_examples(self, server, signatures):
         a, b = ["a good film", "bad"], ["what", ""]
         asked = [{"text": x, "text_b": y} for x, y in zip(a, b, strict=True)]
@@ -105,6 +106,7 @@ class TestAnswers:
             if "predictions" in found:
                 assert_rows(found["predictions"], rows)
 
+    @pytest.mark.slow
     def test_ids(self, server, signatures):
         ids = {name: [[1, 0]] for name in bad_requests.IDS}
         status, found = server.post(

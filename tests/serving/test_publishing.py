@@ -254,6 +254,7 @@ def test_methods_of_classify_and_regress(tmp_path, method):
     assert [*request.inputs] == ["inputs"]
 
 
+@pytest.mark.slow
 def test_a_request_that_fails_is_not_written(tmp_path):
     def refuses(text_a):
         with tf.control_dependencies(

@@ -54,6 +54,7 @@ _PAIRS = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "rounds", "settle"),
     [("", 20, 0), (held_locks.NO_LOCKS, 8, 0.15)],
@@ -216,6 +217,7 @@ def test_a_file_that_names_nobody_is_replaced(tmp_path, data):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_one_that_has_not_written_its_name_yet_is_not_replaced(tmp_path):
     descriptor = file_systems.lock(str(tmp_path / "lock"))
     message = f"{tmp_path} is in use by another process. Wait"
@@ -243,6 +245,7 @@ _PARENT = """
 """
 
 
+@pytest.mark.slow
 def test_the_child_of_a_killed_holder_is_waited_for(tmp_path, caplog):
     parent = processes.start(_PARENT, tmp_path)
     assert parent.stdout.readline() == "held\n"

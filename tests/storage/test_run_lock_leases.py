@@ -95,6 +95,7 @@ def test_the_clock_of_this_machine_does_not_count(tmp_path, monkeypatch):
         run_lock.hold(tmp_path, lease=5)
 
 
+@pytest.mark.slow
 def test_one_that_releases_elsewhere_is_followed(tmp_path):
     path = held_locks.leave(tmp_path, held_locks.elsewhere())
     released = threading.Timer(0.3, path.unlink)
@@ -174,6 +175,7 @@ _HANGS = (
 )
 
 
+@pytest.mark.slow
 def test_who_gets_no_answer_ends(tmp_path):
     with held_locks.holding(tmp_path, 0.1, 0.6, 0, before=_HANGS) as process:
         _, errors = process.communicate()
@@ -181,6 +183,7 @@ def test_who_gets_no_answer_ends(tmp_path):
         assert "can't be renewed: there is no answer." in errors
 
 
+@pytest.mark.slow
 def test_who_was_stopped_goes_on(tmp_path):
     path = tmp_path / "lock"
     with held_locks.holding(tmp_path, 0.1, 0.5, 0) as process:
@@ -224,6 +227,7 @@ def test_a_removed_file_that_another_has_made_is_lost(tmp_path):
 # folder gets such an address.
 
 
+@pytest.mark.slow
 def test_in_a_bucket_it_is_a_lease(tmp_path, caplog):
     folder = f"file://{tmp_path}/run"
     hold = functools.partial(run_lock.hold, renew=0.1, lease=1, settle=0.1)
@@ -247,6 +251,7 @@ def test_in_a_bucket_it_is_a_lease(tmp_path, caplog):
         assert held_locks.named(folder).process == os.getpid()
 
 
+@pytest.mark.slow
 def test_of_two_at_once_in_a_bucket_one_gets_it(tmp_path):
     folder = f"file://{tmp_path}/run"
     for number in range(5):

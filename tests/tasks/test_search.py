@@ -14,6 +14,8 @@ from bert_tf.tasks import search, trials
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("optuna", reason="needs the extra `search`")
 
 _SPACE = {"rate": ["1", "2", "3"], "batch": ["16", "32"]}

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.slow
+
 _SIZES = samples.SMALL | {"num_hidden_layers": 1}
 CONFIG = electra.ElectraConfig(**_SIZES, embedding_size=16)
 VOCABULARY = word_pieces.WordPiece(tuple(samples.VOCAB), True)

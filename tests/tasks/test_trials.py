@@ -74,6 +74,7 @@ def _start(tmp_path):
     return holder, int((tmp_path / "inner" / "pid").read_text())
 
 
+@pytest.mark.slow
 def test_the_run_of_a_killed_command_is_waited_for(tmp_path):
     holder, _ = _start(tmp_path)
     holder.kill()
@@ -104,6 +105,7 @@ def test_the_run_of_a_killed_command_is_waited_for(tmp_path):
     assert not (tmp_path / "lock").exists()
 
 
+@pytest.mark.slow
 def test_a_command_that_ends_ends_its_run(tmp_path):
     holder, pid = _start(tmp_path)
     holder.send_signal(signal.SIGINT)

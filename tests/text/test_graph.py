@@ -74,6 +74,7 @@ def reference_pack(first, second, max_seq_length):
     return ids, segments
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pad_to_max", [True, False])
 @pytest.mark.parametrize("max_seq_length", [3, 4, 5, 12, 13])
 def test_pack_equals_the_loop(small, max_seq_length, pad_to_max):
@@ -123,6 +124,7 @@ def test_pack_pads_to_the_longest_row(small):
         small.pack(first, None, 2, pad_to_max=True)
 
 
+@pytest.mark.slow
 def test_tf_data(small):
     texts = ["the fox", "Cafe\u0301", "", "ΟΔΟΣ", "want" * 60]
 

@@ -135,11 +135,13 @@ def test_a_vocabulary_of_alberts_layout(words):
     assert vocabulary.tokenizer().tokenize("The end") == ["▁the", "▁end"]
 
 
+@pytest.mark.slow
 def test_equal_counts_give_equal_models(words):
     turned = dict(reversed(words.items()))
     assert sentences.learn(words, 1000) == sentences.learn(turned, 1000)
 
 
+@pytest.mark.slow
 def test_counts_are_as_good_as_the_text():
     """From the text itself the trainer makes tokens that are no better.
 

@@ -196,6 +196,7 @@ def _some_and_many(some, many):
     return parts
 
 
+@pytest.mark.slow
 @_EVERY
 def test_literal_texts(name):
     vocabulary = _VOCABULARIES[name](False)
@@ -210,6 +211,7 @@ def _in_contexts(char):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "step"),
     [
@@ -224,6 +226,7 @@ def test_characters(name, step):
     check(_VOCABULARIES[name](every), texts, is_traced=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "count"), _some_and_many(150, 10_000))
 def test_random_texts(name, count):
     rng = random.Random(0)
@@ -279,12 +282,14 @@ def _real_texts(shared_data, count):
         return texts + file.readlines(100 * count)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "count"), _some_and_many(300, 50_000))
 def test_real_text(name, count, shared_data):
     texts = _real_texts(shared_data, count)
     check(_VOCABULARIES[name](False), texts, is_traced=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RELEASED)
 @pytest.mark.parametrize(
     "every", [False, pytest.param(True, marks=pytest.mark.exhaustive)]
@@ -299,6 +304,7 @@ def test_released_vocabularies(name, every, shared_data):
     check(word_pieces.WordPiece(tuple(pieces), RELEASED[name]), texts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("do_lower_case", [True, False])
 def test_word_limit_counts_characters(do_lower_case):
     letters = "zé字𐐨"  # Of 1 to 4 bytes; the third is a word by itself.
@@ -321,6 +327,7 @@ def test_pieces_that_no_text_reaches(do_lower_case):
     check(word_pieces.WordPiece(tuple(vocab), do_lower_case), texts)
 
 
+@pytest.mark.slow
 def test_pieces_that_are_too_long():
     vocab = ["[UNK]", "[CLS]", "[SEP]", "a", "##a", "a" * 201, "##" + "é" * 201]
     check(word_pieces.WordPiece(tuple(vocab), True), ["a" * 200, "a" * 201])
@@ -330,6 +337,7 @@ def test_pieces_that_are_too_long():
         )
 
 
+@pytest.mark.slow
 def test_merges_that_are_not_in_order():
     pieces = list(byte_pair_samples.SPECIAL)
     pieces += byte_pairs.byte_pair_files.BYTES
@@ -341,6 +349,7 @@ def test_merges_that_are_not_in_order():
     check(byte_pairs.BytePairs(tuple(pieces), tuple(merges)), texts)
 
 
+@pytest.mark.slow
 def test_sentence_models_with_characters_that_are_no_pieces():
     model = sentence_models.train(user_defined_symbols=("<ɮ>",))
     vocabulary = sentence_pieces.SentencePieces.parse(

@@ -21,6 +21,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.slow
+
 _SMALL = modeling.BertConfig(
     **pretraining_records.WITHOUT_DROPOUT | {"num_hidden_layers": 2}
 )

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(params=[1, 2])
 def strategy(request, two_replicas):

@@ -61,6 +61,7 @@ def test_steps_are_the_originals():
         _plan(4, 1.0).steps(3)
 
 
+@pytest.mark.slow
 def test_logits_and_labels_without_the_filling(tmp_path, two_replicas):
     rng = np.random.default_rng(0)
     ids = rng.integers(0, 11, (7, 8))
@@ -183,6 +184,7 @@ def _prefix(once, tmp_path):
     return f"{tmp_path}/model.ckpt-2"
 
 
+@pytest.mark.slow
 def test_what_nothing_reads_stays_as_it_is(once, tmp_path, prefix):
     before, _ = once
     stored = tf1_files.shapes(prefix)
@@ -198,6 +200,7 @@ def test_what_nothing_reads_stays_as_it_is(once, tmp_path, prefix):
         np.testing.assert_array_equal(values[name], before[name])
 
 
+@pytest.mark.slow
 def test_goes_on_where_a_run_trained_what_nothing_reads(
     tmp_path, prefix, caplog
 ):

@@ -80,11 +80,13 @@ class TestTried:
         monkeypatch.setattr(cudnn_attention, "_call", kernel)
         return fused_attention.tried(_SHAPE, "bfloat16", is_causal)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("is_causal", [False, True])
     def test_the_formula(self, monkeypatch, is_causal):
         kernel = cudnn_formula.Formula()
         assert self._tried(monkeypatch, kernel, is_causal) == ""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("options", "reason"),
         [({"lag": 1}, "passes drop different"), ({"counts": False}, "same")],
@@ -93,6 +95,7 @@ class TestTried:
         kernel = cudnn_formula.Formula(**options)
         assert reason in self._tried(monkeypatch, kernel)
 
+    @pytest.mark.slow
     def test_gradients(self, monkeypatch):
         formula = cudnn_formula.Formula()
 

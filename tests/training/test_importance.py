@@ -18,6 +18,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.slow
+
 _ROWS = 6
 _LABELS = np.arange(_ROWS, dtype=np.int32) % samples.NUM_LABELS
 _STEP = 1e-4

@@ -23,6 +23,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.slow
+
 
 def batches(files, count):
     dataset = pipeline.train(

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.slow
+
 
 class Masks(keras.Model):
     """One variable, whose gradient is the sum of the dropout masks."""

@@ -90,6 +90,7 @@ def test_all_but_the_first_of_a_sequence_are_predicted():
     ]
 
 
+@pytest.mark.slow
 def test_packed_rows_have_the_loss_of_padded_ones(model):
     packed = make_rows(objective="none", pack=True, max_sequences_per_row=K)
     loss, accuracy, gradients = means(model, packed)
@@ -217,6 +218,7 @@ def test_loss_is_pytorchs(model):
 # ---- As an auxiliary loss ----------------------------------------------------
 
 
+@pytest.mark.slow
 def test_auxiliary_loss():
     tf.keras.utils.set_random_seed(2)
     classifier = heads.BertClassifier(families.make(CONFIG), 2)

@@ -97,6 +97,7 @@ def assert_same_gradients(found, expected):
 
 
 class TestPacked:
+    @pytest.mark.slow
     @pytest.mark.parametrize("kind", pretraining_sequences.OBJECTIVES)
     def test_losses_and_gradients_are_those_of_padded_rows(self, model, kind):
         packed = make_rows(objective=kind, pack=True, max_sequences_per_row=K)
@@ -152,6 +153,7 @@ class TestObjective:
         }
         assert left_out == (of_sentences if kind == "none" else set())
 
+    @pytest.mark.slow
     def test_filling_counts_nothing(self, model):
         for pack in (False, True):
             rows = make_rows(pack=pack)

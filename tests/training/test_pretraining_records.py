@@ -40,6 +40,7 @@ def test_sizes_of_rows_of_several_sequences():
     assert pretraining.sizes(batch) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [300, 900])
 def test_of_many_files_some_are_looked_into(tmp_path, count):
     (tmp_path / "one").mkdir()
@@ -70,6 +71,7 @@ def test_of_many_files_some_are_looked_into(tmp_path, count):
             pass
 
 
+@pytest.mark.slow
 def test_a_file_of_another_kind_is_named_when_it_is_read(tmp_path):
     files = pretraining_records.write(tmp_path, [3, 3])
     pretraining_records.write_manifest(files)

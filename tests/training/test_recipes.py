@@ -39,6 +39,7 @@ def constant(step):
 
 
 class TestSchedules:
+    @pytest.mark.slow
     @pytest.mark.parametrize("warmup", [0, WARMUP, STEPS])
     def test_line_times_warmup_at_every_step(self, warmup):
         recipe = recipes.Recipe(

@@ -89,6 +89,7 @@ def test_metrics_by_hand():
     assert found == pytest.approx(wanted, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_no_word_is_replaced():
     """Without masked words, their losses and shares are 0."""
     model = make()
@@ -102,6 +103,7 @@ def test_no_word_is_replaced():
     assert 0 < found["disc_loss"] < 10
 
 
+@pytest.mark.slow
 def test_filling_counts_nothing():
     model = make()
     task = replaced_tokens_objective.objective(model)

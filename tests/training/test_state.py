@@ -44,6 +44,7 @@ def _contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+@pytest.mark.slow
 def test_the_same_bytes_as_in_the_foreground(state, tmp_path, monkeypatch):
     expected, found = tmp_path / "foreground", tmp_path / "background"
     for step in (3, 5, 9):

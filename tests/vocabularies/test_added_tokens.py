@@ -88,6 +88,7 @@ def _with_tokens(
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [
@@ -199,6 +200,7 @@ def test_a_token_that_was_learned_as_well(tmp_path):
         vocabularies.open_files(path)
 
 
+@pytest.mark.slow
 def test_part_of_a_word_is_unknown_as_before(tmp_path):
     """Files for transformers do not make added tokens of the model's."""
     plain = sentence_models.vocabulary()
@@ -236,6 +238,7 @@ def _count_ops(vocabulary: vocabularies.Vocabulary) -> int:
     return len(made.graph.get_operations())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lower", [True, False])
 def test_the_graph_does_not_grow_with_tokens(lower):
     contents = [f"Café{x}" for x in range(1000)]

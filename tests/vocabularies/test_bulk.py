@@ -35,6 +35,7 @@ def different(texts, vocab, do_lower_case):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("do_lower_case", [True, False])
 def test_gives_the_references_ids(do_lower_case):
     texts = [

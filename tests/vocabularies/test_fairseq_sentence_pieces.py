@@ -26,6 +26,7 @@ def _texts():
     return [x for x in texts if not any(other in x for other in _OTHERS)]
 
 
+@pytest.mark.slow
 @_TYPES
 def test_ids_are_fairseqs(model_type):
     vocabulary = sentence_models.fairseq_vocabulary(model_type)
@@ -77,6 +78,7 @@ def test_layout_by_the_config(tmp_path, caplog, values, first):
     assert ("no config.json" in caplog.text) == (values is None)
 
 
+@pytest.mark.slow
 @_TYPES
 def test_transformers(tmp_path, model_type):
     """Its class makes of sentencepiece's file what we do, and we of its."""
@@ -122,6 +124,7 @@ def test_transformers(tmp_path, model_type):
     assert not (written / "sentencepiece.bpe.model").exists()
 
 
+@pytest.mark.slow
 def test_added_tokens_follow_the_mask(tmp_path):
     path = sentence_models.write_fairseq(tmp_path, "xlm-roberta")
     (tmp_path / "added_tokens.json").write_text('{"[E1]": 1502}')
@@ -131,6 +134,7 @@ def test_added_tokens_follow_the_mask(tmp_path):
     assert "[E1]" in vocabulary.tokenizer().tokenize("the [E1] end")
 
 
+@pytest.mark.slow
 def test_an_unused_number_stays_unused_in_a_tokenizer_json(tmp_path):
     path = sentence_models.write_fairseq(tmp_path, "xlm-roberta")
     proto = vocabulary_models.parse(path.read_bytes(), "x")

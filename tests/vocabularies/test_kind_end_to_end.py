@@ -105,6 +105,7 @@ def test_a_checkpoint_carries_it(tmp_path):
     assert again.vocab == source.vocab
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("output_format", "file", "note"),
     [

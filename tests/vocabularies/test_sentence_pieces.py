@@ -160,6 +160,7 @@ def test_models_of_other_types(tmp_path, kind):
         sentence_models.open_from(tmp_path, sentence_models.train(**changes))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", ["[CLS]", "[SEP]"])
 def test_models_without_special_pieces(tmp_path, missing):
     kept = tuple(x for x in ("[CLS]", "[SEP]", "[MASK]") if x != missing)
@@ -168,6 +169,7 @@ def test_models_without_special_pieces(tmp_path, missing):
         sentence_models.open_from(tmp_path, model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes, received",
     [

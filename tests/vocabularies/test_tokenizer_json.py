@@ -191,6 +191,7 @@ def _check(vocabulary, expected):
         assert ours.ids(text) == theirs.ids(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lower", [True, False])
 def test_sentence_pieces(tmp_path, lower):
     expected = samples.vocabulary(lower)
@@ -304,6 +305,7 @@ def test_sentence_pieces_that_are_refused(tmp_path, place, value, named):
     assert named in _one_line(error, path)
 
 
+@pytest.mark.slow
 def test_a_model_without_rules_has_none():
     model = samples.train(normalization_rule_name="identity")
     assert sentence_models.rules(model) == ()

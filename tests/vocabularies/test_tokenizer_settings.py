@@ -89,6 +89,7 @@ def _write(folder: pathlib.Path, name: str, found: Any) -> pathlib.Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("lower", "strip_accents", "chinese"),
     [
@@ -144,6 +145,7 @@ def _byte_pairs(prefix: bool) -> tokenizers.Tokenizer:
     return made
 
 
+@pytest.mark.slow
 def test_byte_pairs(tmp_path):
     library = _byte_pairs(True)
     path = tmp_path / "tokenizer.json"
@@ -311,6 +313,7 @@ def test_rows_of_released_files_are_taken(tmp_path, step):
         vocabularies.open(tmp_path / "tokenizer.json", True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make", [byte_pair_samples.vocabulary, sentence_models.vocabulary]
 )

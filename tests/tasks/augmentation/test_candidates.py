@@ -98,6 +98,7 @@ def _expected(theirs, text, masked):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.25])
 @tiny_model.untraced()
 def test_candidates_are_transformers_likeliest(share, theirs, ours):
@@ -112,6 +113,7 @@ def test_candidates_are_transformers_likeliest(share, theirs, ours):
         assert len(of_text) == len(text.words)
 
 
+@pytest.mark.slow
 @tiny_model.untraced()
 def test_fill_mask(theirs, ours):
     """A text without room for a second one, compared with the pipeline."""
@@ -130,6 +132,7 @@ def test_fill_mask(theirs, ours):
         assert chosen == sorted(fit[:_NUMBER], key=_VOCAB.index)
 
 
+@pytest.mark.slow
 @tiny_model.untraced()
 def test_batches_of_any_size_find_the_same(ours):
     (*_, read), found = _find(ours, _TEXTS, batch_size=1)
@@ -140,6 +143,7 @@ def test_batches_of_any_size_find_the_same(ours):
     assert all(len(x) == _NUMBER for x in found[-1])
 
 
+@pytest.mark.slow
 def test_texts_that_are_done_are_told(ours):
     reader, finder = _finder(ours[1], ours[0], _LENGTH, _NUMBER, 2, 0.05)
     told: list[int] = []
@@ -210,6 +214,7 @@ def test_a_vocabulary_that_masks_nothing():
         candidates.Finder(_Fixed(4), vocabulary, 16, 1, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("vocabulary", "shape"),
     [

@@ -81,6 +81,7 @@ def _scores(gold, found):
     }
 
 
+@pytest.mark.slow
 def test_classes():
     gold, own = _classes(_DEV), _classes(_TRAIN)
     train, dev = _examples(_TRAIN, own), _examples(_DEV, gold)
@@ -106,6 +107,7 @@ def test_classes():
     assert not found
 
 
+@pytest.mark.slow
 def test_pairs():
     others = _texts(60, 2), _texts(25, 4)
     own, gold = (
@@ -168,6 +170,7 @@ def test_scores():
     assert found["word vectors, ridge regression"]["pearson"] > 0.5
 
 
+@pytest.mark.slow
 def test_several_labels():
     # All texts have one label, and none has another.
     names = ("the", "red", "any", "none")
@@ -209,6 +212,7 @@ def test_one_class_alone_is_predicted_for_all():
     assert {x["accuracy"] for x in found.values()} == {share}
 
 
+@pytest.mark.slow
 def test_many_examples_are_sampled(monkeypatch, caplog):
     caplog.set_level(logging.INFO)
     train = _examples(_TRAIN, _classes(_TRAIN))

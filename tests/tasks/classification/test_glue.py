@@ -165,6 +165,7 @@ def test_examples_equal_the_originals(shared_data, name):
     assert list(task.labels or ()) == labels
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("folder", "task", "counts"),
     [
@@ -221,6 +222,7 @@ def test_rows_are_consistent():
             assert set(task.tfds.labels) == set(task.labels or ())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in glue.NAMES if n != "XNLI"])
 def test_tfds_features_and_label_names(name, tmp_path):
     task = glue.find(name)

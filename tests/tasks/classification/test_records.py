@@ -25,6 +25,7 @@ def _read(written):
     return {name: value.numpy().tolist() for name, value in batch.items()}
 
 
+@pytest.mark.slow
 def test_singles_pairs_and_what_is_cut(encoder, tmp_path, caplog):
     examples = [
         tables.Example("1", "A b", "", "yes"),
@@ -99,6 +100,7 @@ def test_an_error_leaves_no_file(encoder, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_documents_in_windows(tmp_path, caplog, monkeypatch):
     # Documents are numbered across batches.
     monkeypatch.setattr(text_batches, "_BATCH_CHARACTERS", 8)

@@ -89,6 +89,7 @@ def extract(model, choice, unit, strategy=None, batch_size=2, normalize=False):
     return lines, extractor.extract(lines)
 
 
+@pytest.mark.slow
 def test_tokens_in_order_whatever_the_batches(model):
     choice = feature_layers.Choice("layers", (-1, 0))
     rows = original_rows()
@@ -130,6 +131,7 @@ def test_the_papers_choices(name, expected, model):
     np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
+@pytest.mark.slow
 @tiny_model.untraced()
 def test_weights_of_the_last_four(model):
     choice = feature_layers.Choice(
@@ -142,6 +144,7 @@ def test_weights_of_the_last_four(model):
         np.testing.assert_allclose(vectors[0], expected, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["cls", "mean"])
 @tiny_model.untraced()
 def test_one_vector_of_a_line(model, unit):
@@ -153,6 +156,7 @@ def test_one_vector_of_a_line(model, unit):
         np.testing.assert_allclose(vectors[0, 0], expected, atol=1e-5)
 
 
+@pytest.mark.slow
 @tiny_model.untraced()
 def test_words_are_means_of_their_pieces(model):
     lines, found = extract(model, feature_layers.Choice("last"), "word")
@@ -172,6 +176,7 @@ def test_words_are_means_of_their_pieces(model):
             assert list(line.words) == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", feature_layers.UNITS)
 @pytest.mark.parametrize("name", ["layers", "concat_last_four"])
 @tiny_model.untraced()
@@ -195,6 +200,7 @@ def test_no_vector_has_no_length():
     np.testing.assert_allclose(tiny, [[0.6, 0.8]], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_two_replicas_find_the_same(two_replicas):
     choice = feature_layers.Choice("last")
     config = dataclasses.replace(CONFIG, num_hidden_layers=1)

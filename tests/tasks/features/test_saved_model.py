@@ -134,6 +134,7 @@ def _multiplications(unit, model, rows, length):
     )
 
 
+@pytest.mark.slow
 def test_cls_of_the_last_layer_takes_fewer_products(model):
     """The products saved are the last layer's at all other positions."""
     rows, length = 4, 10

@@ -166,6 +166,7 @@ def test_ids_of_any_batch_and_length(rows, length, model, loaded):
     np.testing.assert_allclose(found["score"], scores, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_padding_of_the_table_is_no_word():
     config = dataclasses.replace(CONFIG, vocab_size=24)
     model = heads.BertMaskedLM(modeling.Bert(config))

@@ -105,6 +105,7 @@ def test_a_saved_model_gives_what_python_gives(model, loaded):
     assert len(set(found["choice"])) > 1, "the test would see no difference"
 
 
+@pytest.mark.slow
 def test_any_number_of_choices_and_ids(model, loaded):
     for choices in (["good"], ["good", "bad", "film", "a", "what"]):
         found = loaded(tf.constant(["What a film."]), tf.constant([choices]))

@@ -272,6 +272,7 @@ def test_answers_are_the_best_of_all_windows(texts):
             assert (answer.text, answer.score) == ("", answer.null_score)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_threshold", [False, True])
 def test_exported(texts, has_threshold, monkeypatch):
     model, config, vocabulary = texts

@@ -93,6 +93,7 @@ def check(outputs, answers):
         np.testing.assert_allclose(outputs[name], expected, rtol=0, atol=most)
 
 
+@pytest.mark.slow
 def test_answers_are_pythons(model, loaded):
     answers = [python_answer(model, *pair) for pair in PAIRS]
     assert len({answer.text for answer in answers}) > 5

@@ -236,6 +236,7 @@ def _check_real(questions, maker):
     return lost
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["1.1", "2.0"])
 def test_features_of_real_questions(version, shared_data):
     questions, maker = _real(shared_data, version, 12)

@@ -113,6 +113,7 @@ def rows(outputs):
     ]
 
 
+@pytest.mark.slow
 def test_raw_text_gives_what_python_gives(model, loaded):
     expected = [entities(model, text) for text in TEXTS]
     assert len({x[0] for row in expected for x in row}) == 2
@@ -128,6 +129,7 @@ def test_raw_text_gives_what_python_gives(model, loaded):
     ]
 
 
+@pytest.mark.slow
 def test_words_that_are_split_already(model, loaded):
     outputs = loaded.signatures["serve_words"](text=tf.constant(TEXTS))
     names = outputs["label"].numpy()
