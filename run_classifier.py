@@ -194,7 +194,8 @@ class Classification(fine_tune.Task):
     def read(self):
         """Checks the settings, and finds the weights of the classes."""
         weight = _AUXILIARY_LM_WEIGHT.value
-        auxiliary_lm.check(weight, self.files.config)
+        if weight:
+            auxiliary_lm.check(weight, self.files.config)
         self.predicted_tokens = self.length if weight else 0
         self.documents.check(self.length - 2)
         if not self.work.train:
@@ -257,7 +258,9 @@ class Classification(fine_tune.Task):
         else:
             learned, run = super().make_objective(run, plan, teacher)
         weight = _AUXILIARY_LM_WEIGHT.value
-        return auxiliary_lm.of_run(learned, weight, run), run
+        if weight:
+            learned = auxiliary_lm.of_run(learned, weight, run)
+        return learned, run
 
     def keeps_logits(self, run, plan, teacher):
         """Whether to compute the teacher's logits before the first step."""
@@ -363,10 +366,12 @@ def _path(run, name, split):
 
 def main(_):
     """Runs the task, or a search for its best settings."""
-    if search_setup.is_requested():
-        search_setup.run(__file__, f"eval_{find_task().metrics[0]}")
-    else:
-        fine_tune.run_task(Classification())
+    if search_flags.SEARCH.value:
+        search_setup.check()
+        if not run_flags.CHECK_ONLY.value:
+            search_setup.run(__file__, f"eval_{find_task().metrics[0]}")
+            return
+    fine_tune.run_task(Classification())
 
 
 if __name__ == "__main__":

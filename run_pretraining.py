@@ -144,7 +144,6 @@ from bert_tf.setup import (
     pretraining_setup,
     run_folder,
     run_setup,
-    runtime,
     teachers,
 )
 from bert_tf.training import (
@@ -190,13 +189,12 @@ def train(
     teacher and `jax`, the runtime.
     """
     losses = pretraining.loss_names(data.objective)
-    objective = distillation_setup.objective(
-        own,
-        distillation.Comparison(losses, distillation.of_words),
-        teacher,
-        strategy,
-        model,
-    )
+    objective = own
+    if teacher is not None:
+        comparison = distillation.Comparison(losses, distillation.of_words)
+        objective = distillation_setup.objective(
+            own, comparison, teacher, strategy, model
+        )
     beside = original.contents(model.bert.config, vocab, None)
     trained_on = train_examples.of_records(data.files, data.counts)
     train_examples.check_same(folder, trained_on)
@@ -376,6 +374,8 @@ def find_vocab(config, data):
 
 def find_teacher(config, data, vocab):
     """Returns the teacher for distillation, or None."""
+    if not distillation_flags.TEACHER.value:
+        return None
     manifest = manifests.find(data.files)
     return teachers.find_for(
         teachers.Student(
@@ -416,7 +416,9 @@ def main(_):
         )
     folder = run_flags.OUTPUT_DIR.value
     plan = find_plan()
-    jax = runtime.find(_RUNTIME.value, plan) if do_train else None
+    jax = None
+    if do_train:
+        jax = pretraining_setup.find_runtime(_RUNTIME.value, plan)
     strategy = run_setup.set_up_distribution(_INPUT_FILE, _EVAL_FILE)
     replicas = jax.replicas if jax else run_report.replicas_of(strategy)
     check_sizes(plan, strategy, replicas.number, do_train, do_eval)

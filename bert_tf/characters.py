@@ -1,9 +1,11 @@
-"""The original's rules for characters, for `tokenization` and `text_graph`."""
+"""Rules for characters: the original's, and Python's applied to all at once."""
 
 import functools
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+CODE_POINTS = 0x110000
 
 # The blocks of Chinese characters. Kana and Hangul do not count: they are split
 # by the vocabulary, like the letters of any other script.
@@ -117,3 +119,32 @@ def normalize(text: str, do_lower_case: bool, strip_accents: bool) -> str:
 def strips_accents(do_lower_case: bool, strip_accents: bool | None) -> bool:
     """Returns whether accents are stripped: None means as `do_lower_case`."""
     return do_lower_case if strip_accents is None else strip_accents
+
+
+# ---- All code points ---------------------------------------------------------
+
+# A million calls would take seconds at every start, so unassigned characters
+# are skipped and each string function is applied to all others in one call.
+
+# Classes of characters in the rule of the final sigma.
+OTHER, CASED, IGNORED = 0, 1, 2
+
+# A permanent noncharacter: for the rules of Unicode, a text ends here.
+_BETWEEN = "\uffff"
+
+
+def change_each(
+    function: Callable[[str], str], texts: Sequence[str]
+) -> list[str]:
+    """Applies a function that follows Unicode's rules to each text."""
+    return function(_BETWEEN.join(texts)).split(_BETWEEN)
+
+
+def sigma_kinds(chars: Sequence[str]) -> list[int]:
+    """Classifies characters by their effect on a capital sigma after them."""
+    alone = change_each(str.lower, [f"{char}Σ" for char in chars])
+    after_cased = change_each(str.lower, [f"A{char}Σ" for char in chars])
+    return [
+        CASED if one[-1] == "ς" else IGNORED if other[-1] == "ς" else OTHER
+        for one, other in zip(alone, after_cased, strict=True)
+    ]

@@ -12,7 +12,7 @@ does not use it.
 from typing import Any
 
 from bert_tf import compiled, modeling
-from bert_tf.encoders import dropout_seeds, layers, model_inputs, ops
+from bert_tf.encoders import layers, model_inputs, ops
 from bert_tf.errors import InputError
 
 import keras
@@ -173,7 +173,7 @@ class Model(keras.Model):
         super().__init__(**{"dtype": bert.dtype_policy} | kwargs)
         if self.reads_sequence:
             bert.config.check_gives_sequence(f"the head {self.name}")
-        self._drawn = dropout_seeds.Drawn()
+        self._drawn = model_inputs.DrawnSeeds()
         self.bert = bert
 
     def _own_policy(self):

@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 from bert_tf import compiled, configuration
 from bert_tf.encoders import (
-    dropout_seeds,
     layers,
     model_inputs,
     ops,
@@ -279,7 +278,7 @@ class Bert(keras.Model):
         self.skips_padding = False
         self.fuses_attention = False
         self.laid_out: Callable[[padding.Rows], padding.Rows] = _as_it_is
-        self._drawn = dropout_seeds.Drawn()
+        self._drawn = model_inputs.DrawnSeeds()
         with layers.of_policy(self.dtype_policy):
             self.make_parts()
         # Whatever the model is called, its variables have these names.

@@ -1,10 +1,11 @@
-"""Keeps TensorFlow's start-up messages off the screen.
+"""Imports TensorFlow without its messages and what it imports needlessly.
 
 Its C++ code writes to the file descriptor of stderr, whatever its log level.
 The text written between `begin` and `end` is shown if the process dies.
 """
 
 import contextlib
+import importlib.abc
 import os
 import subprocess
 import sys
@@ -81,3 +82,37 @@ def kept_back() -> Iterator[None]:
         end(is_well=False)
         raise
     end()
+
+
+# ---- Imports -----------------------------------------------------------------
+
+_LIBRARIES = ("jax", "matplotlib", "sklearn")
+_IMPORTERS = ("tensorflow", "keras")
+
+
+class _Hidden(importlib.abc.MetaPathFinder):
+    """Hides the libraries while TensorFlow or Keras is imported."""
+
+    def find_spec(self, fullname, path, target=None):
+        if fullname in _LIBRARIES and any(map(_is_initializing, _IMPORTERS)):
+            raise ModuleNotFoundError(
+                f"{fullname} is not needed by {' or '.join(_IMPORTERS)} here",
+                name=fullname,
+            )
+        return None
+
+
+def _is_initializing(name: str) -> bool:
+    spec = getattr(sys.modules.get(name), "__spec__", None)
+    return getattr(spec, "_initializing", False)
+
+
+def skip_unused_imports() -> None:
+    """Hides JAX, Matplotlib and scikit-learn from TensorFlow and Keras only.
+
+    They import them wherever these are installed, for functions that no script
+    calls: TensorFlow Lite's `from_jax`, Keras' plots and its estimators. That
+    takes almost as long as TensorFlow itself.
+    """
+    if not any(isinstance(finder, _Hidden) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Hidden())

@@ -1,10 +1,14 @@
-"""The terminal and the standard output of a script."""
+"""The terminal of a script: its log lines and its standard output."""
 
+import logging as python_logging
 import os
 import shutil
 import signal
 import stat
 import sys
+import textwrap
+
+from absl import flags, logging
 
 _NARROWEST, _WIDEST = 60, 160
 
@@ -53,3 +57,49 @@ def _discard(descriptor: int) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)
+
+
+# ---- Log lines ---------------------------------------------------------------
+
+
+def is_worth_a_line(record: python_logging.LogRecord) -> bool:
+    """Whether a line is ours, or from TensorFlow at the requested level."""
+    is_ours = f"{os.sep}tensorflow{os.sep}" not in record.pathname
+    if is_ours or record.levelno >= python_logging.ERROR:
+        return True
+    return flags.FLAGS.is_parsed() and flags.FLAGS.verbosity > logging.INFO
+
+
+class LogFormatter(python_logging.Formatter):
+    """Formats lines as time, level (if above info) and message.
+
+    Long lines are wrapped at spaces and indented.
+    """
+
+    def __init__(self):
+        super().__init__("%(message)s", "%H:%M:%S")
+
+    def format(self, record):
+        head = f"{self.formatTime(record, self.datefmt)} "
+        indent = " " * len(head)
+        if record.levelno >= python_logging.WARNING:
+            head += f"{record.levelname}: "
+        width = columns()
+        lines: list[str] = []
+        for line in (head + super().format(record)).split("\n"):
+            is_long = len(line) > width
+            lines += _broken(line, indent, width) if is_long else [line]
+        return "\n".join(lines)
+
+
+def _broken(line: str, indent: str, width: int) -> list[str]:
+    """Wraps a line at spaces."""
+    return textwrap.wrap(
+        line,
+        width,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+        drop_whitespace=True,
+    )

@@ -24,10 +24,8 @@ from bert_tf.flags import (
     error_lines,
     flag_sections,
     help_text,
-    log_lines,
     output_paths,
     unused,
-    unused_imports,
 )
 from bert_tf.storage import file_systems
 
@@ -64,8 +62,8 @@ def start(
     _unsupported = unsupported
     _open_what_is_closed()
     logging.use_absl_handler()
-    logging.get_absl_handler().setFormatter(log_lines.Formatter())
-    logging.get_absl_handler().addFilter(log_lines.is_worth_a_line)
+    logging.get_absl_handler().setFormatter(terminals.LogFormatter())
+    logging.get_absl_handler().addFilter(terminals.is_worth_a_line)
     try:
         _rest = _parse()
         file_systems.check_working_folder()
@@ -98,7 +96,7 @@ def start(
             logging.info("Loading libraries.")
         quiet.begin()
     compile_cache.use()
-    unused_imports.skip()
+    quiet.skip_unused_imports()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # Nothing has been done yet that would need cleanup.
         signal.signal(signal.SIGINT, lambda *_: os._exit(128 + signal.SIGINT))

@@ -228,3 +228,23 @@ SPAN = RecordType(
 SPAN_QUESTION = RecordType(
     "span question", (Feature("unique_ids", None, tf.int64), *_SEQUENCE)
 )
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordFile:
+    """A file of records of fixed length, and the number of records.
+
+    Attributes:
+        source: The original records, if this file has added features.
+    """
+
+    path: str
+    count: int
+    record_type: RecordType
+    max_seq_length: int
+    source: "RecordFile | None" = dataclasses.field(default=None, kw_only=True)
+
+    @property
+    def lengths(self) -> dict[str, int]:
+        """The value of each symbolic length."""
+        return {"S": self.max_seq_length}

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from bert_tf import phases
 from bert_tf.errors import InputError
-from bert_tf.records import record_file, record_types, shuffled_writer
+from bert_tf.records import record_types, shuffled_writer
 from bert_tf.tasks import table_formats, tables, text_batches
 from bert_tf.text import graph_rows
 
@@ -123,7 +123,7 @@ def _lines(path: str) -> Iterator[str]:
 
 
 @dataclasses.dataclass(frozen=True)
-class PairRecords(record_file.RecordFile):
+class PairRecords(record_types.RecordFile):
     """A file of records of pairs."""
 
     max_target_length: int

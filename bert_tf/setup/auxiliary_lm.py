@@ -20,12 +20,12 @@ from absl import logging
 _HEAD = names.HEADS["next_piece"]
 
 
-def check(weight: float | None, config: modeling.BertConfig) -> None:
+def check(weight: float, config: modeling.BertConfig) -> None:
     """Raises InputError if the encoder can see the tokens to predict.
 
     Also if combined with a distillation of layers, which trains no head.
     """
-    if weight and config.pretraining_head != _HEAD.name:
+    if config.pretraining_head != _HEAD.name:
         raise InputError(
             "--auxiliary_lm_weight is for encoders that read from left to "
             "right: others see the piece that they are to predict. Leave it "
@@ -34,7 +34,7 @@ def check(weight: float | None, config: modeling.BertConfig) -> None:
             f"model_type={config.model_type}"
         )
     kind = distillation_flags.DISTILLATION.value
-    if weight and kind in options.DISTILLATIONS_OF_LAYERS:
+    if kind in options.DISTILLATIONS_OF_LAYERS:
         raise InputError(
             f"--distillation={kind} trains layers and no head, so there is "
             "none to predict pieces by: leave out --auxiliary_lm_weight, and "
@@ -44,7 +44,7 @@ def check(weight: float | None, config: modeling.BertConfig) -> None:
 
 
 def of_run(
-    own: loop.Objective, weight: float | None, run: fine_tuning.Run
+    own: loop.Objective, weight: float, run: fine_tuning.Run
 ) -> loop.Objective:
     """Returns a task's objective plus the language-modelling loss.
 
@@ -52,8 +52,6 @@ def of_run(
     checkpoint has no such head. It is saved in the run's checkpoints, but not
     exported.
     """
-    if not weight:
-        return own
     encoder = run.model.bert
     with run.strategy.scope():
         head = heads.next_piece_head(

@@ -45,12 +45,12 @@ def _make(
 def objective(
     own: loop.Objective,
     comparison: distillation.Comparison,
-    teacher: teachers.Teacher | None,
+    teacher: teachers.Teacher,
     strategy: tf.distribute.Strategy,
     student: keras.Model,
     skips_padding: bool = False,
 ) -> loop.Objective:
-    """Returns a task's objective with the teacher in it, if there is one.
+    """Returns a task's objective with the teacher in it.
 
     Args:
         own: The task's own objective.
@@ -60,8 +60,6 @@ def objective(
         student: The task's model.
         skips_padding: Whether the teacher skips padding.
     """
-    if teacher is None:
-        return own
     model = _make(teacher, strategy)
     bert = model if teacher.head == "encoder" else model.bert
     if teacher.kind in options.DISTILLATIONS_OF_LAYERS:
@@ -77,7 +75,7 @@ def objective(
 def of_run(
     own: loop.Objective,
     comparison: distillation.Comparison,
-    teacher: teachers.Teacher | None,
+    teacher: teachers.Teacher,
     run: fine_tuning.Run,
 ) -> loop.Objective:
     """Returns `objective` for a fine-tuning run."""

@@ -21,7 +21,7 @@ from bert_tf.flags import (
     help_text,
     run_flags,
 )
-from bert_tf.records import record_file
+from bert_tf.records import record_types
 from bert_tf.setup import (
     distillation_setup,
     fine_tuning_setup,
@@ -43,7 +43,7 @@ from absl import flags
 
 # ---- The task ---------------------------------------------------------------
 
-Writer: TypeAlias = Callable[[str, str, int | None], record_file.RecordFile]
+Writer: TypeAlias = Callable[[str, str, int | None], record_types.RecordFile]
 _Run: TypeAlias = fine_tuning.Run
 _Teacher: TypeAlias = teachers.Teacher | None
 
@@ -233,7 +233,9 @@ def check_actions(task: Task) -> None:
 
 def _find_teacher(task: Task) -> _Teacher:
     path = distillation_flags.TEACHER.value
-    if path and not hasattr(task, "comparison"):
+    if not path:
+        return None
+    if not hasattr(task, "comparison"):
         raise InputError(
             "This script does not train from a teacher: leave out --teacher. "
             f"Received: teacher={path}"
@@ -245,7 +247,7 @@ def _find_teacher(task: Task) -> _Teacher:
 
 def _write_records(
     task: Task, folder: str
-) -> dict[str, record_file.RecordFile]:
+) -> dict[str, record_types.RecordFile]:
     """Writes the records of all splits: all data is checked before training."""
     data, write = {}, task.writer()
     for split in task.splits:

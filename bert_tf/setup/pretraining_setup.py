@@ -1,4 +1,4 @@
-"""Pre-training by model family: model, objective, memory estimate.
+"""Pre-training: runtime, and by model family model, objective and memory.
 
 Called from the `main` of run_pretraining.py only.
 """
@@ -10,13 +10,16 @@ from bert_tf import both_directions, heads, modeling, replaced_tokens
 from bert_tf.checkpoints import names, opened
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
-from bert_tf.flags import distillation_flags
+from bert_tf.flags import distillation_flags, run_flags
 from bert_tf.setup import run_setup
 from bert_tf.training import (
+    distribution,
     loop,
     memory_use,
+    pjrt,
     pretraining,
     replaced_tokens_objective,
+    session,
 )
 
 from absl import logging
@@ -27,6 +30,41 @@ _MODELS: Mapping[str | None, Callable[[modeling.Bert], heads.Model]] = {
     "next_piece": heads.BertNextPiece,
     both_directions.HEAD: both_directions.BothDirections,
 }
+
+
+def find_runtime(name: str, plan: session.Plan) -> pjrt.Runtime | None:
+    """Returns the devices of JAX; None unless --runtime asks for them.
+
+    Call it before TensorFlow uses a device.
+
+    Args:
+        name: One of options.RUNTIMES.
+        plan: How to train.
+
+    Raises:
+        InputError: If JAX does not train what the flags ask for.
+    """
+    if name != "pjrt":
+        return None
+    strategy = distribution.asked_for(
+        run_flags.DISTRIBUTION_STRATEGY.value, run_flags.USE_TPU.value
+    )
+    unsupported = {
+        f"distribution_strategy={strategy}": strategy != "default",
+        "dtype=float16": plan.recipe.dtype == "float16",
+        "use_xla=false": plan.use_xla is False,
+        "auto_batch_size": plan.accumulate is None,
+        "profile_steps": plan.profile_steps is not None,
+        "teacher": distillation_flags.TEACHER.value is not None,
+    }
+    for flag, is_given in unsupported.items():
+        if is_given:
+            raise InputError(
+                "--runtime=pjrt trains on all devices of this host that JAX "
+                f"finds, and does not support --{flag}. Leave out one of the "
+                f"two flags. Received: runtime=pjrt, {flag}"
+            )
+    return pjrt.start()
 
 
 def make_model(config: modeling.BertConfig) -> heads.Model:

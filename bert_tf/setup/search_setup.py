@@ -35,16 +35,7 @@ _SECTIONS = ("Training", "Optimizer", "Distillation")
 _MORE = ("max_seq_length",)
 
 
-def is_requested() -> bool:
-    """Whether to search; --check_only runs without a search."""
-    if not search_flags.SEARCH.value:
-        return False
-    _check_flags()
-    find_space(search_flags.SEARCH_SPACE.value)
-    return not run_flags.CHECK_ONLY.value
-
-
-def _check_flags() -> None:
+def check() -> None:
     """Raises InputError for flags that a search does not support."""
     extras.check("optuna", "search", "Hyperparameter searches")
     for flag in (fine_tuning_flags.DO_PREDICT, fine_tuning_flags.DO_EXPORT):
@@ -63,6 +54,7 @@ def _check_flags() -> None:
             f"Received: {strategy.name}={strategy.value}"
         )
     run_folder.check_holds_runs()
+    find_space(search_flags.SEARCH_SPACE.value)
 
 
 # ---- The space --------------------------------------------------------------

@@ -79,7 +79,7 @@ def find(
     length: int,
     labels: tuple[str, ...] | None = None,
     is_multi_label: bool = False,
-) -> Teacher | None:
+) -> Teacher:
     """Calls `find_for` with a student of these files; see Student."""
     has_casing = "do_lower_case" in files.vocabulary.settings
     return find_for(
@@ -95,14 +95,12 @@ def find(
     )
 
 
-def find_for(student: Student) -> Teacher | None:
-    """Returns the teacher that the flags specify, or None.
+def find_for(student: Student) -> Teacher:
+    """Returns the teacher that --teacher and the flags beside it specify.
 
     Raises InputError unless the student can learn from it.
     """
     path = distillation_flags.TEACHER.value
-    if not path:
-        return None
     _check_elsewhere(path)
     kind = distillation_flags.DISTILLATION.value or options.DISTILLATIONS[0]
     is_pretraining = student.head == "masked_lm"

@@ -21,9 +21,8 @@ import time
 from collections.abc import Iterator
 from typing import Self
 
-from bert_tf.storage import file_systems, lock_file, lock_holders
-from bert_tf.storage.lock_file import Holder
-from bert_tf.storage.lock_holders import HeldError
+from bert_tf.storage import file_systems, lock_file
+from bert_tf.storage.lock_file import HeldError, Holder
 
 from absl import logging
 
@@ -96,7 +95,7 @@ def hold(
         os.path.join(folder, name),
         of or folder,
         Holder.here(what),
-        lock_holders.Times(renew, lease, settle),
+        lock_file.Times(renew, lease, settle),
     )
     try:
         file_systems.find_backend(folder).makedirs(folder, exist_ok=True)
@@ -120,14 +119,14 @@ def check_free(folder: str | os.PathLike[str], name: str = "lock") -> None:
     folder = os.fspath(folder)
     path = os.path.join(folder, name)
     if not file_systems.is_remote(path) and file_systems.is_locked(path):
-        raise HeldError(lock_holders.in_use(folder, lock_file.holder(path)))
+        raise HeldError(lock_file.in_use(folder, lock_file.holder(path)))
 
 
 class Lock:
     """The lock of a folder, returned by `hold`; a context manager."""
 
     def __init__(
-        self, path: str, of: str, me: Holder, times: lock_holders.Times
+        self, path: str, of: str, me: Holder, times: lock_file.Times
     ):
         self._path, self._of, self._me, self._times = path, of, me, times
         self._descriptor: int | None = None  # of a locked file
@@ -180,15 +179,15 @@ class Lock:
 
     def _take_file(self) -> None:
         while True:
-            self._descriptor = lock_holders.lock(self._path, self._of)
+            self._descriptor = lock_file.lock(self._path, self._of)
             before = lock_file.holder(self._path)
             if before is None:
                 break
             if before.is_of_this_machine:
-                lock_holders.say_gone(self._of, before)
+                lock_file.say_gone(self._of, before)
                 break
             # Its machine may share the files, but not the locks.
-            lock_holders.outlive(self._path, self._of, before, self._times)
+            lock_file.outlive(self._path, self._of, before, self._times)
             if file_systems.is_at(self._descriptor, self._path):
                 break
             self._unlock()
@@ -200,11 +199,11 @@ class Lock:
             data = lock_file.read(self._path)
             before = Holder.decode(data)
             if before and before.runs:
-                raise HeldError(lock_holders.in_use(self._of, before))
+                raise HeldError(lock_file.in_use(self._of, before))
             if before and before.runs is False:
-                lock_holders.say_gone(self._of, before)
+                lock_file.say_gone(self._of, before)
             elif before:
-                lock_holders.outlive(self._path, self._of, before, self._times)
+                lock_file.outlive(self._path, self._of, before, self._times)
             elif data is not None:  # A name may follow.
                 time.sleep(self._times.settle)
             now = lock_file.holder(self._path)
@@ -218,7 +217,7 @@ class Lock:
             # No holder: the previous one removed the file, taking it for its
             # own.
             if winner:
-                raise HeldError(lock_holders.in_use(self._of, winner))
+                raise HeldError(lock_file.in_use(self._of, winner))
         raise OSError("it does not stay as it was written")
 
     # ---- Keeping it ---------------------------------------------------------

@@ -6,7 +6,7 @@ Shapes: Q texts, N characters of all texts.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from bert_tf.text import code_points
+from bert_tf import characters
 
 import numpy as np
 import tensorflow as tf
@@ -55,7 +55,7 @@ class Expander(tf.Module):
 
     def __init__(self, forms: Mapping[str, str]):
         super().__init__()
-        numbers = np.zeros(code_points.COUNT, np.int32)
+        numbers = np.zeros(characters.CODE_POINTS, np.int32)
         numbers[list(map(ord, forms))] = range(1, len(forms) + 1)
         self._numbers = CodeTable(numbers)
         counts = np.array([1, *map(len, forms.values())], np.int64)

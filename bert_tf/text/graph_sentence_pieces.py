@@ -15,7 +15,7 @@ import functools
 from collections.abc import Callable
 
 from bert_tf import characters
-from bert_tf.text import code_points, graph_rows
+from bert_tf.text import graph_rows
 from bert_tf.vocabularies import (
     sentence_models,
     sentence_pieces,
@@ -51,11 +51,11 @@ class _Table:
 def _table(normalize_char: Callable[[str], str], do_lower_case: bool) -> _Table:
     """Builds the table from the Python tokenizer's rules (half a second)."""
     rules: dict[str | None, int] = {None: 0}
-    rule = np.zeros(code_points.COUNT, np.uint16)
-    sigma_kind = np.zeros(code_points.COUNT, np.uint8)
+    rule = np.zeros(characters.CODE_POINTS, np.uint16)
+    sigma_kind = np.zeros(characters.CODE_POINTS, np.uint8)
     chars = characters.assigned()  # the others stay unchanged
     if do_lower_case:
-        sigma_kind[list(map(ord, chars))] = code_points.sigma_kinds(chars)
+        sigma_kind[list(map(ord, chars))] = characters.sigma_kinds(chars)
     for char in chars:
         output = normalize_char(char)
         if do_lower_case and output != "Σ":
@@ -209,12 +209,12 @@ class SentencePieceTokenizer(graph_rows.Tokenizer):
         spaced = tf.concat([ends, rows, ends], axis=1)
         codes = spaced.flat_values
         kinds = tf.gather(self._sigma_kind, codes)
-        seen = tf.where(kinds != code_points.IGNORED)
+        seen = tf.where(kinds != characters.IGNORED)
         kinds = tf.gather_nd(kinds, seen)
         is_final = (
             (tf.gather_nd(codes, seen) == _SIGMA)
-            & (tf.roll(kinds, 1, 0) == code_points.CASED)
-            & (tf.roll(kinds, -1, 0) != code_points.CASED)
+            & (tf.roll(kinds, 1, 0) == characters.CASED)
+            & (tf.roll(kinds, -1, 0) != characters.CASED)
         )
         final = tf.boolean_mask(seen, is_final)
         codes = tf.tensor_scatter_nd_update(

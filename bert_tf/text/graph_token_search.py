@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from bert_tf import characters
-from bert_tf.text import code_points, graph_code_tables, graph_rows
+from bert_tf.text import graph_code_tables, graph_rows
 from bert_tf.vocabularies import added_token_search
 
 import numpy as np
@@ -277,7 +277,7 @@ def _cut(
 def _kinds(normalize: added_token_search.Normalize | None) -> np.ndarray:
     """Returns the kind of each code point's form as bits, [0x110000] int32."""
     forms = added_token_search.forms(normalize)
-    kinds = np.zeros(code_points.COUNT, np.int32)
+    kinds = np.zeros(characters.CODE_POINTS, np.int32)
     if normalize is not None:
         kinds = _kinds(None).copy()
     chars = characters.assigned() if normalize is None else forms.changed
@@ -299,7 +299,7 @@ def _values(
 
     Kinds, which take most of a second, are left out unless `has_kinds`.
     """
-    values = np.zeros(code_points.COUNT, np.int32)
+    values = np.zeros(characters.CODE_POINTS, np.int32)
     if has_kinds:
         values = _kinds(search.normalize).copy()
     for char in {*classes, *search.forms}:

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 from bert_tf import characters, tokenization, vocabularies
 from bert_tf.errors import InputError
 from bert_tf.text import (
-    code_points,
     graph_added_tokens,
     graph_byte_pairs,
     graph_rows,
@@ -95,15 +94,15 @@ def _table(words: Rules) -> _Table:
     """Builds the table from the Python tokenizer's rules (about a second)."""
     rules: dict[tuple[tuple[int, ...], int, bool], int] = {}
     # The first rule is for all code points that are not assigned.
-    rules[(_ITSELF,), code_points.OTHER, False] = 0
-    rule = np.zeros(code_points.COUNT, np.uint16)
+    rules[(_ITSELF,), characters.OTHER, False] = 0
+    rule = np.zeros(characters.CODE_POINTS, np.uint16)
     # CJK blocks contain unassigned code points, to which the rule applies, too.
     chars = sorted({*characters.assigned(), *characters.all_cjk()})
     combining = frozenset(ord(x) for x in chars if unicodedata.combining(x))
     marks: set[int] = set()
     cleaned = list(map(words.clean, chars))
-    lowered_texts = code_points.of_each(words.change, cleaned)
-    kinds = code_points.sigma_kinds(chars)
+    lowered_texts = characters.change_each(words.change, cleaned)
+    kinds = characters.sigma_kinds(chars)
     for char, clean, lowered, kind in zip(
         chars, cleaned, lowered_texts, kinds, strict=True
     ):
@@ -115,7 +114,7 @@ def _table(words: Rules) -> _Table:
             needs_context |= bool(moving)
             marks |= moving
         output = tuple(_ITSELF if x == code != _SPACE else x for x in output)
-        key = (output, kind if clean else code_points.IGNORED, needs_context)
+        key = (output, kind if clean else characters.IGNORED, needs_context)
         rule[code] = rules.setdefault(key, len(rules))
     sorted_marks = sorted(marks)
     return _Table(
@@ -283,13 +282,13 @@ class BertTokenizer(graph_rows.Tokenizer):
         the one before is cased, the one after is not.
         """
         kinds = tf.gather(self._sigma_kind, rules)
-        seen = tf.where(kinds != code_points.IGNORED)
+        seen = tf.where(kinds != characters.IGNORED)
         kinds = tf.gather_nd(kinds, seen)
         # The first and the last are spaces, so rolling joins no words.
         is_final = (
             (tf.gather_nd(codes, seen) == _SIGMA)
-            & (tf.roll(kinds, 1, 0) == code_points.CASED)
-            & (tf.roll(kinds, -1, 0) != code_points.CASED)
+            & (tf.roll(kinds, 1, 0) == characters.CASED)
+            & (tf.roll(kinds, -1, 0) != characters.CASED)
         )
         final = tf.boolean_mask(seen, is_final)
         return tf.tensor_scatter_nd_update(

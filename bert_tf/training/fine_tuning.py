@@ -12,7 +12,7 @@ from bert_tf.checkpoints import trained_models
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.exporting import saved_model
-from bert_tf.records import pipeline, record_file
+from bert_tf.records import pipeline, record_types
 from bert_tf.storage import run_lock
 from bert_tf.text import long_documents
 from bert_tf.training import (
@@ -98,7 +98,7 @@ class Run:
     model: keras.Model
     files: trained_models.ModelFiles
     labels: tuple[str, ...] | None
-    data: Mapping[str, record_file.RecordFile]
+    data: Mapping[str, record_types.RecordFile]
 
     @property
     def is_chief(self) -> bool:

@@ -10,7 +10,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from bert_tf.records import record_file, record_types, tfrecord
+from bert_tf.records import record_types, tfrecord
 from bert_tf.training import fine_tuning, loop
 
 import numpy as np
@@ -24,7 +24,7 @@ def write(
     run: fine_tuning.Run,
     teacher: Callable[[loop.Batch], tf.Tensor],
     batch_size: int,
-) -> record_file.RecordFile:
+) -> record_types.RecordFile:
     """Copies the training records and adds the teacher's logits.
 
     Args:

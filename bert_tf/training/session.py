@@ -15,7 +15,6 @@ from bert_tf.checkpoints import best
 from bert_tf.training import (
     accelerators,
     background,
-    disk_space,
     distribution,
     fused_attention,
     loop,
@@ -145,7 +144,7 @@ class Session:
             distribution.check_alike(agree, self._of_all_workers())
         if is_chief and state.step < self.stop:
             saves = (self.stop - state.step) // plan.save_checkpoints_steps + 1
-            disk_space.check_checkpoints(self.folder, state, saves)
+            state.check_room(self.folder, saves)
         on = f" on {self.examples} examples" if self.examples else ""
         if plan.check_only:
             logging.info(

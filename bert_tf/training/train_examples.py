@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from bert_tf import files
 from bert_tf.checkpoints import opened, tf1_files
 from bert_tf.errors import InputError
-from bert_tf.records import manifests, record_file
+from bert_tf.records import manifests, record_types
 
 import tensorflow as tf
 
 _EXAMPLES = "train_examples.json"
 
 
-def fingerprint(data: record_file.RecordFile) -> dict[str, int | str]:
+def fingerprint(data: record_types.RecordFile) -> dict[str, int | str]:
     """Returns the number of training records and their SHA-256.
 
     Features that were added to the records are ignored: they follow from the

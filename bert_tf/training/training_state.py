@@ -1,7 +1,9 @@
 """The state of a run, saved in checkpoints to resume training."""
 
 import functools
+import math
 import os
+import shutil
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -148,6 +150,31 @@ class TrainState:
                 ", ".join(sorted(self.untrained)),
             )
 
+    def check_room(self, folder: str, saves: int) -> None:
+        """Raises OSError if the disk has too little room for the checkpoints.
+
+        A run needs room for its newest checkpoints, one more that is being
+        written, and twice the weights alone for the best checkpoint: a new one
+        is complete before the old one is deleted.
+        """
+        free = _free(folder)
+        if free is None:
+            return
+        weights = sum(_size(variable) for variable in self.model.variables)
+        whole = sum(_size(variable) for variable in self.variables.values())
+        there = len(tf1_files.numbered(folder))
+        more = max(0, min(self.keep, there + saves) - there) + 1
+        needed = more * whole + 2 * weights
+        if needed > free:
+            raise OSError(
+                f"The disk of {folder} has {_spelt(free)} free, and the "
+                f"checkpoints of this run need {_spelt(needed)}: {more} of "
+                f"{_spelt(whole)} each, and the best. Free some, choose "
+                "another --output_dir or lower --keep_checkpoint_max. "
+                f"Received: keep_checkpoint_max={self.keep}"
+            )
+
+
 
 def _write(
     folder: str, step: int, tensors: Mapping[str, Any], keep: int
@@ -200,3 +227,24 @@ def _copy(value: Any) -> tf.Tensor:
     # Also copies from accelerators. On CPUs other ways of reading share memory.
     with tf.device("CPU:0"):
         return tf.raw_ops.DeepCopy(x=value)
+
+
+def _spelt(size: int) -> str:
+    for unit, name in ((1e9, "GB"), (1e6, "MB")):
+        if size >= unit / 10:
+            return f"{size / unit:.2f} {name}"
+    return f"{size:,} bytes"
+
+
+def _size(variable: Any) -> int:
+    return 4 * math.prod(variable.shape)
+
+
+def _free(folder: str) -> int | None:
+    """Free bytes on the disk of a folder, which may be new; None: a bucket."""
+    if "://" in folder:
+        return None
+    folder = os.path.abspath(folder)
+    while not os.path.exists(folder):
+        folder = os.path.dirname(folder)
+    return shutil.disk_usage(folder).free

@@ -4,7 +4,7 @@ import re
 
 from bert_tf import heads, losses, modeling
 from bert_tf.api import models
-from bert_tf.encoders import dropout_seeds
+from bert_tf.encoders import model_inputs
 from bert_tf.errors import InputError
 from tests import reference
 from tests.api import keras_models as tiny
@@ -146,7 +146,7 @@ class TestDropout:
             pass
 
         with_seeds = weights()
-        monkeypatch.setattr(dropout_seeds, "Drawn", Nothing)
+        monkeypatch.setattr(model_inputs, "DrawnSeeds", Nothing)
         for got, expected in zip(with_seeds, weights(), strict=True):
             np.testing.assert_array_equal(got, expected)
 

@@ -108,9 +108,7 @@ _OF_LAYERS = r"--distillation=minilm trains layers and no head, so there is"
     [
         (_READS_LEFT, None, 0.5, None),
         (_READS_LEFT, "logits", 0.5, None),
-        (_READS_LEFT, "minilm", None, None),
         (_READS_LEFT, "minilm", 0.5, _OF_LAYERS),
-        ({"vocab_size": 9}, None, None, None),
         ({"vocab_size": 9}, None, 0.5, "for encoders that read from left to"),
     ],
 )

@@ -3,7 +3,7 @@
 import pathlib
 
 from bert_tf import heads, modeling, optimization
-from bert_tf.training import disk_space, schedules, training_state
+from bert_tf.training import schedules, training_state
 from tests import small_disks
 
 import pytest
@@ -44,12 +44,12 @@ def test_what_is_needed_is_what_checkpoints_take(model, tmp_path):
     # Two checkpoints, one being written, and twice the best weights.
     needed = 3 * size + 2 * weights
     with small_disks.mounted(tmp_path / "large", int(needed / 1000)) as folder:
-        disk_space.check_checkpoints(str(folder / "new" / "run"), state, 5)
+        state.check_room(str(folder / "new" / "run"), 5)
     with small_disks.mounted(tmp_path / "small", int(needed / 1200)) as folder:
         with pytest.raises(OSError) as caught:
-            disk_space.check_checkpoints(str(folder / "new"), state, 5)
+            state.check_room(str(folder / "new"), 5)
         # A single save needs less: two complete checkpoints at a time.
-        disk_space.check_checkpoints(str(folder), state, 1)
+        state.check_room(str(folder), 1)
     text = str(caught.value)
     assert text.startswith(f"The disk of {folder}/new has ")
     assert f"3 of {size / 1e6:.2f} MB each, and the best" in text
@@ -63,8 +63,8 @@ def test_checkpoints_that_are_there_are_replaced(model, tmp_path):
     # Room for one more checkpoint, which replaces the first, and the best.
     with small_disks.mounted(tmp_path / "disk", int(3 * size / 1000)) as folder:
         state.save(str(folder))
-        disk_space.check_checkpoints(str(folder), state, 9)
+        state.check_room(str(folder), 9)
 
 
 def test_buckets_have_no_end(model):
-    disk_space.check_checkpoints("gs://bucket/run", _state(model, 5), 9)
+    _state(model, 5).check_room("gs://bucket/run", 9)

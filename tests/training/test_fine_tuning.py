@@ -4,7 +4,7 @@ from typing import Any
 
 from bert_tf import heads, losses, modeling
 from bert_tf.checkpoints import tf1_files, trained_models
-from bert_tf.records import record_file, record_types, tfrecord
+from bert_tf.records import record_types, tfrecord
 from bert_tf.training import fine_tuning, loop
 from tests import interop_samples as samples
 
@@ -44,7 +44,7 @@ def _write(path, ids, labels, lengths=(8,) * 100):
             own["input_mask"] = [1] * length + [0] * (8 - length)
             writer.write(record_types.CLASSIFICATION.encode(own))
     count = len(labels)
-    return record_file.RecordFile(path, count, record_types.CLASSIFICATION, 8)
+    return record_types.RecordFile(path, count, record_types.CLASSIFICATION, 8)
 
 
 def test_steps_are_the_originals():

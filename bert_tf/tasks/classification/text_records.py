@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 
 from bert_tf import phases
-from bert_tf.records import record_file, record_types, shuffled_writer
+from bert_tf.records import record_types, shuffled_writer
 from bert_tf.tasks import label_column, tables, text_batches
 from bert_tf.text import graph_rows, long_documents
 
@@ -65,7 +65,7 @@ class Encoder:
         labels: Sequence[str] | None,
         is_multi_label: bool = False,
         seed: int | None = None,
-    ) -> record_file.RecordFile:
+    ) -> record_types.RecordFile:
         """Writes one file.
 
         Examples without a label get label 0, as in the original; `labels` is
@@ -108,7 +108,7 @@ class Encoder:
             if self._documents.in_windows
             else "cut",
         )
-        return record_file.RecordFile(
+        return record_types.RecordFile(
             path, writer.records, record_type, self._max_seq_length
         )
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 
 from bert_tf import phases
-from bert_tf.records import record_file, record_types, shuffled_writer
+from bert_tf.records import record_types, shuffled_writer
 from bert_tf.tasks import text_batches
 from bert_tf.tasks.multiple_choice import choice_graph, choice_problems
 from bert_tf.text import graph_rows
@@ -20,7 +20,7 @@ _BATCH_SIZE = 256
 
 
 @dataclasses.dataclass(frozen=True)
-class ChoiceRecords(record_file.RecordFile):
+class ChoiceRecords(record_types.RecordFile):
     """A file of records of up to K (`choices`) sequences each."""
 
     choices: int

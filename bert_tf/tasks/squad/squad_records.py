@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from bert_tf import phases
 from bert_tf.errors import InputError
-from bert_tf.records import record_file, record_types, tfrecord
+from bert_tf.records import record_types, tfrecord
 from bert_tf.tasks import left_out_rows
 from bert_tf.tasks.squad import squad_questions, squad_windows
 
@@ -25,7 +25,7 @@ def write_to_train(
     cutter: squad_windows.Cutter,
     questions: Sequence[squad_questions.Question],
     strict: bool = True,
-) -> record_file.RecordFile:
+) -> record_types.RecordFile:
     """Writes a training file; each question has one answer or is impossible.
 
     A context or answer without words is an error; if not `strict`, its question
@@ -54,7 +54,7 @@ def write_to_predict(
     path: str,
     cutter: squad_windows.Cutter,
     questions: Sequence[squad_questions.Question],
-) -> tuple[record_file.RecordFile, list[squad_windows.Windows]]:
+) -> tuple[record_types.RecordFile, list[squad_windows.Windows]]:
     """Writes a prediction file; also returns the windows of each question."""
     asked = phases.tracked(
         questions, "Cutting contexts", "questions", len(questions)
@@ -71,7 +71,7 @@ def _write(
     cutter: squad_windows.Cutter,
     record_type: record_types.RecordType,
     features: Iterable[Columns],
-) -> record_file.RecordFile:
+) -> record_types.RecordFile:
     questions = 0
     with tfrecord.Writer(path) as writer:
 
@@ -101,6 +101,6 @@ def _write(
         questions,
         os.path.basename(path),
     )
-    return record_file.RecordFile(
+    return record_types.RecordFile(
         path, writer.records, record_type, cutter.layout.max_seq_length
     )

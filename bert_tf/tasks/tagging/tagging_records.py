@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from bert_tf import phases
-from bert_tf.records import record_file, record_types, shuffled_writer
+from bert_tf.records import record_types, shuffled_writer
 from bert_tf.tasks.tagging import conll, tagging_words
 
 import numpy as np
@@ -35,7 +35,7 @@ class Encoder:
         groups: Iterable[Sequence[conll.Sentence]],
         labels: Sequence[str],
         seed: int | None = None,
-    ) -> record_file.RecordFile:
+    ) -> record_types.RecordFile:
         """Writes a file of groups of sentences that are read together.
 
         Words without a label get label 0. Records are in the texts' order
@@ -63,7 +63,7 @@ class Encoder:
             os.path.basename(path),
             writer.records,
         )
-        return record_file.RecordFile(
+        return record_types.RecordFile(
             path, writer.records, record_types.TAGGING, self._length
         )
 
