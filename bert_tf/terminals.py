@@ -8,8 +8,6 @@ import stat
 import sys
 import textwrap
 
-from absl import flags, logging
-
 _NARROWEST, _WIDEST = 60, 160
 
 
@@ -60,14 +58,6 @@ def _discard(descriptor: int) -> None:
 
 
 # ---- Log lines ---------------------------------------------------------------
-
-
-def is_worth_a_line(record: python_logging.LogRecord) -> bool:
-    """Whether a line is ours, or from TensorFlow at the requested level."""
-    is_ours = f"{os.sep}tensorflow{os.sep}" not in record.pathname
-    if is_ours or record.levelno >= python_logging.ERROR:
-        return True
-    return flags.FLAGS.is_parsed() and flags.FLAGS.verbosity > logging.INFO
 
 
 class LogFormatter(python_logging.Formatter):

@@ -63,7 +63,7 @@ def start(
     _open_what_is_closed()
     logging.use_absl_handler()
     logging.get_absl_handler().setFormatter(terminals.LogFormatter())
-    logging.get_absl_handler().addFilter(terminals.is_worth_a_line)
+    logging.get_absl_handler().addFilter(_is_worth_a_line)
     try:
         _rest = _parse()
         file_systems.check_working_folder()
@@ -100,6 +100,14 @@ def start(
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # Nothing has been done yet that would need cleanup.
         signal.signal(signal.SIGINT, lambda *_: os._exit(128 + signal.SIGINT))
+
+
+def _is_worth_a_line(record: python_logging.LogRecord) -> bool:
+    """Whether a line is ours, or from TensorFlow at the requested level."""
+    is_ours = f"{os.sep}tensorflow{os.sep}" not in record.pathname
+    if is_ours or record.levelno >= python_logging.ERROR:
+        return True
+    return flags.FLAGS.is_parsed() and flags.FLAGS.verbosity > logging.INFO
 
 
 _closed: set[str] = set()

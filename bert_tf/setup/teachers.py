@@ -96,7 +96,7 @@ def find(
 
 
 def find_for(student: Student) -> Teacher:
-    """Returns the teacher that --teacher and the flags beside it specify.
+    """Returns the teacher that the flags of `distillation_flags` specify.
 
     Raises InputError unless the student can learn from it.
     """
