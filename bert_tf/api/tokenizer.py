@@ -15,10 +15,10 @@ from bert_tf.checkpoints import (
     casing,
     hub,
     huggingface_tokenizer,
-    huggingface_weights,
     model_files,
 )
 from bert_tf.errors import InputError
+from bert_tf.storage import weight_files
 from bert_tf.text import text_graph
 from bert_tf.vocabularies import added_tokens
 
@@ -255,9 +255,8 @@ def _find_files(
         )
     path = os.fsdecode(given)
     is_file = not tf.io.gfile.isdir(path) and tf.io.gfile.exists(path)
-    if path.endswith(".txt") or (
-        is_file and os.path.basename(path) not in huggingface_weights.FILES
-    ):
+    is_vocabulary = is_file and not weight_files.is_weights(path)
+    if path.endswith(".txt") or is_vocabulary:
         return vocabularies.open_files(path), lower, path, ""
     with arguments.in_words_of_python():
         files, said, is_foreign = _of_model(path)
@@ -276,9 +275,12 @@ def _has_no_weights(path: str) -> bool:
     """Whether this is a folder with files of a tokenizer at most."""
     if not tf.io.gfile.isdir(path):
         return False
-    endings = (".index", ".h5", ".safetensors", ".bin", "checkpoint", ".pb")
-    here = (name.rstrip("/") for name in tf.io.gfile.listdir(path))
-    return not any(x.endswith(endings) or x == "best" for x in here)
+    here = [name.rstrip("/") for name in tf.io.gfile.listdir(path)]
+    # Also weights that are not a whole model, or those of an export.
+    endings = (".h5", ".safetensors", ".bin", "checkpoint", ".pb")
+    return not weight_files.are_in(here) and not any(
+        name.endswith(endings) or name == "best" for name in here
+    )
 
 
 def _of_model(path: str) -> tuple[vocabularies.Files, bool, bool]:

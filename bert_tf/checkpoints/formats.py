@@ -5,7 +5,7 @@ import dataclasses
 import math
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from bert_tf import configuration, files, modeling, options, vocabularies
 from bert_tf.checkpoints import (
@@ -25,6 +25,7 @@ from bert_tf.checkpoints import (
 )
 from bert_tf.encoders import families, family, foreign
 from bert_tf.errors import InputError
+from bert_tf.storage import weight_files
 
 import tensorflow as tf
 
@@ -158,8 +159,7 @@ def _models_inside(folder: str, here: Iterable[str]) -> list[str]:
         elif name == "snapshots":
             commits = tf.io.gfile.listdir(path)
             paths += [os.path.join(path, x.rstrip("/")) for x in commits]
-    weights = set(huggingface_weights.FILES)
-    found = [x for x in paths if weights & set(tf.io.gfile.listdir(x))]
+    found = [x for x in paths if weight_files.are_in(tf.io.gfile.listdir(x))]
     return sorted(found, key=lambda path: (len(path), path))
 
 
@@ -184,11 +184,7 @@ def _check_is_prefix(path: str) -> None:
 def _hint_at_folder(path: str) -> str:
     """Suggests the folder of a file, if the folder was probably meant."""
     folder = os.path.dirname(path) or "."
-    weights = {*huggingface_weights.FILES, keras_hub.WEIGHTS}
-    is_meant = any(
-        name in weights or name.endswith(".index")
-        for name in tf.io.gfile.listdir(folder)
-    )
+    is_meant = weight_files.are_in(tf.io.gfile.listdir(folder))
     return f"; here probably {folder}" if is_meant else ""
 
 
@@ -226,6 +222,18 @@ class Written:
     weights: tuple[str, ...]
     left_out: tuple[str, ...]
     notes: tuple[str, ...]
+
+
+# Each writes a checkpoint and its files into a folder, and returns our names of
+# the weights that it wrote.
+_WRITERS: Mapping[
+    str,
+    Callable[[str, opened.Checkpoint, modeling.BertConfig], set[str]],
+] = {
+    "tf1": original.write,
+    "hf": huggingface.write,
+    "keras_hub": keras_hub.write,
+}
 
 
 def with_head(source: opened.Checkpoint, head: str) -> opened.Checkpoint:
@@ -300,17 +308,15 @@ def write(
     with place as folder:
         if is_prefix:
             weights = original.write_prefix(path, source, config, overwrite)
-        elif output_format == "tf1":
-            weights = original.write(folder, source, config)
-        elif output_format == "hf":
-            weights = huggingface.write(folder, source, config)
+        else:
+            weights = _WRITERS[output_format](folder, source, config)
+        if output_format == "hf":
             notes += _lost_for_transformers(source)
             head = huggingface_names.head_there(config, head)
             notes += huggingface_names.differences(config, head)
             if card is None:
                 card = _card(folder, path, source, config, weights)
-        else:
-            weights = keras_hub.write(folder, source, config)
+        if output_format == "keras_hub":
             notes += _lost_in_a_preset(source, config, head)
         if card is not None:
             files.write_bytes(os.path.join(folder, model_card.FILE), card)

@@ -22,6 +22,7 @@ from bert_tf.checkpoints import (
     sentence_transformers,
 )
 from bert_tf.errors import InputError
+from bert_tf.storage import weight_files
 from bert_tf.vocabularies import tokenizer_config
 
 from absl import logging
@@ -40,16 +41,6 @@ _FILES = (
     *sentence_transformers.FILES,
     *(original.CONFIG, original.LABELS, *original.vocab_names()),
     *keras_hub.FILES,
-)
-# Patterns of weight files, in order of preference.
-_WEIGHTS = (
-    ("model.safetensors",),
-    ("model.safetensors.index.json", "model-*-of-*.safetensors"),
-    ("pytorch_model.bin",),
-    ("pytorch_model.bin.index.json", "pytorch_model-*-of-*.bin"),
-    ("tf_model.h5",),
-    ("*.weights.h5",),
-    ("*.index", "*.data-*-of-*"),
 )
 
 
@@ -76,6 +67,7 @@ def is_name(path: str) -> bool:
     return (
         bool(_NAME.fullmatch(_ADDRESS.sub("", path)))
         and not _FILE.search(path)
+        and not weight_files.is_weights(path)
         and not any(map(os.path.lexists, (path, f"{path}.index")))
     )
 
@@ -93,20 +85,21 @@ def _download(name: str, with_weights: bool) -> str:
     _check_config(name, folder)
     if not with_weights:
         return folder
-    if not any(_is_there(folder, patterns[0]) for patterns in _WEIGHTS):
+    files = [weights.file for weights in weight_files.ALL]
+    if not any(_is_there(folder, file) for file in files):
         logging.info("Downloading the weights of %s.", name)
     commit = os.path.basename(folder)
-    for first, *more in _WEIGHTS:
-        if more or not _is_there(folder, first):
+    for first, parts in weight_files.ALL:
+        if parts or not _is_there(folder, first):
             # The config is included: huggingface_hub warns if no file matches.
-            wanted = (huggingface.CONFIG, original.CONFIG, first, *more)
+            wanted = (huggingface.CONFIG, original.CONFIG, first, *parts)
             _fetch(repository, commit, wanted, is_shown=True)
         if _is_there(folder, first):
             logging.info("%s is in %s.", name, folder)
             return folder
     raise InputError(
         f"{name} has no weights that can be read. Looked for: "
-        f"{', '.join(patterns[0] for patterns in _WEIGHTS)}. Received: {folder}"
+        f"{', '.join(files)}. Received: {folder}"
     )
 
 

@@ -14,19 +14,15 @@ from typing import Any
 
 from bert_tf.checkpoints import opened, tf1_files
 from bert_tf.errors import InputError
-from bert_tf.storage import input_files
+from bert_tf.storage import input_files, weight_files
 
 import numpy as np
 import safetensors
 import tensorflow as tf
 
-FILE = "model.safetensors"
-_INDEX = "model.safetensors.index.json"
-_TORCH = "pytorch_model.bin"
-_TORCH_INDEX = "pytorch_model.bin.index.json"
-_TENSORFLOW = "tf_model.h5"
 # The first that is there is read.
-FILES = (FILE, _INDEX, _TORCH, _TORCH_INDEX, _TENSORFLOW)
+FILES = tuple(weights.file for weights in weight_files.OF_HUGGINGFACE)
+FILE, _INDEX, _TORCH, _TORCH_INDEX, _TENSORFLOW = FILES
 _OTHER_WEIGHTS = ("flax_model.msgpack",)
 
 Shapes = dict[str, tuple[int, ...]]

@@ -9,7 +9,7 @@ from bert_tf import characters, extras, modeling, vocabularies
 from bert_tf.checkpoints import keras_hub_names, names, opened, tf1_files
 from bert_tf.encoders import families, family, foreign
 from bert_tf.errors import InputError
-from bert_tf.storage import input_files
+from bert_tf.storage import input_files, weight_files
 from bert_tf.vocabularies import byte_pairs, sentence_pieces
 
 import keras
@@ -18,7 +18,7 @@ import tensorflow as tf
 from absl import logging
 
 CONFIG = "config.json"
-WEIGHTS = "model.weights.h5"
+WEIGHTS = weight_files.KERAS_HUB
 _TASK = "task.json"
 _TASK_WEIGHTS = "task.weights.h5"
 _TOKENIZER = "tokenizer.json"

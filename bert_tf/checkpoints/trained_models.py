@@ -77,7 +77,7 @@ def _names_in_run(source: opened.Checkpoint) -> Collection[str]:
     """
     own, _ = os.path.split(source.path)
     folder, name = os.path.split(own)
-    if source.format != "tf1" or name != best.FOLDER:
+    if source.is_foreign or name != best.FOLDER:
         return ()
     for _, prefix in reversed(tf1_files.numbered(folder).items()):
         with contextlib.suppress(tf1_files.UnreadableError):
@@ -139,9 +139,9 @@ def check_classes(
             "labels. Say how they are separated in your files by "
             "--label_separator."
         )
-    # Labels next to weights in this format come from a run of this package,
+    # Labels next to weights of our own format come from a run of this package,
     # whose config records multi-label problems; other libraries' may not.
-    is_own = source.format == "tf1" and source.labels is not None
+    is_own = not source.is_foreign and source.labels is not None
     if several and is_own and not is_multi_label(source):
         raise InputError(
             f"{source.path} was fine-tuned on texts with one label each: its "

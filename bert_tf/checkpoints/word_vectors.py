@@ -7,16 +7,15 @@ Shapes: V tokens of the vocabulary, E numbers of a vector.
 
 import dataclasses
 import itertools
-import os
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from bert_tf import phases, vocabularies
-from bert_tf.checkpoints import formats, huggingface_weights, opened
+from bert_tf.checkpoints import formats, opened
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
-from bert_tf.storage import file_systems, input_files
+from bert_tf.storage import file_systems, input_files, weight_files
 
 import numpy as np
 
@@ -57,11 +56,7 @@ def _is_text(path: str) -> bool:
     """Whether a path is a text file, not a checkpoint."""
     system = file_systems.find_backend(path)
     is_file = system.exists(path) and not system.isdir(path)
-    name = os.path.basename(path)
-    of_checkpoint = name in huggingface_weights.FILES or re.search(
-        r"\.(index|meta|data-\d+-of-\d+)$", name
-    )
-    return is_file and not of_checkpoint
+    return is_file and not weight_files.is_weights(path)
 
 
 # ---- Files of text ----------------------------------------------------------

@@ -3,6 +3,8 @@
 import fnmatch
 from collections.abc import Sequence
 
+from bert_tf.storage import weight_files
+
 # Vocabularies of any kind, which are saved next to weights.
 VOCABULARIES = (
     "vocab.txt",
@@ -64,11 +66,10 @@ RUN_FILES = (
     "evaluation.lock",
 )
 # Weights of a downloaded model: two models in one folder would be confusing.
+# Other checkpoints of TensorFlow are those of runs.
 MODELS = (
     "bert_model.ckpt.*",
-    "model.safetensors*",
-    "pytorch_model*.bin",
-    "model.weights.h5",
+    *(x for row in weight_files.OF_OTHERS for x in (row.file, *row.parts)),
     "saved_model.pb",
 )
 # Files in the folders of a SavedModel and of a checkpoint.
@@ -93,7 +94,10 @@ EXPORT = (*SAVED_MODEL, *_RUNTIME_MODELS)
 # Configuration of TensorFlow Serving.
 SERVER_CONFIGS = ("models.config", "batching.config")
 CHECKPOINT = (
-    *MODELS[:-1],
+    "bert_model.ckpt.*",
+    "model.safetensors*",
+    "pytorch_model*.bin",
+    "model.weights.h5",
     "bert_config.json",
     "config.json",
     "metadata.json",

@@ -67,7 +67,8 @@ def test_where_its_vocabulary_may_lie(tmp_path, vocab_file):
     run = tmp_path / "run"
     shutil.copytree(exports.run("one text"), run)
     expected = rows(vocab_file, ["a film"], [""], 128)
-    places = [str(vocab_file), run, str(run / "model.ckpt-7"), _VOCAB]
+    saved = [str(run / "model.ckpt-7"), run / "model.ckpt-7.index"]
+    places = [str(vocab_file), run, *saved, _VOCAB]
     # A folder that has only a tokenizer.
     for place in (*places, vocab_file.parent):
         check(bert_tf.Tokenizer(place)(["a film"]), expected)
