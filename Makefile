@@ -122,7 +122,7 @@ lint-types:
 
 lint-style:
 	@echo "== Checking with ruff"
-	@$(BIN)/ruff check .
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
 
 lint-imports:
 	@echo "== Checking which folders import which"

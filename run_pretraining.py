@@ -77,9 +77,7 @@ _TRAIN_BATCH_SIZE = shared_flags.train_batch_size(
     _TRAINING, "Sequences per step, over all replicas."
 )
 _TRAINING.integer("num_train_steps", 100000, "Training steps.", min=1)
-_TRAINING.integer(
-    "num_warmup_steps", 10000, "Steps of linear warm-up.", min=0
-)
+_TRAINING.integer("num_warmup_steps", 10000, "Steps of linear warm-up.", min=0)
 _POLY_POWER = _TRAINING.number(
     "poly_power", 1.0, "ALBERT's name of --lr_power. Must be 1.", rare=True
 )

@@ -10,6 +10,8 @@ import pytest
 from absl import flags
 
 _CONFIGS = pathlib.Path(__file__).resolve().parents[1] / "configs"
+
+
 def _values(lines):
     """Returns the flags in lines by name; all lines must be flags."""
     pairs = [line.removeprefix("--").partition("=") for line in lines]

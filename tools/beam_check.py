@@ -126,8 +126,7 @@ def main() -> None:
     )
     if not expected or found != expected or not all(tasks.values()):
         raise SystemExit(
-            f"error: the data differs. Received: local {expected}, "
-            f"Dask {found}"
+            f"error: the data differs. Received: local {expected}, Dask {found}"
         )
     print(f"{len(expected)} shards with the same bytes")
 

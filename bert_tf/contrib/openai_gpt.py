@@ -204,9 +204,7 @@ _HUGGINGFACE = foreign.HuggingFace(
             for name in _PROJECTIONS
             for row in _conv(f"{_SELF}/{name}", f"{_LAYER}.attn.{name}")
         ),
-        *_conv(
-            f"{bert.LAYER}/attention/output/dense", f"{_LAYER}.attn.c_proj"
-        ),
+        *_conv(f"{bert.LAYER}/attention/output/dense", f"{_LAYER}.attn.c_proj"),
         *foreign.norm(
             f"{bert.LAYER}/attention/output/LayerNorm", f"{_LAYER}.ln_1"
         ),

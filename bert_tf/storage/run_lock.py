@@ -125,9 +125,7 @@ def check_free(folder: str | os.PathLike[str], name: str = "lock") -> None:
 class Lock:
     """The lock of a folder, returned by `hold`; a context manager."""
 
-    def __init__(
-        self, path: str, of: str, me: Holder, times: lock_file.Times
-    ):
+    def __init__(self, path: str, of: str, me: Holder, times: lock_file.Times):
         self._path, self._of, self._me, self._times = path, of, me, times
         self._descriptor: int | None = None  # of a locked file
         self._folder: os.stat_result | None = None  # on a disk

@@ -222,9 +222,7 @@ def _running_max(x: tf.Tensor) -> tf.Tensor:
     return x
 
 
-def _in_characters(
-    text: _Text, found: _Matches
-) -> tuple[tf.Tensor, tf.Tensor]:
+def _in_characters(text: _Text, found: _Matches) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns starts and ends of matches in [N]."""
     # An empty match is after another one.
     last = tf.gather(text.index, found.ends - 1) + 1

@@ -258,9 +258,7 @@ def _of_losses(scalars: Mapping[str, float]) -> list[str]:
         own = [x for x in shares if x.startswith(f"{name}_")]
         shares = [x for x in shares if x not in own]
         loss = f"{name} {scalars[f'{name}_loss']:.4f}"
-        metrics = [
-            f"{x.rpartition('_')[2]} {scalars[x]:.4f}" for x in own
-        ]
+        metrics = [f"{x.rpartition('_')[2]} {scalars[x]:.4f}" for x in own]
         texts.append(f"{loss} ({', '.join(metrics)})" if own else loss)
     for key in shares:
         name = key.removeprefix(f"{names[0]}_") if len(names) == 1 else key

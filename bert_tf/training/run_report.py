@@ -26,9 +26,7 @@ def replicas_of(strategy: tf.distribute.Strategy) -> Replicas:
     return Replicas(strategy.num_replicas_in_sync, kind)
 
 
-def log_model(
-    replicas: Replicas, model: keras.Model, rows: int
-) -> None:
+def log_model(replicas: Replicas, model: keras.Model, rows: int) -> None:
     """Logs the size of the model and the devices that compute it.
 
     Args:

@@ -175,7 +175,6 @@ class TrainState:
             )
 
 
-
 def _write(
     folder: str, step: int, tensors: Mapping[str, Any], keep: int
 ) -> None:

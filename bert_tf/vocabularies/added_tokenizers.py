@@ -43,9 +43,7 @@ class AddedTokenizer:
             found = (
                 self._plain.tokenize_with_offsets(part.text)
                 if part.token is None
-                else [
-                    tokenization.Token(part.token.content, 0, len(part.text))
-                ]
+                else [tokenization.Token(part.token.content, 0, len(part.text))]
             )
             tokens += [
                 tokenization.Token(x.text, *part.bounds(x.start, x.end))

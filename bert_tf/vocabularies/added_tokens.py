@@ -74,10 +74,7 @@ class AddedToken:
         """Reads an entry of the file `name`; InputError if it is no token."""
         entry = found if isinstance(found, Mapping) else {}
         content: Any = entry.get("content")
-        flags = {
-            key: entry.get(key, False)
-            for key in _FLAGS
-        }
+        flags = {key: entry.get(key, False) for key in _FLAGS}
         is_right = type(number) is int and number >= 0
         is_right &= isinstance(content, str) and content != ""
         if not is_right or not all(type(x) is bool for x in flags.values()):

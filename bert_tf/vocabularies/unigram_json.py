@@ -85,7 +85,6 @@ _METASPACE = {
 }
 
 
-
 class Owner(NamedTuple):
     """A model whose tokenizer.json is read.
 
@@ -105,9 +104,7 @@ NO_ACCENTS = Owner(
     f"{_NFKD} {_ACCENTS}( {_LOWERCASE})?(( {_NFC})? {_PRECOMPILED})?",
     cuts_numbers=True,
 )
-FAIRSEQ = Owner(
-    "an XLM-R", f"(({_NFC} )?{_PRECOMPILED})?", cuts_numbers=False
-)
+FAIRSEQ = Owner("an XLM-R", f"(({_NFC} )?{_PRECOMPILED})?", cuts_numbers=False)
 
 
 @functools.cache
@@ -291,9 +288,7 @@ def check(
         )
 
 
-def _keeps_spaces(
-    found: Mapping[str, Any], added: added_tokens.Tokens
-) -> bool:
+def _keeps_spaces(found: Mapping[str, Any], added: added_tokens.Tokens) -> bool:
     """Returns whether a space before an added token becomes a token."""
     strips = any(
         step.get("type") == "Strip" and step.get("strip_right")

@@ -186,7 +186,7 @@ def _batch():
     shape = (len(LENGTHS), S)
     ids = rng.integers(0, V, shape).astype(np.int32)
     mask = np.arange(S) < np.array(LENGTHS)[:, np.newaxis]
-    rows = [row[: n] for row, n in zip(ids, LENGTHS, strict=True)]
+    rows = [row[:n] for row, n in zip(ids, LENGTHS, strict=True)]
     return rows, {"input_ids": ids, "input_mask": mask.astype(np.int32)}
 
 

@@ -146,9 +146,7 @@ def test_gradients(tmp_path, remat):
     signs = signs.astype(np.float32) * rows["input_mask"][..., np.newaxis]
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(ours(rows).sequence * signs)
-    variables = [
-        x for x in ours.trainable_variables if "summary" not in x.path
-    ]
+    variables = [x for x in ours.trainable_variables if "summary" not in x.path]
     gradients = tape.gradient(loss, [x.value for x in variables])
     sequence = theirs(**their_rows).last_hidden_state
     for i, length in enumerate(_LENGTHS):

@@ -313,9 +313,9 @@ def test_epochs_that_unfreeze_variables(kind, names):
     values = {"model_type": kind, "vocab_size": 9, "num_hidden_layers": 2}
     config = families.from_values(values)
     starts_at = [
-        recipes.Recipe(unfreeze=x).make_optimizer(
-            lambda step: step, config, 50, 10
-        ).starts_at
+        recipes.Recipe(unfreeze=x)
+        .make_optimizer(lambda step: step, config, 50, 10)
+        .starts_at
         for x in ("gradual", "none")
     ]
     assert [starts_at[0](name) for name in names] == [0, 10, 20, 30]

@@ -273,9 +273,7 @@ class TestRun:
         terminal, theirs = pty.openpty()
         run = scripts.Run(
             *(tmp_path, str(tmp_path / "terminal"), [str(saved)], {}),
-            before=functools.partial(
-                scripts.take_terminal, os.ttyname(theirs)
-            ),
+            before=functools.partial(scripts.take_terminal, os.ttyname(theirs)),
         )
         text = b""
         while b"line" not in text:

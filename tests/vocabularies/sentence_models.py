@@ -177,6 +177,4 @@ def fairseq_ids(model_type: str) -> Callable[[str], list[int]]:
         model_proto=train_fairseq()
     )
     own, offset = _FAIRSEQ[model_type], _OFFSETS[model_type]
-    return lambda text: [
-        own.get(x, x + offset) for x in processor.encode(text)
-    ]
+    return lambda text: [own.get(x, x + offset) for x in processor.encode(text)]

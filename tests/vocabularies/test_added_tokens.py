@@ -119,8 +119,7 @@ def test_ids_are_the_librarys(
     tokenizer = vocabulary.tokenizer()
     pieces = [tokenizer.tokenize_with_offsets(x) for x in texts]
     found = [
-        tokenizer.convert_tokens_to_ids([x.text for x in row])
-        for row in pieces
+        tokenizer.convert_tokens_to_ids([x.text for x in row]) for row in pieces
     ]
     assert found == ids
     assert [tokenizer.tokenize(x) for x in texts] == [

@@ -55,9 +55,7 @@ def _bert(
     """Makes the library's tokenizer like transformers."""
     ids = {piece: index for index, piece in enumerate(_pieces())}
     made = tokenizers.Tokenizer(
-        models.WordPiece(
-            ids, unk_token="[UNK]", max_input_chars_per_word=200
-        )
+        models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=200)
     )
     made.normalizer = normalizers.BertNormalizer(
         lowercase=lower,
@@ -212,9 +210,12 @@ def test_they_travel(tmp_path, number):
         pieces = tokenizer.tokenize(text)
         assert library.encode(text, add_special_tokens=False).tokens == pieces
     assert vocabularies.find(written) == files
-    assert vocabularies.open_files(written / "tokenizer.json").contents[
-        tokenizer_config.FILE
-    ] == (files.contents[tokenizer_config.FILE])
+    assert (
+        vocabularies.open_files(written / "tokenizer.json").contents[
+            tokenizer_config.FILE
+        ]
+        == (files.contents[tokenizer_config.FILE])
+    )
     # Without a tokenizer.json, the config has the same settings.
     (written / "tokenizer.json").unlink()
     assert vocabularies.find(written) == files
@@ -238,8 +239,9 @@ def test_transformers_reads_them(tmp_path):
                 assert theirs.tokenize(text) == ours.tokenize(text), repr(text)
         theirs.save_pretrained(folder / "theirs")
         again = vocabularies.open_files(folder / "theirs" / "tokenizer.json")
-        assert again.contents[tokenizer_config.FILE] == (
-            vocabulary.files[tokenizer_config.FILE]
+        assert (
+            again.contents[tokenizer_config.FILE]
+            == (vocabulary.files[tokenizer_config.FILE])
         )
 
 

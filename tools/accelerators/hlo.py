@@ -216,9 +216,7 @@ class Program:
         inner = [y for x in line.called for y in self.computations[x].values()]
         return all(map(self._only_moves, inner))
 
-    def _flops(
-        self, line: Instruction, lines: dict[str, Instruction]
-    ) -> float:
+    def _flops(self, line: Instruction, lines: dict[str, Instruction]) -> float:
         operands = [lines[x].result[0] for x in line.operands if x in lines]
         if line.opcode == "dot" or "gemm" in line.target:
             return _product_flops(line, operands[0])

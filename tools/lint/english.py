@@ -70,9 +70,7 @@ def code_is_plain_english(repository: Repository) -> Iterator[Problem]:
 
 def _problems(file: File, start: int, text: str) -> Iterator[Problem]:
     """Yields the banned words in a text whose first line is `start`."""
-    prose = _NOT_PROSE.sub(
-        lambda match: re.sub(r"[^\n]", " ", match[0]), text
-    )
+    prose = _NOT_PROSE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
     for words, advice in _BANNED.items():
         pattern = rf"\b(?:{words})\b".replace(" ", r"\s")
         for match in re.finditer(pattern, prose, re.I):

@@ -68,7 +68,6 @@ _Changes = Iterator[tuple[str, int, int, str]]
 _Block = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
-
 @dataclasses.dataclass(frozen=True)
 class Site:
     """One possible change, without the module's name."""
@@ -167,9 +166,7 @@ class _Finder:
             old, new = "and", "or"
             if isinstance(node.op, ast.Or):
                 old, new = new, old
-            for left, right in zip(
-                node.values, node.values[1:], strict=False
-            ):
+            for left, right in zip(node.values, node.values[1:], strict=False):
                 yield from self._between("logic", left, right, old, new)
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             start = self._span(node)[0]

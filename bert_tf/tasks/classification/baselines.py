@@ -311,9 +311,7 @@ def _kinds(
         _Kind(f"TF-IDF, {regression}", tf_idf, model(_TF_IDF_STRENGTH)),
     ]
     if average is not None:
-        scaled = pipeline.make_pipeline(
-            preprocessing.StandardScaler(), model()
-        )
+        scaled = pipeline.make_pipeline(preprocessing.StandardScaler(), model())
         name = f"word vectors, {regression}"
         kinds.append(_Kind(name, lambda _: average, scaled))
     return kinds
