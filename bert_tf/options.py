@@ -196,6 +196,8 @@ def kind(field: dataclasses.Field) -> type:
 class Options:
     """Base of dataclasses of options.
 
+    A class whose options depend on each other extends `__post_init__`.
+
     Raises:
         InputError: A value is not allowed, or the option has no effect.
     """

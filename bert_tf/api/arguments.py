@@ -15,6 +15,7 @@ from typing import Any, Literal, TypedDict
 from bert_tf import options
 from bert_tf.errors import InputError
 from bert_tf.tasks.classification import glue
+from bert_tf.tasks.squad import squad_options
 from bert_tf.tasks.tagging import schemes
 
 
@@ -35,8 +36,8 @@ class Options(TypedDict, total=False):
         regression: Whether a classifier predicts a score.
         pairs: Whether a classifier takes a second text.
         scheme: How a tagger's labels spell entities, such as "BIO".
-        doc_stride: For question answering, as in run_squad.py; so are the next
-            five.
+        doc_stride: For question answering, as in run_squad.py; so are those
+            up to null_score_diff_threshold.
         max_query_length: By default 64.
         n_best_size: By default 20.
         max_answer_length: By default 30.
@@ -88,6 +89,8 @@ class _Keyword:
     of: Sequence[str] = ()
 
 
+# Type of an option -> kind of the keyword.
+_KINDS = {int: "whole", bool: "boolean"}
 _CLASSIFIER = ("classification",)
 _ANSWERS = tuple(options.ANSWER_HEADS.values())
 KEYWORDS: Mapping[str, _Keyword] = {
@@ -104,11 +107,12 @@ KEYWORDS: Mapping[str, _Keyword] = {
     "scheme": _Keyword(
         "choice", ("tagging",), of=(*schemes.SCHEMES, schemes.NO_SCHEME)
     ),
-    "doc_stride": _Keyword("whole", _ANSWERS),
-    "max_query_length": _Keyword("whole", _ANSWERS),
-    "n_best_size": _Keyword("whole", _ANSWERS),
-    "max_answer_length": _Keyword("whole", _ANSWERS),
-    "version_2_with_negative": _Keyword("boolean", _ANSWERS),
+    **{
+        field.name: _Keyword(_KINDS[options.kind(field)], _ANSWERS)
+        for kind in (squad_options.Layout, squad_options.Search)
+        for field in dataclasses.fields(kind)
+        if field.name != "max_seq_length"
+    },
     "null_score_diff_threshold": _Keyword("number or auto", _ANSWERS),
     "top_k": _Keyword("whole", ("masked_lm", "next_piece")),
     "features": _Keyword(

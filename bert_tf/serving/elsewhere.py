@@ -133,6 +133,10 @@ class Elsewhere:
         return _StandIn(lambda inputs: self.compute(inputs)["logits"], size)
 
     def _fill(self, kind: Any) -> Any:
-        """Returns a dataclass with the settings that the description has."""
+        """Returns a dataclass with the settings that the description has.
+
+        Exports of earlier versions lack the options that came later.
+        """
         names = [field.name for field in dataclasses.fields(kind)]
-        return kind(**{name: self.description[name] for name in names})
+        known = [name for name in names if name in self.description]
+        return kind(**{name: self.description[name] for name in known})

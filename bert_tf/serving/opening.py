@@ -136,7 +136,7 @@ def make(
     usual = source.max_seq_length or served_heads.HEADS[head].usual_length
     default = min(usual, longest)
     length = said.any("max_seq_length", default)
-    own = _OWN[head](said, source, length) if head in _OWN else {}
+    own = _OWN.get(head, _labels)(said, source, length)
     common = {"do_lower_case": files.do_lower_case, "max_seq_length": length}
     return serving_model.make(
         head, source, files, makers.Settings(**common | own)
@@ -169,6 +169,13 @@ def _encoder(
         "normalize": vectors.normalize,
         "max_seq_length": vectors.max_seq_length,
     }
+
+
+def _labels(said: Said, source: opened.Checkpoint, _: int) -> dict[str, Any]:
+    labels = source.labels
+    if labels is None and said.folder:
+        labels = trained_models.read_labels(said.folder)
+    return {"labels": labels}
 
 
 def _listing(said: Said, *_: Any) -> dict[str, Any]:

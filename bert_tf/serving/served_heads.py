@@ -3,10 +3,10 @@
 To add a custom head, register it before flags are parsed; scripts can then
 export it and predict with it:
 
-    heads.register(
-        heads.Head(
+    served_heads.register(
+        served_heads.Head(
             weights=names.Head("mine", {"cls/mine/output_weights": "1D"}),
-            asks=lines.Form(("text_a", "text_b")),
+            asks=serving_lines.Form(("text_a", "text_b")),
             make=make,
             describe=lambda row, _: {"mine": float(row["mine"])},
             trained_by="train_mine.py",

@@ -9,12 +9,14 @@ from typing import Any
 
 from bert_tf import vocabularies
 from bert_tf.checkpoints import (
+    generators,
     names,
     opened,
     original,
     tf1_files,
     trained_models,
 )
+from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.exporting import (
     export_description,
@@ -82,20 +84,36 @@ def find_head(source: opened.Checkpoint, wanted: str | None) -> str:
 def _check_is_whole(source: opened.Checkpoint, head: str) -> None:
     """Raises InputError if a file has tensors of a head that is not known."""
     left = source.left_over
+    way_out = "Rename its tensors as in transformers"
+    if not source.is_foreign:
+        left = left or _of_no_model(source)
+        way_out = "Import the module that registers it"
     if head == "encoder" and left:
         raise InputError(
             f"{source.path} has a head whose names are not known: "
-            f"{', '.join(left[:3])}. Rename its tensors as in transformers, or "
-            "give --head=encoder for vectors. "
-            f"Received: head=None, {len(left)} tensors of other names"
+            f"{', '.join(left[:3])}. {way_out}, or give --head=encoder for "
+            f"vectors. Received: head=None, {len(left)} tensors of other names"
         )
-    if left:
+    if source.left_over:
         logging.warning(
             "%s has tensors that are not read, so that answers may differ "
             "from those in training: %s",
             source.path,
             ", ".join(left[:3]),
         )
+
+
+def _of_no_model(source: opened.Checkpoint) -> tuple[str, ...]:
+    """Returns the names of weights of no encoder and no registered head."""
+    known = {x for head in names.HEADS.values() for x in head.all_variables}
+    if source.config:
+        known.update(generators.variables(source.shapes, source.config))
+    encoders = tuple(row.prefix for row in families.FAMILIES.values())
+    return tuple(
+        name
+        for name in sorted(source.shapes)
+        if name not in known and not name.startswith(encoders)
+    )
 
 
 def _find_only_head(source: opened.Checkpoint) -> str:
@@ -261,14 +279,19 @@ def _description(path: str, folder: str) -> dict[str, Any]:
     description = export_description.parse(
         contents.setdefault(export_description.FILE, b"{}"), file
     )
-    if description.get("head") not in served_heads.HEADS:
+    head = description.get("head")
+    if head and head not in served_heads.HEADS:
+        raise InputError(
+            f"The model {path} has a head that is not known: import the module "
+            f"that registers it. Received: head={head}"
+        )
+    if head not in served_heads.HEADS:
         what = "model" if runtimes.find(path) else "SavedModel"
         file = os.path.relpath(file, path)
         raise InputError(
             f"The {what} {path} was not written by export_saved_model.py "
-            f"of this version: {file} does not name a head of "
-            f"{', '.join(served_heads.HEADS)}. Export it again. "
-            f"Received: head={description.get('head')}"
+            f"of this version: {file} names no head. Export it again. "
+            f"Received: head={head}"
         )
     if folder == path:
         export_description.check_runtime(description, file)

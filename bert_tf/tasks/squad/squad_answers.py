@@ -122,8 +122,8 @@ def _spans(
             : search.n_best_size
         ].T
         start, end = starts[:, np.newaxis], ends[np.newaxis, :]
-        fits = may_start[start] & (end >= start) & (end < head + length)
-        fits &= end - start < search.max_answer_length
+        fits = may_start[start] & (end < head + length)
+        fits &= search.allows(start, end)
         i, j = np.nonzero(fits)
         spans.append(np.stack([starts[i], ends[j]], -1) + offset - head)
         span_logits.append(np.stack([here[starts[i], 0], here[ends[j], 1]], -1))

@@ -93,8 +93,7 @@ def find(
         start, end = found["starts"][row][:, np.newaxis], found["ends"][row]
         is_here = (start >= 0) & (start < len(may_start))
         fits = is_here & may_start[np.where(is_here, start, 0)]
-        fits = fits & (end >= start) & (end < head + length)
-        fits &= end - start < search.max_answer_length
+        fits = fits & (end < head + length) & search.allows(start, end)
         i, j = np.nonzero(fits)
         spans.append(np.stack([start[i, 0], end[i, j]], -1) + offset - head)
         pair = [found["start_scores"][row][i], found["end_scores"][row][i, j]]

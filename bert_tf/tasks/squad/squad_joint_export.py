@@ -66,8 +66,8 @@ class _JointModule(squad_model.SpanModule):
         fits = tf.gather(may_start, start, batch_dims=1)[..., tf.newaxis]
         start = start[..., tf.newaxis]
         behind = windows.heads + windows.lengths  # [W]
-        fits &= (end >= start) & (end < behind[:, tf.newaxis, tf.newaxis])
-        fits &= end - start < self._search.max_answer_length
+        fits &= end < behind[:, tf.newaxis, tf.newaxis]
+        fits &= self._search.allows(start, end)
         scores = tf.cast(found.start_scores, tf.float64)[..., tf.newaxis]
         scores += tf.cast(found.end_scores, tf.float64)
         scores = tf.where(fits, scores, squad_model.NONE)

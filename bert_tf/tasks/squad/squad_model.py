@@ -291,8 +291,8 @@ class SpanModule(tf.Module):
         start, end = places[0][:, :, tf.newaxis], places[1][:, tf.newaxis]
         behind = windows.heads + windows.lengths  # [W]
         fits = tf.gather(may_start, places[0], batch_dims=1)[..., tf.newaxis]
-        fits &= (end >= start) & (end < behind[:, tf.newaxis, tf.newaxis])
-        fits &= end - start < self._search.max_answer_length  # [W, K, K]
+        fits &= end < behind[:, tf.newaxis, tf.newaxis]
+        fits &= self._search.allows(start, end)  # [W, K, K]
         pairs = values[0][:, :, tf.newaxis] + values[1][:, tf.newaxis]
         pairs = tf.where(fits, pairs, NONE)
         shape = [tf.shape(pairs)[0], k * k]

@@ -1,7 +1,7 @@
 """The options of question answering, which are also flags."""
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bert_tf import options
 from bert_tf.errors import InputError
@@ -56,6 +56,13 @@ class Search(options.Options):
     version_2_with_negative: bool = options.option(
         False, "Whether some questions have no answer, as in SQuAD 2.0."
     )
+
+    def allows(self, start: Any, end: Any) -> Any:
+        """Whether spans of tokens may be answers, by their length.
+
+        `start` and `end`, which belongs to the answer, are arrays or tensors.
+        """
+        return (end >= start) & (end - start < self.max_answer_length)
 
 
 @dataclasses.dataclass(frozen=True)
