@@ -382,5 +382,6 @@ def check(
         raise InputError(
             f"{path}: the tensors are not those of "
             f"{config_path or 'the config beside them'}: "
-            f"{'; '.join(shown)}. Use the config that belongs to them."
+            f"{'; '.join(shown)}. Use the config that belongs to them, or copy "
+            "the weights again."
         )

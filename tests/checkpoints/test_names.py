@@ -363,7 +363,8 @@ class TestCheckOfSharedLayers:
         assert str(error.value).endswith(
             ": bert/encoder/embedding_hidden_mapping_in/bias is not in the "
             "config; bert/encoder/embedding_hidden_mapping_in/kernel is not in "
-            "the config. Use the config that belongs to them."
+            "the config. Use the config that belongs to them, or copy the "
+            "weights again."
         )
 
 
