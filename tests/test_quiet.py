@@ -102,7 +102,7 @@ def test_library_shows_no_messages_of_tensorflow(level, is_quiet):
 
 # ---- Libraries that scripts do not use ---------------------------------------
 
-_IMPORT = """
+_TRIES = """
 try:
     import sklearn
     found = True
@@ -110,7 +110,7 @@ except ImportError:
     found = False
 """
 # The package itself acts on the import of keras, so only the file is run.
-_SCRIPT = """
+_HIDES = """
 import runpy, sys
 runpy.run_path(sys.argv[1])["skip_unused_imports"]()
 import keras, other, sklearn
@@ -121,14 +121,14 @@ print(keras.found, keras.tensorflow.found, other.found)
 def test_only_tensorflow_and_keras_do_not_find_them(tmp_path):
     sources = {
         "sklearn": "",
-        "other": _IMPORT,
-        "tensorflow": _IMPORT,
-        "keras": f"import tensorflow{_IMPORT}",
+        "other": _TRIES,
+        "tensorflow": _TRIES,
+        "keras": f"import tensorflow{_TRIES}",
     }
     for name, source in sources.items():
         (tmp_path / f"{name}.py").write_text(source)
     done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT, quiet.__file__],
+        [sys.executable, "-c", _HIDES, quiet.__file__],
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         check=True,
         capture_output=True,
