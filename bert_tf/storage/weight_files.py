@@ -29,7 +29,7 @@ OF_HUGGINGFACE = (
 )
 OF_OTHERS = (
     *OF_HUGGINGFACE,
-    # Presets of KerasHub; a task has a file of its own.
+    # Presets of KerasHub, whose tasks have another file.
     Weights("*.weights.h5"),
 )
 ALL = (
@@ -37,8 +37,8 @@ ALL = (
     # Checkpoints of TensorFlow: the original's and ours.
     Weights("*.index", ("*.data-*-of-*",)),
 )
-# The graph beside a checkpoint of TensorFlow 1. Nobody reads it, but the path
-# may be given for that of the checkpoint.
+# The graph next to a checkpoint of TensorFlow 1, which nothing reads. Users may
+# pass its path to name the checkpoint.
 _GRAPH = "*.meta"
 _PATTERNS = (*(x for row in ALL for x in (row.file, *row.parts)), _GRAPH)
 

@@ -66,7 +66,7 @@ RUN_FILES = (
     "evaluation.lock",
 )
 # Weights of a downloaded model: two models in one folder would be confusing.
-# Other checkpoints of TensorFlow are those of runs.
+# Other checkpoints of TensorFlow belong to runs.
 MODELS = (
     "bert_model.ckpt.*",
     *(x for row in weight_files.OF_OTHERS for x in (row.file, *row.parts)),
