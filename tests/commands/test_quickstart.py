@@ -13,6 +13,8 @@ from examples.quickstart import family, make_data, report, run
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _TABLES = ("train", "dev", "test")
 _FILES = {
@@ -94,7 +96,6 @@ def test_examples_do_not_name_their_module():
     assert example.text.startswith("Return the archived")
 
 
-@pytest.mark.slow
 def test_there_is_enough_of_everything(folder):
     counts = json.loads((folder / "statistics.json").read_text())
     corpus = (folder / "corpus.txt").read_text(encoding="utf-8")

@@ -23,6 +23,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.slow
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -37,7 +39,6 @@ def _trained(setting):
 
 
 class TestRun:
-    @pytest.mark.slow
     def test_results_are_the_originals(self, trained):
         found = results(trained)
         assert list(found) == [
@@ -95,7 +96,6 @@ class TestRun:
             for name, value in line.items() - {("step", line["step"])}:
                 assert found[line["step"]][name] == pytest.approx(value)
 
-    @pytest.mark.slow
     def test_evaluation_while_training(self, setting, trained, tmp_path):
         output = tmp_path / "out"
         setting.finished(output, "--do_eval", "--eval_steps=1", "--remat")
@@ -122,7 +122,6 @@ class TestRun:
                 found[name], value, rtol=1e-5, atol=1e-6, err_msg=name
             )
 
-    @pytest.mark.slow
     def test_its_flags_repeat_it(self, trained, tmp_path):
         output = tmp_path / "out"
         scripts.run_checked(
@@ -133,7 +132,6 @@ class TestRun:
         assert metrics(output) == metrics(trained)
         assert results(output) == results(trained)
 
-    @pytest.mark.slow
     @pytest.mark.parametrize("output_format", formats.FORMATS)
     def test_from_a_checkpoint_of_any_format(
         self, setting, trained, tmp_path, output_format
@@ -157,7 +155,6 @@ class TestRun:
         for name in written.left_out:
             assert name in run.stderr  # as starting from random values
 
-    @pytest.mark.slow
     @pytest.mark.usefixtures("untraced")
     def test_from_any_folder(self, setting, tmp_path):
         with contextlib.chdir(tmp_path):
@@ -181,7 +178,6 @@ class TestRun:
 
 @pytest.mark.usefixtures("untraced")
 class TestCheckOnly:
-    @pytest.mark.slow
     def test_says_what_it_found_and_writes_nothing(
         self, setting, trained, tmp_path
     ):
@@ -198,7 +194,6 @@ class TestCheckOnly:
             assert text in run.stderr
         assert not output.exists()
 
-    @pytest.mark.slow
     def test_a_run_to_go_on_with(self, setting, trained, tmp_path):
         output = shutil.copytree(trained, tmp_path / "out")
         before = contents(output)
@@ -214,7 +209,6 @@ class TestCheckOnly:
         assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.slow
 def test_a_run_that_ended_needs_no_room(setting, trained, tmp_path):
     """It is evaluated on a disk without room for another checkpoint."""
     size = sum(-(-path.stat().st_size // 4096) for path in trained.iterdir())
@@ -227,7 +221,6 @@ def test_a_run_that_ended_needs_no_room(setting, trained, tmp_path):
         assert "and the checkpoints of this run need" in error
 
 
-@pytest.mark.slow
 def test_a_failed_save_ends_the_run_at_the_next_line(tmp_path):
     # No other file of the run is as large as a checkpoint.
     setting = Setting.make(tmp_path, hidden_size=64, intermediate_size=256)
@@ -243,7 +236,6 @@ def test_a_failed_save_ends_the_run_at_the_next_line(tmp_path):
     assert not list(folder.glob("out/model.ckpt*"))
 
 
-@pytest.mark.slow
 def test_curves_that_meet_a_quota_end_the_run_saved(setting, tmp_path):
     with small_disks.limited(tmp_path / "limited", 32) as folder:
         output = folder / "out"
@@ -257,7 +249,6 @@ def test_curves_that_meet_a_quota_end_the_run_saved(setting, tmp_path):
     assert (output / f"model.ckpt-{saved[1]}.index").exists()
 
 
-@pytest.mark.slow
 def test_bfloat16(tmp_path):
     # Without dropout, whose masks differ where numbers do.
     setting = Setting.make(

@@ -19,6 +19,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.slow
+
 _SINGLE = [(text,) for text in TEXTS_A]
 
 
@@ -55,7 +57,6 @@ def check(outputs, logits):
 # ---- Predictions -------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_texts_give_what_python_gives(model, loaded):
     logits = exports.python_logits(model, *PAIRS)
     assert len(set(logits.argmax(-1))) > 1, "the test would see no difference"
@@ -70,7 +71,6 @@ def test_texts_give_what_python_gives(model, loaded):
     check(loaded(texts[0]), exports.python_logits(model, *_SINGLE))
 
 
-@pytest.mark.slow
 def test_ids_of_any_batch_and_length(model, loaded):
     serve = loaded.signatures["serve_ids"]
     for rows, length in [(1, 3), (4, 16), (2, 9)]:
@@ -79,7 +79,6 @@ def test_ids_of_any_batch_and_length(model, loaded):
         check(serve(**inputs), model(inputs).numpy())
 
 
-@pytest.mark.slow
 def test_single_texts(model):
     loaded = exports.loaded("one text")
     serve = loaded.signatures["serving_default"]
@@ -91,7 +90,6 @@ def test_single_texts(model):
     check(loaded(tf.constant(TEXTS_A), tf.constant(TEXTS_B)), pairs)
 
 
-@pytest.mark.slow
 def test_regression_of_a_model_on_two_replicas(tmp_path, two_replicas):
     config = dataclasses.replace(CONFIG, num_hidden_layers=1)
     with two_replicas.scope():
@@ -170,7 +168,6 @@ def small(labels):
     )
 
 
-@pytest.mark.slow
 def test_a_path_that_looks_like_a_glob(tmp_path):
     folder = exports.exported("one text")
     path = tmp_path / "m[1]\\" / "1"
@@ -237,7 +234,6 @@ def test_only_exports_are_replaced(tmp_path):
 # ---- Several labels, long documents ------------------------------------------
 
 
-@pytest.mark.slow
 def test_several_labels(model):
     serve = exports.made("several labels").signatures["serving_default"]
     outputs = serve(text_a=tf.constant(TEXTS_A))
@@ -259,7 +255,6 @@ def test_several_labels(model):
     assert len(set(given)) > 1, "the test would see no difference"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
     combinations.some(["windows"], ["tail", "head_tail", "windows"]),

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.slow
+
 _SINGLE = [(text,) for text in TEXTS_A]
 
 
@@ -40,7 +42,6 @@ def _check_rows(answers, model, *rows):
     _check(answers, saved_models.softmax(logits))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("first", ["text", "text_a"])
 def test_pairs(first, model, pairs):
     examples = [example(**{first: a, "text_b": b}) for a, b in PAIRS]
@@ -59,7 +60,6 @@ def test_texts_of_both_names_and_without_a_second(model, pairs):
     _check_rows(pairs.classify(examples), model, *rows)
 
 
-@pytest.mark.slow
 def test_single_texts(model, single):
     examples = [example(text=text) for text in TEXTS_A]
     _check_rows(single.classify(examples), model, *_SINGLE)

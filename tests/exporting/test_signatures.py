@@ -13,6 +13,8 @@ import tensorflow as tf
 from tensorflow.core.protobuf import fingerprint_pb2
 from tensorflow.python.saved_model.pywrap_saved_model import fingerprinting
 
+pytestmark = pytest.mark.slow
+
 _NAMES = ("input_ids", "input_mask", "segment_ids")
 _IDS = set(_NAMES)
 _DEFAULT, _TEXT, _PAIR = {"text_a", "text_b"}, {"text"}, {"text", "text_b"}
@@ -62,7 +64,6 @@ def _error(head, name, **inputs):
 # ---- Names ------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("head", exports.NAMES)
 def test_what_is_taken(head):
     signatures = dict(exports.server(head).signatures)
@@ -83,7 +84,6 @@ def test_what_is_taken(head):
 
 @pytest.mark.parametrize("head", ["classification", "encoder", "next_sentence"])
 class TestPairs:
-    @pytest.mark.slow
     def test_both_names(self, head):
         pairs = list(itertools.product(_ODD[:2] + _ODD[4:], _ODD))
         rows = [{"text_a": a, "text_b": b} for a, b in pairs]
@@ -91,7 +91,6 @@ class TestPairs:
         rows = [{"text": a, "text_b": b} for a, b in pairs]
         _same(exports.server(head).rows("serve_pairs", rows), expected)
 
-    @pytest.mark.slow
     def test_none_has_two_names(self, head):
         expected = exports.server(head).ask("serving_default", text_a=_ODD)
         alone = [{"text": text, "text_b": b""} for text in _ODD]
@@ -133,7 +132,6 @@ class TestPairs:
             assert {len(x) for x in found.values()} == {0}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("head", ["tagging", "masked_lm"])
 def test_a_text_is_text(head):
     rows = [{"text": text} for text in _ODD]
@@ -142,7 +140,6 @@ def test_a_text_is_text(head):
     _same(exports.server(head).rows("serve_text", rows), expected)
 
 
-@pytest.mark.slow
 def test_a_single_text():
     server = exports.server("one text")
     assert {x: set(y.inputs) for x, y in server.signatures.items()} == {
@@ -179,7 +176,6 @@ def _odd(head, name):
     return ids
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("head", "name"), _ALL)
 def test_numbers_are_those_of_json(head, name):
     some = _odd(head, name)
@@ -223,7 +219,6 @@ def test_a_row_without_a_token_has_no_vector():
     assert vectors[1:].any(axis=(1, 2)).all()
 
 
-@pytest.mark.slow
 def test_a_stranger_answers_as_we_do(tmp_path):
     """It has the ops of all heads, and answers some, also with int8 weights."""
     int8 = exports.exported("masked_lm", weights="int8")
@@ -385,7 +380,6 @@ def test_some_choices_of_ids():
     ) in _error("multiple_choice", "serve_ids", **none)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("places", "problem"),
     [

@@ -7,6 +7,8 @@ from tests.serving_session import example
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
+
 _WORDS = ["a", "film", "what", "good", "bad", ",", "Paris", "Ada", "c"]
 
 
@@ -72,7 +74,6 @@ def assert_same(found, expected):
             np.testing.assert_array_equal(found[name], array)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "head",
     # The other heads' outputs have a fixed number of values per row.
@@ -114,7 +115,6 @@ def test_widths_that_nothing_tells_are_not_split(load):
     assert joining.split(signature, joined, outputs, sizes) is None
 
 
-@pytest.mark.slow
 def test_a_request_of_many_rows_is_answered_in_parts(load):
     servable = load("one text")
     signature = servable.signatures.find(None)

@@ -21,6 +21,8 @@ import pytest
 import tensorflow as tf
 from jsonschema import Draft202012Validator
 
+pytestmark = pytest.mark.slow
+
 JSON = "application/json"
 # Bodies that the schema allows and the server rejects: the content of a string,
 # keys and lists that must match others.
@@ -79,7 +81,6 @@ def check_examples(server, described):
     return counts
 
 
-@pytest.mark.slow
 def test_is_valid(described):
     openapi_spec_validator.validate(described)
     assert described["info"]["version"]
@@ -231,7 +232,6 @@ _HEADS = (
 )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("head", _HEADS)
 def test_examples_of_each_head_are_accepted(head):
     path = str(exports.exported(head))
@@ -257,7 +257,6 @@ def test_examples_of_all_heads_are_answered_as_described(tmp_path):
         assert all(check_examples(server, described).values())
 
 
-@pytest.mark.slow
 def test_other_models_have_no_description(tmp_path):
     found = descriptions.read(str(tmp_path))
     assert (found.head, found.does, found.labels) == ("", "", ())

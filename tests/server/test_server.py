@@ -18,6 +18,8 @@ import tensorflow as tf
 from google.protobuf import json_format
 from tensorflow.core.protobuf import saved_model_pb2
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def signatures(pairs):
@@ -56,7 +58,6 @@ def predict_all(server, asked):
 
 
 class TestAnswers:
-    @pytest.mark.slow
     def test_classes_of_examples(self, server, signatures):
         a, b = ["a good film", "bad"], ["what", ""]
         asked = [{"text": x, "text_b": y} for x, y in zip(a, b, strict=True)]
@@ -106,7 +107,6 @@ class TestAnswers:
             if "predictions" in found:
                 assert_rows(found["predictions"], rows)
 
-    @pytest.mark.slow
     def test_ids(self, server, signatures):
         ids = {name: [[1, 0]] for name in bad_requests.IDS}
         status, found = server.post(
@@ -251,7 +251,6 @@ def _vector(text_a):
 
 
 class TestVersions:
-    @pytest.mark.slow
     def test_a_new_one_takes_over_under_load(self, tmp_path):
         """A broken version does not; no request is lost, even at the end."""
         base = tmp_path / "models" / "film"

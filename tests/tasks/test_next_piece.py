@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.slow
+
 _SIZES = samples.SMALL | {"num_hidden_layers": 1}
 CONFIG = left_to_right.LeftToRightConfig(**_SIZES)
 VOCABULARY = word_pieces.WordPiece(tuple(samples.VOCAB), True)
@@ -52,7 +54,6 @@ def _log_probabilities(model, text):
     return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True)), ids
 
 
-@pytest.mark.slow
 def test_next_pieces(model, loaded):
     found = loaded(tf.constant(TEXTS))
     for row, text in enumerate(TEXTS):
@@ -127,7 +128,6 @@ def test_what_is_behind_changes_nothing(loaded):
     np.testing.assert_array_equal(*scores)
 
 
-@pytest.mark.slow
 def test_asked_in_python(model, folder, tmp_path):
     path = samples.write_tf1(tmp_path / "model", model)
     predictor = bert_tf.load(path, max_seq_length=LENGTH, top_k=TOP_K)

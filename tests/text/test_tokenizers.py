@@ -247,6 +247,7 @@ def test_random_texts(name, count):
     check(_VOCABULARIES[name](False), texts, is_traced=True)
 
 
+@pytest.mark.slow
 @_EVERY
 def test_invalid_bytes_are_left_out(name):
     rng = random.Random(1)

@@ -17,6 +17,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.slow
+
 _PIECES = """
 [PAD] [UNK] [CLS] [SEP] [MASK] a film what ##ever good bad cafe , . 博 o ##δος
 [ ] mask ##s
@@ -113,7 +115,6 @@ def check(rows, model):
             ]
 
 
-@pytest.mark.slow
 def test_served_words_are_those_of_python(model, loaded):
     rows = saved_models.serve(loaded, text=TEXTS)
     check(rows, model)
@@ -166,7 +167,6 @@ def test_ids_of_any_batch_and_length(rows, length, model, loaded):
     np.testing.assert_allclose(found["score"], scores, atol=1e-5)
 
 
-@pytest.mark.slow
 def test_padding_of_the_table_is_no_word():
     config = dataclasses.replace(CONFIG, vocab_size=24)
     model = heads.BertMaskedLM(modeling.Bert(config))

@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.slow
+
 LENGTH = 10
 PROMPTS = ["What a film.", "", "good " * 30, "Café", "bad, 博 whatever"]
 CHOICES = [
@@ -85,7 +87,6 @@ def python_logits(model, prompt, choices):
     return logits
 
 
-@pytest.mark.slow
 def test_a_saved_model_gives_what_python_gives(model, loaded):
     found = saved_models.serve(
         loaded, batch_size=2, prompt=PROMPTS, choices=CHOICES
@@ -105,7 +106,6 @@ def test_a_saved_model_gives_what_python_gives(model, loaded):
     assert len(set(found["choice"])) > 1, "the test would see no difference"
 
 
-@pytest.mark.slow
 def test_any_number_of_choices_and_ids(model, loaded):
     for choices in (["good"], ["good", "bad", "film", "a", "what"]):
         found = loaded(tf.constant(["What a film."]), tf.constant([choices]))

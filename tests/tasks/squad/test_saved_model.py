@@ -19,6 +19,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.slow
+
 _PIECES = """
 [PAD] [UNK] [CLS] [SEP] [MASK] a b c ##a ##b d e , - ca 博 ##e fi ##ος οδ ? who
 """
@@ -93,7 +95,6 @@ def check(outputs, answers):
         np.testing.assert_allclose(outputs[name], expected, rtol=0, atol=most)
 
 
-@pytest.mark.slow
 def test_answers_are_pythons(model, loaded):
     answers = [python_answer(model, *pair) for pair in PAIRS]
     assert len({answer.text for answer in answers}) > 5
@@ -106,7 +107,6 @@ def test_answers_are_pythons(model, loaded):
         check(one, answers[i : i + 1])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("n_best_size", "longest"), [(1, 1), (99, 2)])
 def test_other_searches(model, n_best_size, longest):
     search = squad_options.Search(n_best_size, longest, False)
@@ -114,7 +114,6 @@ def test_other_searches(model, n_best_size, longest):
     check(find(model, search), answers)
 
 
-@pytest.mark.slow
 def test_no_answer_beyond_the_threshold(model):
     answers = [python_answer(model, *pair) for pair in PAIRS]
     odds = sorted(answer.null_odds for answer in answers)

@@ -20,6 +20,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.slow
+
 _PIECES = """
 [PAD] [UNK] [CLS] [SEP] [MASK] a film what ##ever good bad cafe , . 博 o ##δος
 ( ) : - @ paris ##s
@@ -113,7 +115,6 @@ def rows(outputs):
     ]
 
 
-@pytest.mark.slow
 def test_raw_text_gives_what_python_gives(model, loaded):
     expected = [entities(model, text) for text in TEXTS]
     assert len({x[0] for row in expected for x in row}) == 2
@@ -129,7 +130,6 @@ def test_raw_text_gives_what_python_gives(model, loaded):
     ]
 
 
-@pytest.mark.slow
 def test_words_that_are_split_already(model, loaded):
     outputs = loaded.signatures["serve_words"](text=tf.constant(TEXTS))
     names = outputs["label"].numpy()
