@@ -1,7 +1,7 @@
-"""Imports TensorFlow without its messages and what it imports needlessly.
+"""Hides TensorFlow's start-up messages, and libraries that it need not import.
 
-Its C++ code writes to the file descriptor of stderr, whatever its log level.
-The text written between `begin` and `end` is shown if the process dies.
+TensorFlow's C++ code writes to the file descriptor of stderr, whatever its log
+level. The text written between `begin` and `end` is shown if the process dies.
 """
 
 import contextlib
@@ -110,9 +110,9 @@ def _is_initializing(name: str) -> bool:
 def skip_unused_imports() -> None:
     """Hides JAX, Matplotlib and scikit-learn from TensorFlow and Keras only.
 
-    They import them wherever these are installed, for functions that no script
-    calls: TensorFlow Lite's `from_jax`, Keras' plots and its estimators. That
-    takes almost as long as TensorFlow itself.
+    TensorFlow and Keras import these libraries wherever they are installed, for
+    functions that no script calls: TensorFlow Lite's `from_jax`, Keras' plots
+    and its estimators. That takes almost as long as TensorFlow itself.
     """
     if not any(isinstance(finder, _Hidden) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Hidden())

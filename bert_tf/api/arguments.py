@@ -36,8 +36,8 @@ class Options(TypedDict, total=False):
         regression: Whether a classifier predicts a score.
         pairs: Whether a classifier takes a second text.
         scheme: How a tagger's labels spell entities, such as "BIO".
-        doc_stride: For question answering, as in run_squad.py; so are those
-            up to null_score_diff_threshold.
+        doc_stride: For question answering, as in run_squad.py; so are the
+            options up to and including null_score_diff_threshold.
         max_query_length: By default 64.
         n_best_size: By default 20.
         max_answer_length: By default 30.
@@ -108,7 +108,11 @@ KEYWORDS: Mapping[str, _Keyword] = {
         "choice", ("tagging",), of=(*schemes.SCHEMES, schemes.NO_SCHEME)
     ),
     **{
-        field.name: _Keyword(_KINDS[options.kind(field)], _ANSWERS)
+        field.name: _Keyword(
+            _KINDS[options.kind(field)],
+            _ANSWERS,
+            min=field.metadata["bounds"].min or 0,
+        )
         for kind in (squad_options.Layout, squad_options.Search)
         for field in dataclasses.fields(kind)
         if field.name != "max_seq_length"

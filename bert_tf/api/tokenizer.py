@@ -278,7 +278,7 @@ def _has_no_weights(path: str) -> bool:
     here = [name.rstrip("/") for name in tf.io.gfile.listdir(path)]
     # Also weights of a part of a model, or of an export.
     endings = (".h5", ".safetensors", ".bin", "checkpoint", ".pb")
-    return not weight_files.are_in(here) and not any(
+    return not weight_files.has_weights(here) and not any(
         name.endswith(endings) or name == "best" for name in here
     )
 

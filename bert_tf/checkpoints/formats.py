@@ -159,7 +159,9 @@ def _models_inside(folder: str, here: Iterable[str]) -> list[str]:
         elif name == "snapshots":
             commits = tf.io.gfile.listdir(path)
             paths += [os.path.join(path, x.rstrip("/")) for x in commits]
-    found = [x for x in paths if weight_files.are_in(tf.io.gfile.listdir(x))]
+    found = [
+        x for x in paths if weight_files.has_weights(tf.io.gfile.listdir(x))
+    ]
     return sorted(found, key=lambda path: (len(path), path))
 
 
@@ -184,7 +186,8 @@ def _check_is_prefix(path: str) -> None:
 def _hint_at_folder(path: str) -> str:
     """Suggests the folder of a file, if the folder was probably meant."""
     folder = os.path.dirname(path) or "."
-    is_meant = weight_files.are_in(tf.io.gfile.listdir(folder))
+    others = {*tf.io.gfile.listdir(folder)} - {os.path.basename(path)}
+    is_meant = weight_files.has_weights(others)
     return f"; here probably {folder}" if is_meant else ""
 
 

@@ -67,7 +67,6 @@ def is_name(path: str) -> bool:
     return (
         bool(_NAME.fullmatch(_ADDRESS.sub("", path)))
         and not _FILE.search(path)
-        and not weight_files.is_weights(path)
         and not any(map(os.path.lexists, (path, f"{path}.index")))
     )
 

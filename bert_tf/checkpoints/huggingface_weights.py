@@ -21,7 +21,7 @@ import safetensors
 import tensorflow as tf
 
 # The first that is there is read.
-FILES = tuple(weights.file for weights in weight_files.OF_HUGGINGFACE)
+FILES = tuple(weights.file for weights in weight_files.HUGGING_FACE)
 FILE, _INDEX, _TORCH, _TORCH_INDEX, _TENSORFLOW = FILES
 _OTHER_WEIGHTS = ("flax_model.msgpack",)
 

@@ -169,11 +169,9 @@ def _shapes(found: Mapping[str, tf.Tensor]) -> str:
 class DrawnSeeds:
     """Dropout seeds for Keras' own training loop.
 
-    A Keras seed generator that is not listed as a variable of its owner.
-
-    Otherwise Keras would list it in `model.variables`, and it would be saved in
-    our own checkpoints. Our training loop does not need it: its seeds are
-    functions of the step.
+    They come from a Keras seed generator that is not in `model.variables`, as
+    it would be saved in our checkpoints. Our training loop does not need it:
+    its seeds are functions of the step.
     """
 
     def __init__(self):

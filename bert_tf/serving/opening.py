@@ -14,6 +14,7 @@ from typing import Any
 from bert_tf import options, vocabularies
 from bert_tf.checkpoints import (
     hub,
+    names,
     opened,
     original,
     sentence_transformers,
@@ -136,7 +137,11 @@ def make(
     usual = source.max_seq_length or served_heads.HEADS[head].usual_length
     default = min(usual, longest)
     length = said.any("max_seq_length", default)
-    own = _OWN.get(head, _labels)(said, source, length)
+    own = {}
+    if head in _OWN:
+        own = _OWN[head](said, source, length)
+    elif names.HEADS[head].has_labels:
+        own = _labels(said, source)
     common = {"do_lower_case": files.do_lower_case, "max_seq_length": length}
     return serving_model.make(
         head, source, files, makers.Settings(**common | own)
@@ -171,7 +176,7 @@ def _encoder(
     }
 
 
-def _labels(said: Said, source: opened.Checkpoint, _: int) -> dict[str, Any]:
+def _labels(said: Said, source: opened.Checkpoint) -> dict[str, Any]:
     labels = source.labels
     if labels is None and said.folder:
         labels = trained_models.read_labels(said.folder)

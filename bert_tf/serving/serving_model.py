@@ -9,7 +9,6 @@ from typing import Any
 
 from bert_tf import vocabularies
 from bert_tf.checkpoints import (
-    generators,
     names,
     opened,
     original,
@@ -85,16 +84,16 @@ def _check_is_whole(source: opened.Checkpoint, head: str) -> None:
     """Raises InputError if a file has tensors of a head that is not known."""
     left = source.left_over
     way_out = "Rename its tensors as in transformers"
-    if not source.is_foreign:
-        left = left or _of_no_model(source)
-        way_out = "Import the module that registers it"
+    if head == "encoder" and not source.is_foreign:
+        left = left or _unknown_variables(source)
+        way_out = "Register it, as docs/extending.md shows"
     if head == "encoder" and left:
         raise InputError(
             f"{source.path} has a head whose names are not known: "
             f"{', '.join(left[:3])}. {way_out}, or give --head=encoder for "
             f"vectors. Received: head=None, {len(left)} tensors of other names"
         )
-    if source.left_over:
+    if left:
         logging.warning(
             "%s has tensors that are not read, so that answers may differ "
             "from those in training: %s",
@@ -103,16 +102,23 @@ def _check_is_whole(source: opened.Checkpoint, head: str) -> None:
         )
 
 
-def _of_no_model(source: opened.Checkpoint) -> tuple[str, ...]:
-    """Returns the names of weights of no encoder and no registered head."""
+def _unknown_variables(source: opened.Checkpoint) -> tuple[str, ...]:
+    """Returns the names of weights of neither an encoder nor a known head.
+
+    Numbers and the slots of a head's variables are the training state of other
+    people's code.
+    """
     known = {x for head in names.HEADS.values() for x in head.all_variables}
-    if source.config:
-        known.update(generators.variables(source.shapes, source.config))
-    encoders = tuple(row.prefix for row in families.FAMILIES.values())
+    rows = families.FAMILIES.values()
+    encoders = tuple(row.prefix for row in rows)
+    generators = [row.generator for row in rows if row.generator is not None]
     return tuple(
         name
-        for name in sorted(source.shapes)
-        if name not in known and not name.startswith(encoders)
+        for name, shape in sorted(source.shapes.items())
+        if shape
+        and not name.startswith(encoders)
+        and known.isdisjoint((name, name.rpartition("/")[0]))
+        and all(generator.alone(name) is None for generator in generators)
     )
 
 
@@ -282,8 +288,9 @@ def _description(path: str, folder: str) -> dict[str, Any]:
     head = description.get("head")
     if head and head not in served_heads.HEADS:
         raise InputError(
-            f"The model {path} has a head that is not known: import the module "
-            f"that registers it. Received: head={head}"
+            f"The model {path} has a head that is not known: register it, as "
+            "docs/extending.md shows, or export it again. Known: "
+            f"{', '.join(served_heads.HEADS)}. Received: head={head}"
         )
     if head not in served_heads.HEADS:
         what = "model" if runtimes.find(path) else "SavedModel"

@@ -36,7 +36,7 @@ _MORE = ("max_seq_length",)
 
 
 def check() -> None:
-    """Raises InputError for flags that a search does not support."""
+    """Raises InputError for unsupported flags or an invalid search space."""
     extras.check("optuna", "search", "Hyperparameter searches")
     for flag in (fine_tuning_flags.DO_PREDICT, fine_tuning_flags.DO_EXPORT):
         if flag.value:

@@ -190,10 +190,12 @@ def stamp(path: str) -> tuple[bytes | None, float]:
     data = read(path)
     try:
         # In a bucket, renewals change the bytes.
-        time = 0.0 if file_systems.is_remote(path) else os.stat(path).st_mtime
+        changed = 0.0
+        if not file_systems.is_remote(path):
+            changed = os.stat(path).st_mtime
     except FileNotFoundError:
         return None, 0.0
-    return data, time
+    return data, changed
 
 
 def age(path: str) -> float:

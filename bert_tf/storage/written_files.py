@@ -67,9 +67,15 @@ RUN_FILES = (
 )
 # Weights of a downloaded model: two models in one folder would be confusing.
 # Other checkpoints of TensorFlow belong to runs.
-MODELS = (
+_WEIGHTS = (
     "bert_model.ckpt.*",
-    *(x for row in weight_files.OF_OTHERS for x in (row.file, *row.parts)),
+    "model.safetensors*",
+    "pytorch_model*.bin",
+    weight_files.KERAS_HUB,
+)
+MODELS = (
+    *_WEIGHTS,
+    *(x for row in weight_files.HUGGING_FACE for x in (row.file, *row.parts)),
     "saved_model.pb",
 )
 # Files in the folders of a SavedModel and of a checkpoint.
@@ -94,10 +100,7 @@ EXPORT = (*SAVED_MODEL, *_RUNTIME_MODELS)
 # Configuration of TensorFlow Serving.
 SERVER_CONFIGS = ("models.config", "batching.config")
 CHECKPOINT = (
-    "bert_model.ckpt.*",
-    "model.safetensors*",
-    "pytorch_model*.bin",
-    "model.weights.h5",
+    *_WEIGHTS,
     "bert_config.json",
     "config.json",
     "metadata.json",

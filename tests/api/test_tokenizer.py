@@ -72,6 +72,12 @@ def test_where_its_vocabulary_may_lie(tmp_path, vocab_file):
     # A folder that has only a tokenizer.
     for place in (*places, vocab_file.parent):
         check(bert_tf.Tokenizer(place)(["a film"]), expected)
+    # Of a model without its weights, which an index names.
+    partial = tmp_path / "partial"
+    partial.mkdir()
+    shutil.copy(vocab_file, partial / "vocab.txt")
+    (partial / "model.safetensors.index.json").write_text("{}")
+    check(bert_tf.Tokenizer(partial)(["a film"]), expected)
     path = exports.exported("one text")
     check(bert_tf.Tokenizer(path)(["a film"]), expected)
     flags = run / "flags.txt"

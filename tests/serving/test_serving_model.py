@@ -6,17 +6,40 @@ from bert_tf.serving import serving_model
 
 import pytest
 
+_ENCODER = {"bert/embeddings/word_embeddings": (9, 4)}
+
+
+def _checkpoint(**shapes):
+    shapes = _ENCODER | {x.replace("__", "/"): y for x, y in shapes.items()}
+    return opened.Checkpoint("run/model.ckpt-7", "tf1", shapes, lambda _: {})
+
 
 def test_a_head_that_is_not_registered_is_not_left_out():
-    shapes = {
-        "bert/embeddings/word_embeddings": (9, 4),
-        "cls/mine/output_weights": (1, 4),
-    }
-    source = opened.Checkpoint("run/model.ckpt-7", "tf1", shapes, lambda _: {})
+    source = _checkpoint(cls__mine__output_weights=(1, 4))
     with pytest.raises(
         InputError,
         match="^run/model.ckpt-7 has a head whose names are not known: "
-        r"cls/mine/output_weights\. Import the module that registers it",
+        r"cls/mine/output_weights\. Register it, as docs/extending.md shows",
     ):
         serving_model.find_head(source, None)
     assert serving_model.find_head(source, "encoder") == "encoder"
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {},
+        # Adam in TensorFlow 1, and mixed precision.
+        {"beta1_power": (), "beta2_power": (), "current_loss_scale": ()},
+        # A part of a head, with an average of it.
+        {
+            "cls__predictions__transform__dense__kernel": (4, 4),
+            "cls__predictions__transform__dense__kernel__Average": (4, 4),
+        },
+        # ELECTRA's generator, without a config that says so.
+        {"generator_predictions__output_bias": (9,)},
+    ],
+)
+def test_what_is_no_head(others):
+    source = _checkpoint(**others)
+    assert serving_model.find_head(source, None) == "encoder"

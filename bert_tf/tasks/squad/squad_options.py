@@ -58,9 +58,9 @@ class Search(options.Options):
     )
 
     def allows(self, start: Any, end: Any) -> Any:
-        """Whether spans of tokens may be answers, by their length.
+        """Returns whether spans have an allowed length.
 
-        `start` and `end`, which belongs to the answer, are arrays or tensors.
+        `start` and `end` (inclusive) are arrays or tensors that broadcast.
         """
         return (end >= start) & (end - start < self.max_answer_length)
 
