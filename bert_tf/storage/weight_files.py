@@ -1,7 +1,7 @@
 """The names of the files that hold a model's weights, in most formats.
 
 The path of such a file identifies the model, except in KerasHub's presets. A
-family with a format of its own, such as ELMo, names its file in
+family with another format, such as ELMo, names its file in
 `Family.weights_file`.
 """
 
