@@ -198,6 +198,19 @@ def _expected(prefix):
     return scores
 
 
+_ASK = """
+import json, pathlib
+import damped_bert, similarity
+import bert_tf
+
+lines = pathlib.Path("pairs.tsv").read_text().splitlines()
+pairs = [tuple(line.split("\\t")[:2]) for line in lines]
+answers = bert_tf.load("similar")(pairs)
+scores = [answer["score"] for answer in answers]
+pathlib.Path("asked.json").write_text(json.dumps(scores))
+"""
+
+
 def _answers(folder, *flags):
     lines = "".join(f"{a}\t{b}\n" for a, b, _ in _PAIRS)
     (folder / "lines.txt").write_text(lines)
@@ -209,8 +222,7 @@ def _answers(folder, *flags):
     return [json.loads(line)["score"] for line in lines]
 
 
-@pytest.mark.exhaustive
-def test_answers_raw_text_from_the_run_and_from_its_export(folder, trained):
+def test_trains_and_answers_in_python(folder, trained):
     expected = _expected(trained_models.own_checkpoint(str(trained), True))
     assert np.ptp(expected) > 1e-3
     found = np.loadtxt(trained / "test_results.tsv")
@@ -221,6 +233,15 @@ def test_answers_raw_text_from_the_run_and_from_its_export(folder, trained):
     assert results["loss"] == pytest.approx(error, abs=1e-5)
     correlation = np.corrcoef(expected, scores)[0, 1]
     assert results["eval_correlation"] == pytest.approx(correlation, abs=1e-3)
+    (folder / "ask.py").write_text(_ASK)
+    _run(folder, "ask")
+    found = json.loads((folder / "asked.json").read_text())
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.exhaustive
+def test_answers_raw_text_from_the_run_and_from_its_export(folder, trained):
+    expected = _expected(trained_models.own_checkpoint(str(trained), True))
     for flags in ("--model_dir=similar", "--saved_model=similar/export"):
         found = _answers(folder, flags)
         np.testing.assert_allclose(found, expected, atol=1e-5)
