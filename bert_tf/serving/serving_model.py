@@ -292,7 +292,7 @@ def _description(path: str, folder: str) -> dict[str, Any]:
             "docs/extending.md shows, or export it again. Known: "
             f"{', '.join(served_heads.HEADS)}. Received: head={head}"
         )
-    if head not in served_heads.HEADS:
+    if not head:
         what = "model" if runtimes.find(path) else "SavedModel"
         file = os.path.relpath(file, path)
         raise InputError(

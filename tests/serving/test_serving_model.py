@@ -9,13 +9,13 @@ import pytest
 _ENCODER = {"bert/embeddings/word_embeddings": (9, 4)}
 
 
-def _checkpoint(**shapes):
-    shapes = _ENCODER | {x.replace("__", "/"): y for x, y in shapes.items()}
+def _checkpoint(shapes):
+    shapes = _ENCODER | shapes
     return opened.Checkpoint("run/model.ckpt-7", "tf1", shapes, lambda _: {})
 
 
 def test_a_head_that_is_not_registered_is_not_left_out():
-    source = _checkpoint(cls__mine__output_weights=(1, 4))
+    source = _checkpoint({"cls/mine/output_weights": (1, 4)})
     with pytest.raises(
         InputError,
         match="^run/model.ckpt-7 has a head whose names are not known: "
@@ -33,13 +33,13 @@ def test_a_head_that_is_not_registered_is_not_left_out():
         {"beta1_power": (), "beta2_power": (), "current_loss_scale": ()},
         # A part of a head, with an average of it.
         {
-            "cls__predictions__transform__dense__kernel": (4, 4),
-            "cls__predictions__transform__dense__kernel__Average": (4, 4),
+            "cls/predictions/transform/dense/kernel": (4, 4),
+            "cls/predictions/transform/dense/kernel/Average": (4, 4),
         },
         # ELECTRA's generator, without a config that says so.
-        {"generator_predictions__output_bias": (9,)},
+        {"generator_predictions/output_bias": (9,)},
     ],
 )
 def test_what_is_no_head(others):
-    source = _checkpoint(**others)
+    source = _checkpoint(others)
     assert serving_model.find_head(source, None) == "encoder"

@@ -117,17 +117,17 @@ def test_ids_are_the_librarys(
     assert added < {y for x in ids for y in x}, "each is in some text"
 
     tokenizer = vocabulary.tokenizer()
-    pieces = [tokenizer.tokenize_with_offsets(x) for x in texts]
+    rows = [tokenizer.tokenize_with_offsets(x) for x in texts]
     found = [
-        tokenizer.convert_tokens_to_ids([x.text for x in row]) for row in pieces
+        tokenizer.convert_tokens_to_ids([x.text for x in row]) for row in rows
     ]
     assert found == ids
     assert [tokenizer.tokenize(x) for x in texts] == [
-        [x.text for x in row] for row in pieces
+        [x.text for x in row] for row in rows
     ]
     # Offsets with white space depend on the kind, also for other tokens.
     spaced = {x.id for x in vocabulary.added if x.lstrip or x.rstrip}
-    for text, row, other in zip(texts, pieces, expected, strict=True):
+    for text, row, other in zip(texts, rows, expected, strict=True):
         for piece, number, offsets in zip(
             row, other.ids, other.offsets, strict=True
         ):
@@ -148,7 +148,7 @@ def test_ids_are_the_librarys(
     assert tokenize(tf.constant(texts)).to_list() == ids
     placed = place(tf.constant(texts))
     assert placed.ids.to_list() == ids
-    flat = [x for row in pieces for x in row]
+    flat = [x for row in rows for x in row]
     np.testing.assert_array_equal(placed.starts, [x.start for x in flat])
     np.testing.assert_array_equal(placed.ends, [x.end for x in flat])
 
