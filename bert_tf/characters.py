@@ -66,7 +66,8 @@ def count_cjk(text: str) -> int:
 
 def all_cjk() -> list[str]:
     """Returns all characters that `is_cjk` accepts, assigned or not."""
-    return _CJK.findall("".join(map(chr, range(0x110000))))
+    # Their last block is in plane 2.
+    return _CJK.findall("".join(map(chr, range(0x30000))))
 
 
 @functools.cache
@@ -74,7 +75,7 @@ def assigned() -> tuple[str, ...]:
     """Returns the characters that Unicode assigns, in order."""
     return tuple(
         char
-        for char in map(chr, range(0x110000))
+        for char in map(chr, range(CODE_POINTS))
         if unicodedata.category(char) not in ("Cn", "Co", "Cs")
     )
 

@@ -36,6 +36,7 @@ _PARTS = 10
 # needs the other layout. So batches with few positions have separate ops, and
 # all products of an op have row counts in the same range.
 _FEWEST, _FEW_PLACES = 7, 80
+_INPUTS = ("input_ids", "input_mask", "segment_ids")
 _MAY_SKIP = contextvars.ContextVar("may_skip", default=True)
 
 
@@ -103,6 +104,12 @@ class Encoder:
         self._layers.append(kept[id(last)])
         self.pooler = inference_layers.pooler(weights, bert.config, bert.pooler)
         self.variables = weights.variables
+        # A function in the graph, so that signatures share it.
+        self._encode_by_size = tf.function(
+            self._by_size,
+            [tf.TensorSpec([None, None], tf.int32)] * (3 if reads_all else 4),
+            autograph=False,
+        )
 
     def __call__(
         self,
@@ -121,6 +128,23 @@ class Encoder:
             return self._outputs(
                 self._encode(inputs, layout, positions), layout
             )
+        tensors = [inputs[name] for name in _INPUTS]
+        if positions is not None:
+            tensors.append(positions)
+        layout = inference_layers.Everything(mask, _FEWEST)
+        return self._outputs(self._encode_by_size(*tensors), layout)
+
+    def _by_size(
+        self,
+        input_ids: tf.Tensor,
+        input_mask: tf.Tensor,
+        segment_ids: tf.Tensor,
+        positions: tf.Tensor | None = None,
+    ) -> list[tf.Tensor]:
+        """Calls `_encode` in the way that suits the size and the padding."""
+        tensors = (input_ids, input_mask, segment_ids)
+        inputs = dict(zip(_INPUTS, tensors, strict=True))
+        mask = input_mask
         tokens = tf.math.count_nonzero(mask, dtype=tf.int32)
         padding = tf.size(mask) - tokens
         least = tf.maximum(_LEAST_PLACES, tf.size(mask) // _PARTS)
@@ -130,7 +154,7 @@ class Encoder:
             only = inference_layers.Tokens(mask, _FEWEST, _FEW_PLACES + 1)
             return self._encode(inputs, only, positions)
 
-        found = tf.cond(
+        return tf.cond(
             padding >= least,
             some,
             lambda: tf.cond(
@@ -139,7 +163,6 @@ class Encoder:
                 lambda: self._encode(inputs, layout, positions),
             ),
         )
-        return self._outputs(found, layout)
 
     def _outputs(
         self, found: list[tf.Tensor], layout: inference_layers.Everything
@@ -158,7 +181,7 @@ class Encoder:
         missing = are_fewer * tf.maximum(fewest - length, 0)
         filled = {
             name: tf.pad(inputs[name], [[0, 0], [0, missing]])
-            for name in ("input_ids", "input_mask", "segment_ids")
+            for name in _INPUTS
         }
         layout = inference_layers.Everything(filled["input_mask"], _FEWEST)
         *found, last = self._encode(filled, layout, positions)

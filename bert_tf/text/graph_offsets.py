@@ -115,7 +115,7 @@ class OffsetTokenizer(text_graph.BertTokenizer):
 
     def widths(self, codes: tf.Tensor) -> tf.Tensor:
         """Returns the number of word characters of each code point, [N]."""
-        output = tf.gather(self._output, self._rules(codes))  # [N, 3]
+        output = tf.gather(self._output, self._rule.lookup(codes))  # [N, 3]
         stays = (output >= 0) | (output == text_graph._ITSELF)
         stays &= output != ord(" ")
         return tf.math.count_nonzero(stays, axis=-1, dtype=tf.int32)

@@ -15,7 +15,7 @@ import functools
 from collections.abc import Callable
 
 from bert_tf import characters
-from bert_tf.text import graph_rows
+from bert_tf.text import graph_code_tables, graph_rows
 from bert_tf.vocabularies import (
     sentence_models,
     sentence_pieces,
@@ -40,19 +40,19 @@ class _Table:
     `outputs[start : start + count]`.
     """
 
-    rule: np.ndarray  # [0x110000] uint16
+    rule: np.ndarray  # [0x110000] int32
     start: np.ndarray  # [R] int32
     count: np.ndarray  # [R] int32
     outputs: np.ndarray  # [outputs] int32, code points
-    sigma_kind: np.ndarray  # [0x110000] uint8
+    sigma_kind: np.ndarray  # [0x110000] int32
 
 
 @functools.cache
 def _table(normalize_char: Callable[[str], str], do_lower_case: bool) -> _Table:
     """Builds the table from the Python tokenizer's rules (half a second)."""
     rules: dict[str | None, int] = {None: 0}
-    rule = np.zeros(characters.CODE_POINTS, np.uint16)
-    sigma_kind = np.zeros(characters.CODE_POINTS, np.uint8)
+    rule = np.zeros(characters.CODE_POINTS, np.int32)
+    sigma_kind = np.zeros(characters.CODE_POINTS, np.int32)
     chars = characters.assigned()  # the others stay unchanged
     if do_lower_case:
         sigma_kind[list(map(ord, chars))] = characters.sigma_kinds(chars)
@@ -82,11 +82,11 @@ class SentencePieceTokenizer(graph_rows.Tokenizer):
         self.do_lower_case = vocabulary.do_lower_case
         self._quotes = vocabulary.quotes
         table = _table(vocabulary.rules.char, self.do_lower_case)
-        self._rule = tf.constant(table.rule)
+        self._rule = graph_code_tables.CodeTable(table.rule)
         self._start = tf.constant(table.start, tf.int32)
         self._count = tf.constant(table.count)
         self._outputs = tf.constant(table.outputs)
-        self._sigma_kind = tf.constant(table.sigma_kind)
+        self._sigma_kind = graph_code_tables.CodeTable(table.sigma_kind)
         self._sentencepiece = text.FastSentencepieceTokenizer(vocabulary.model)
         processor = sentence_models.processor(vocabulary.model, vocabulary.kind)
         self._cut = sentence_tokenizers.cut_pieces(vocabulary, processor)
@@ -181,7 +181,7 @@ class SentencePieceTokenizer(graph_rows.Tokenizer):
         Returns:
             The outputs, and the index of each one's source code point.
         """
-        rule = tf.cast(tf.gather(self._rule, codes), tf.int32)  # [N]
+        rule = self._rule.lookup(codes)  # [N]
         counts = tf.gather(self._count, rule)
         place = tf.repeat(tf.range(tf.size(codes)), counts)  # [M]
         outputs = tf.gather(
@@ -208,7 +208,7 @@ class SentencePieceTokenizer(graph_rows.Tokenizer):
         ends = tf.fill([rows.nrows(), 1], ord(" "))
         spaced = tf.concat([ends, rows, ends], axis=1)
         codes = spaced.flat_values
-        kinds = tf.gather(self._sigma_kind, codes)
+        kinds = self._sigma_kind.lookup(codes)
         seen = tf.where(kinds != characters.IGNORED)
         kinds = tf.gather_nd(kinds, seen)
         is_final = (

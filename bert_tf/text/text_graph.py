@@ -21,6 +21,7 @@ from bert_tf.errors import InputError
 from bert_tf.text import (
     graph_added_tokens,
     graph_byte_pairs,
+    graph_code_tables,
     graph_rows,
     graph_sentence_pieces,
     graph_symbols,
@@ -81,7 +82,7 @@ class Rules(NamedTuple):
 class _Table:
     """The effect of normalization on each code point, with R distinct rules."""
 
-    rule: np.ndarray  # [0x110000] uint16
+    rule: np.ndarray  # [0x110000] int32
     output: np.ndarray  # [R, 3] int32: code points, or the constants above
     sigma_kind: np.ndarray  # [R] int32
     needs_context: np.ndarray  # [R] bool: a sigma, or a mark that may move
@@ -95,7 +96,7 @@ def _table(words: Rules) -> _Table:
     rules: dict[tuple[tuple[int, ...], int, bool], int] = {}
     # The first rule is for all code points that are not assigned.
     rules[(_ITSELF,), characters.OTHER, False] = 0
-    rule = np.zeros(characters.CODE_POINTS, np.uint16)
+    rule = np.zeros(characters.CODE_POINTS, np.int32)
     # CJK blocks contain unassigned code points, to which the rule applies, too.
     chars = sorted({*characters.assigned(), *characters.all_cjk()})
     combining = frozenset(ord(x) for x in chars if unicodedata.combining(x))
@@ -103,10 +104,18 @@ def _table(words: Rules) -> _Table:
     cleaned = list(map(words.clean, chars))
     lowered_texts = characters.change_each(words.change, cleaned)
     kinds = characters.sigma_kinds(chars)
+    # Most characters are letters that stay as they are, maybe between spaces.
+    # All of them have one of two rules.
+    known: dict[str, int] = {}
     for char, clean, lowered, kind in zip(
         chars, cleaned, lowered_texts, kinds, strict=True
     ):
         code = ord(char)
+        is_letter = kind == characters.OTHER and _is_letter(char)
+        form = lowered.replace(char, "x") if is_letter else ""
+        if form in known:
+            rule[code] = known[form]
+            continue
         output = _output(lowered, words.strips_accents)
         moving = combining.intersection(output)
         needs_context = words.do_lower_case and code == _SIGMA
@@ -116,6 +125,8 @@ def _table(words: Rules) -> _Table:
         output = tuple(_ITSELF if x == code != _SPACE else x for x in output)
         key = (output, kind if clean else characters.IGNORED, needs_context)
         rule[code] = rules.setdefault(key, len(rules))
+        if form in ("x", " x "):
+            known[form] = rule[code]
     sorted_marks = sorted(marks)
     return _Table(
         rule=rule,
@@ -125,6 +136,11 @@ def _table(words: Rules) -> _Table:
         marks=np.array(sorted_marks, np.int32),
         mark_class=np.array([_combining(x) for x in sorted_marks], np.int32),
     )
+
+
+def _is_letter(char: str) -> bool:
+    """Whether no rule for marks, spaces or punctuation is for a character."""
+    return unicodedata.category(char)[0] == "L" and not char.isascii()
 
 
 def _pad(outputs: list[tuple[int, ...]]) -> np.ndarray:
@@ -173,7 +189,7 @@ class BertTokenizer(graph_rows.Tokenizer):
             vocabulary.tokenize_chinese_chars,
         )
         table = _table(self._words)
-        self._rule = tf.constant(self.rules_of(table.rule))
+        self._rule = graph_code_tables.CodeTable(self.rules_of(table.rule))
         self._output = tf.constant(table.output)
         self._sigma_kind = tf.constant(table.sigma_kind)
         self._needs_context = tf.constant(table.needs_context)
@@ -227,7 +243,7 @@ class BertTokenizer(graph_rows.Tokenizer):
         )
         rows = codes.value_rowids()  # [N]
         codes = codes.values  # [N]
-        rules = self._rules(codes)  # [N]
+        rules = self._rule.lookup(codes)  # [N]
         if self.do_lower_case or self._words.strips_accents:
             codes, rows = tf.cond(
                 tf.reduce_any(tf.gather(self._needs_context, rules)),
@@ -241,9 +257,6 @@ class BertTokenizer(graph_rows.Tokenizer):
             codes, rows, nrows=tf.size(texts, tf.int64), validate=False
         )
         return tf.strings.unicode_encode(ragged, "UTF-8")
-
-    def _rules(self, codes: tf.Tensor) -> tf.Tensor:
-        return tf.cast(tf.gather(self._rule, codes), tf.int32)
 
     def _map(
         self,
@@ -267,7 +280,7 @@ class BertTokenizer(graph_rows.Tokenizer):
         """Like `_map`, for rules with context: final sigmas and marks."""
         if self.do_lower_case:
             codes = self.mark_final_sigmas(codes, rules)
-        codes, rows = self._map(codes, self._rules(codes), rows, True)
+        codes, rows = self._map(codes, self._rule.lookup(codes), rows, True)
         if self._words.strips_accents:
             codes = self._order_marks(codes)
         is_kept = codes != _BARRIER
@@ -401,7 +414,13 @@ def register(kind: str, make: Callable[[Any], graph_rows.Tokenizer]) -> None:
 def make_tokenizer(vocabulary: vocabularies.Vocabulary) -> graph_rows.Tokenizer:
     """Creates the tokenizer of a vocabulary."""
     graph_rows.import_tokenizers(vocabulary)
-    plain = TOKENIZERS[vocabulary.tokenizer_kind](vocabulary)
-    if not vocabulary.added:
-        return plain
-    return graph_added_tokens.AddedTokenizer(plain, vocabulary)
+    tokenizer = TOKENIZERS[vocabulary.tokenizer_kind](vocabulary)
+    if vocabulary.added:
+        tokenizer = graph_added_tokens.AddedTokenizer(tokenizer, vocabulary)
+    # A function in the graph, so that the signatures of an export share it.
+    tokenizer.tokenize = tf.function(  # type: ignore[method-assign]
+        tokenizer.tokenize,
+        [tf.TensorSpec([None], tf.string)],
+        autograph=False,
+    )
+    return tokenizer

@@ -109,7 +109,6 @@ _on_one_device = functools.partial(_results, run_eagerly=True)
     combinations.some(
         [
             ("BertMaskedLM", "two devices"),
-            ("BertSpanFinder", "two devices"),
             ("BertClassifier", "XLA"),
         ],
         itertools.product(_CLASSES, ("two devices", "XLA")),

@@ -58,7 +58,9 @@ def _logged(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", _NAMES[:2])
+@pytest.mark.parametrize(
+    "name", combinations.some(["multiple_choice"], _NAMES[:2])
+)
 def test_every_signature_is_warmed_up_in_shapes_that_matter(name, published):
     """Replayed as in saved_model_warmup_util.cc and predict_util.cc."""
     server = exports.server(name)

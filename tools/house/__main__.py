@@ -11,6 +11,7 @@ that run until the first training step, or until an answer. It is measured by
 running the command on a tiny model.
 """
 
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -86,20 +87,28 @@ def _run(root: pathlib.Path, folder: pathlib.Path, *command: str) -> None:
 
 def _distances(root: pathlib.Path) -> dict[str, dict[str, int]]:
     """Returns the reading distance of each command."""
-    found = {}
-    with tempfile.TemporaryDirectory() as name:
+    with (
+        tempfile.TemporaryDirectory() as name,
+        concurrent.futures.ThreadPoolExecutor() as pool,
+    ):
         folder = pathlib.Path(name)
         _write_inputs(folder)
         script, *flags = _RECORDS.split()
         _run(root, folder, str(root / script), *flags)
-        for path, (stop, command) in _PATHS.items():
+
+        def trace(path: str) -> dict[str, int]:
+            stop, command = _PATHS[path]
             script, *flags = command.split()
             if not (folder / script).exists():
                 script = str(root / script)
-            trace = ("-m", "tools.house.trace", "out.json", str(root), stop)
-            _run(root, folder, *trace, script, *flags)
-            found[path] = json.loads((folder / "out.json").read_text())
-    return found
+            out = f"{pathlib.Path(script).stem}.json"
+            arguments = (out, str(root), stop, script, *flags)
+            _run(root, folder, "-m", "tools.house.trace", *arguments)
+            return json.loads((folder / out).read_text())
+
+        *runs, answer = _PATHS  # It needs a run.
+        found = dict(zip(runs, pool.map(trace, runs), strict=True))
+        return {**found, answer: trace(answer)}
 
 
 def _column(root: pathlib.Path) -> dict[str, str]:

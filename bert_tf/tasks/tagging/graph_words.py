@@ -8,7 +8,9 @@ Shapes: B texts, N characters of all texts, U words of all texts.
 import functools
 from typing import NamedTuple
 
+from bert_tf import characters
 from bert_tf.tasks.tagging import tagging_words
+from bert_tf.text import graph_code_tables
 
 import numpy as np
 import tensorflow as tf
@@ -28,14 +30,13 @@ class Words(NamedTuple):
 
 @functools.cache
 def _kinds() -> np.ndarray:
-    """Returns the kind of each code point, [0x110000]."""
-    kinds = np.full(0x110000, _INNER, np.uint8)
-    for code in range(len(kinds)):
-        char = chr(code)
+    """Returns the kind of each code point, [0x110000] int32."""
+    kinds = np.full(characters.CODE_POINTS, _INNER, np.int32)
+    for char in characters.assigned():
         if char.isspace():
-            kinds[code] = _SPACE
+            kinds[ord(char)] = _SPACE
         elif tagging_words.is_edge(char):
-            kinds[code] = _EDGE
+            kinds[ord(char)] = _EDGE
     return kinds
 
 
@@ -44,7 +45,7 @@ class WordSplitter(tf.Module):
 
     def __init__(self):
         super().__init__()
-        self._kinds = tf.constant(_kinds())
+        self._kinds = graph_code_tables.CodeTable(_kinds())
 
     def split(self, texts: tf.Tensor, split_punctuation: bool) -> Words:
         """Finds the words of UTF-8 texts [B]; drops invalid bytes.
@@ -55,7 +56,7 @@ class WordSplitter(tf.Module):
         codes, rows = decoded.values, decoded.value_rowids()  # [N], [N]
         places = tf.range(tf.size(codes, tf.int64))
         places -= tf.gather(decoded.row_starts(), rows)
-        kinds = tf.cast(tf.gather(self._kinds, codes), tf.int32)
+        kinds = self._kinds.lookup(codes)
         is_space = kinds == _SPACE
         after_space = tf.concat([[True], is_space], 0)[:-1]
         begins = ~is_space & (after_space | (places == 0))

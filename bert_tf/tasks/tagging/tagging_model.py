@@ -178,7 +178,7 @@ class _TaggerModule(tf.Module):
             return tag(texts, labeller.splits_punctuation)[0]
 
         def serve(text):
-            return _dense(call(text))
+            return _dense(self.__call__(text))
 
         def serve_text(text):
             return self.serve(text)
