@@ -57,7 +57,7 @@ def gone():
 
 def named(folder):
     """Returns the holder that the file names."""
-    holder = lock_file.holder(f"{folder}/lock")
+    holder = lock_file.read_holder(f"{folder}/lock")
     assert holder is not None
     return holder
 

@@ -110,8 +110,8 @@ def _open_folder(folder: str) -> opened.Checkpoint:
         "ours); config.json with "
         f"{', '.join(huggingface_weights.FILES)} (Hugging Face); config.json "
         "with "
-        f"{keras_hub.WEIGHTS} (KerasHub); options.json with weights.hdf5 "
-        "(ELMo)."
+        f"{keras_hub.WEIGHTS} (KerasHub); options.json with "
+        f"{weight_files.ELMO} (ELMo)."
     )
 
 

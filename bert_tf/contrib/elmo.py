@@ -22,6 +22,7 @@ from bert_tf import compiled, modeling
 from bert_tf.contrib import bilstm, elmo_characters, elmo_weights, students
 from bert_tf.contrib.elmo_config import ElmoConfig
 from bert_tf.encoders import families, family, foreign, ops
+from bert_tf.storage import weight_files
 
 import keras
 import tensorflow as tf
@@ -363,7 +364,7 @@ ELMO = family.Family(
     # It learns at the rate of heads, also with --layer_decay.
     on_top=frozenset(_OF_MIXTURE),
     weights_file=foreign.WeightsFile(
-        elmo_weights.FILE, elmo_weights.open_weights, elmo_characters.CONTENTS
+        weight_files.ELMO, elmo_weights.open_weights, elmo_characters.CONTENTS
     ),
 )
 families.register(ELMO)

@@ -14,7 +14,6 @@ from bert_tf.errors import InputError
 
 import numpy as np
 
-FILE = "weights.hdf5"
 Shape = tuple[int, ...]
 # The last part of our name -> the name in the file.
 _NAMES = {

@@ -159,7 +159,7 @@ def read(path: str) -> bytes | None:
         return None
 
 
-def holder(path: str) -> Holder | None:
+def read_holder(path: str) -> Holder | None:
     """Returns the holder that the file names, None if it names none."""
     return Holder.decode(read(path))
 
@@ -245,7 +245,7 @@ def lock(path: str, of: str) -> int:
         descriptor = file_systems.lock(path)
         if descriptor is not None:
             return descriptor
-        other = holder(path)
+        other = read_holder(path)
         if other and other.runs is not False:
             raise HeldError(in_use(of, other))
         if other != seen:

@@ -119,7 +119,7 @@ def check_free(folder: str | os.PathLike[str], name: str = "lock") -> None:
     folder = os.fspath(folder)
     path = os.path.join(folder, name)
     if not file_systems.is_remote(path) and file_systems.is_locked(path):
-        raise HeldError(lock_file.in_use(folder, lock_file.holder(path)))
+        raise HeldError(lock_file.in_use(folder, lock_file.read_holder(path)))
 
 
 class Lock:
@@ -178,7 +178,7 @@ class Lock:
     def _take_file(self) -> None:
         while True:
             self._descriptor = lock_file.lock(self._path, self._of)
-            before = lock_file.holder(self._path)
+            before = lock_file.read_holder(self._path)
             if before is None:
                 break
             if before.is_of_this_machine:
@@ -204,12 +204,12 @@ class Lock:
                 lock_file.outlive(self._path, self._of, before, self._times)
             elif data is not None:  # A name may follow.
                 time.sleep(self._times.settle)
-            now = lock_file.holder(self._path)
+            now = lock_file.read_holder(self._path)
             if now and now != before:
                 continue
             lock_file.write(self._path, self._me.encode(0))
             time.sleep(self._times.settle)
-            winner = lock_file.holder(self._path)
+            winner = lock_file.read_holder(self._path)
             if winner == self._me:
                 return
             # No holder: the previous one removed the file, taking it for its

@@ -1,8 +1,6 @@
-"""The names of the files that hold a model's weights, in most formats.
+"""The names of the files that hold a model's weights, in all formats.
 
-The path of such a file identifies the model, except in KerasHub's presets. A
-family with another format, such as ELMo, names its file in
-`Family.weights_file`.
+The path of such a file identifies the model, except in KerasHub's presets.
 """
 
 import fnmatch
@@ -11,6 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 KERAS_HUB = "model.weights.h5"
+ELMO = "weights.hdf5"  # of bilm-tf and AllenNLP
 
 
 class Weights(NamedTuple):
@@ -32,6 +31,7 @@ ALL = (
     *HUGGING_FACE,
     # Presets of KerasHub, whose tasks have another file.
     Weights("*.weights.h5"),
+    Weights(ELMO),
     # Checkpoints of TensorFlow: the original's and ours.
     Weights("*.index", ("*.data-?????-of-?????",)),
 )

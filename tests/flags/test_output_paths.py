@@ -17,6 +17,7 @@ _FILES = {
     "model/bert_model.ckpt.index": "tensors",
     "model/vocab.txt": "vocab",
     "h5/tf_model.h5": "tensors",
+    "elmo/weights.hdf5": "tensors",
     "model/bert_config.json": "config",
     "run/flags.txt": "# python script.py --x\n",
     "run/vocab.txt": "vocab",
@@ -97,6 +98,7 @@ _REFUSED = {
     "Give it as --init_checkpoint, and a new folder",
     "--output_dir=model --overwrite": "^model holds a model ",
     "--output_dir=h5": r"^h5 holds a model \(tf_model.h5\)",
+    "--output_dir=elmo": r"^elmo holds a model \(weights.hdf5\)",
     "--output_dir=other": "^other holds vocab.txt, which this run would",
     "--output_dir=own.txt": "^--output_dir must be a folder, and this is a",
 }

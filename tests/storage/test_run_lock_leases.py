@@ -206,7 +206,7 @@ def test_a_file_that_somebody_removed_is_made_again(tmp_path, data):
             path.unlink()
         else:
             path.write_bytes(data)
-        while (holder := lock_file.holder(str(path))) is None:
+        while (holder := lock_file.read_holder(str(path))) is None:
             time.sleep(0.01)
         assert holder.process == process.pid
         with pytest.raises(run_lock.HeldError):
