@@ -111,7 +111,7 @@ def _open_folder(folder: str) -> opened.Checkpoint:
         f"{', '.join(huggingface_weights.FILES)} (Hugging Face); config.json "
         "with "
         f"{keras_hub.WEIGHTS} (KerasHub); options.json with "
-        f"{weight_files.ELMO} (ELMo)."
+        f"{weight_files.BILM} (ELMo)."
     )
 
 

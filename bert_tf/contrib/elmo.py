@@ -364,7 +364,7 @@ ELMO = family.Family(
     # It learns at the rate of heads, also with --layer_decay.
     on_top=frozenset(_OF_MIXTURE),
     weights_file=foreign.WeightsFile(
-        weight_files.ELMO, elmo_weights.open_weights, elmo_characters.CONTENTS
+        weight_files.BILM, elmo_weights.open_weights, elmo_characters.CONTENTS
     ),
 )
 families.register(ELMO)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 KERAS_HUB = "model.weights.h5"
-ELMO = "weights.hdf5"  # of bilm-tf and AllenNLP
+BILM = "weights.hdf5"  # of bilm-tf and AllenNLP
 
 
 class Weights(NamedTuple):
@@ -31,7 +31,7 @@ ALL = (
     *HUGGING_FACE,
     # Presets of KerasHub, whose tasks have another file.
     Weights("*.weights.h5"),
-    Weights(ELMO),
+    Weights(BILM),
     # Checkpoints of TensorFlow: the original's and ours.
     Weights("*.index", ("*.data-?????-of-?????",)),
 )

@@ -76,7 +76,7 @@ _WEIGHTS = (
 MODELS = (
     *_WEIGHTS,
     *(x for row in weight_files.HUGGING_FACE for x in (row.file, *row.parts)),
-    weight_files.ELMO,
+    weight_files.BILM,
     "saved_model.pb",
 )
 # Files in the folders of a SavedModel and of a checkpoint.
