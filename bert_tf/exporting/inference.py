@@ -104,12 +104,16 @@ class Encoder:
         self._layers.append(kept[id(last)])
         self.pooler = inference_layers.pooler(weights, bert.config, bert.pooler)
         self.variables = weights.variables
-        # A function in the graph, so that signatures share it.
-        self._encode_by_size = tf.function(
-            self._by_size,
-            [tf.TensorSpec([None, None], tf.int32)] * (3 if reads_all else 4),
-            autograph=False,
-        )
+        # Functions in the graph, so that signatures share them: by the number
+        # of tensors, as callers may leave out the positions.
+        self._shared = {
+            number: tf.function(
+                self._encode_batch,
+                [tf.TensorSpec([None, None], tf.int32)] * number,
+                autograph=False,
+            )
+            for number in (3, 4)
+        }
 
     def __call__(
         self,
@@ -132,9 +136,10 @@ class Encoder:
         if positions is not None:
             tensors.append(positions)
         layout = inference_layers.Everything(mask, _FEWEST)
-        return self._outputs(self._encode_by_size(*tensors), layout)
+        found = self._shared[len(tensors)](*tensors)
+        return self._outputs(found, layout)
 
-    def _by_size(
+    def _encode_batch(
         self,
         input_ids: tf.Tensor,
         input_mask: tf.Tensor,

@@ -1,6 +1,7 @@
 """The names of the files that hold a model's weights, in all formats.
 
-The path of such a file identifies the model, except in KerasHub's presets.
+The path of such a file identifies the model, except in KerasHub's presets and
+for ELMo.
 """
 
 import fnmatch
@@ -27,14 +28,14 @@ HUGGING_FACE = (
     Weights("pytorch_model.bin.index.json", ("pytorch_model-*-of-*.bin",)),
     Weights("tf_model.h5"),
 )
-ALL = (
+HUB = (
     *HUGGING_FACE,
     # Presets of KerasHub, whose tasks have another file.
     Weights("*.weights.h5"),
-    Weights(BILM),
     # Checkpoints of TensorFlow: the original's and ours.
     Weights("*.index", ("*.data-?????-of-?????",)),
 )
+ALL = (*HUB, Weights(BILM))
 # The graph next to a checkpoint of TensorFlow 1, which nothing reads. Users may
 # pass its path to name the checkpoint.
 _GRAPH = "*.meta"

@@ -45,10 +45,9 @@ class Tokenizer(tf.Module):
     def tokenize_columns(
         self, *columns: tf.Tensor
     ) -> Iterator[tf.RaggedTensor]:
-        """Yields the token ids of each column of texts, as `tokenize` does.
+        """Yields the token ids of each column of texts.
 
-        The columns share one graph. A graph for each would take longer to
-        trace than all else that a small task traces.
+        Calls `tokenize` once, for all of them.
         """
         ids = self.tokenize(tf.concat(columns, 0))
         end = tf.constant(0)

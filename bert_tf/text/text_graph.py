@@ -106,15 +106,15 @@ def _table(words: Rules) -> _Table:
     kinds = characters.sigma_kinds(chars)
     # Most characters are letters that stay as they are, maybe between spaces.
     # All of them have one of two rules.
-    known: dict[str, int] = {}
+    rule_of_form: dict[str, int] = {}
     for char, clean, lowered, kind in zip(
         chars, cleaned, lowered_texts, kinds, strict=True
     ):
         code = ord(char)
         is_letter = kind == characters.OTHER and _is_letter(char)
         form = lowered.replace(char, "x") if is_letter else ""
-        if form in known:
-            rule[code] = known[form]
+        if form in rule_of_form:
+            rule[code] = rule_of_form[form]
             continue
         output = _output(lowered, words.strips_accents)
         moving = combining.intersection(output)
@@ -126,7 +126,7 @@ def _table(words: Rules) -> _Table:
         key = (output, kind if clean else characters.IGNORED, needs_context)
         rule[code] = rules.setdefault(key, len(rules))
         if form in ("x", " x "):
-            known[form] = rule[code]
+            rule_of_form[form] = rule[code]
     sorted_marks = sorted(marks)
     return _Table(
         rule=rule,
@@ -139,7 +139,10 @@ def _table(words: Rules) -> _Table:
 
 
 def _is_letter(char: str) -> bool:
-    """Whether no rule for marks, spaces or punctuation is for a character."""
+    """Whether a character is a letter beyond ASCII.
+
+    No rule for marks, spaces or punctuation is about those.
+    """
     return unicodedata.category(char)[0] == "L" and not char.isascii()
 
 

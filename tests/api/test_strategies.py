@@ -108,7 +108,7 @@ _on_one_device = functools.partial(_results, run_eagerly=True)
     ("name", "loop"),
     combinations.some(
         [
-            ("BertMaskedLM", "two devices"),
+            ("BertSpanFinder", "two devices"),
             ("BertClassifier", "XLA"),
         ],
         itertools.product(_CLASSES, ("two devices", "XLA")),

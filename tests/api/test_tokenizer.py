@@ -59,6 +59,9 @@ def test_texts_and_pairs_in_data_sets(vocab_file, layer):
     check(batch, pairs)
     (batch,) = dataset.map(layer).batch(4)
     check(batch, pairs)
+    # TPUs need static shapes.
+    batches = dataset.batch(4, drop_remainder=True).map(layer)
+    assert {x.shape for x in batches.element_spec.values()} == {(4, 12)}
     short = bert_tf.Tokenizer(_VOCAB, max_seq_length=12, pad_to_max=False)
     assert short(["a film", "a"])["input_ids"].shape == (2, 4)
 

@@ -138,7 +138,6 @@ def test_generator_and_discriminator_by_themselves(folder, tmp_path):
     assert "error: A generator by itself is not pre-trained" in done.stderr
 
 
-@pytest.mark.exhaustive
 def test_a_classifier_from_it(folder, tmp_path):
     """Fine-tuned with rates by layer, exported and asked."""
     rows = [f"the {w} sat\t{i % 2}" for i, w in enumerate(tiny_files.WORDS)]

@@ -59,7 +59,7 @@ def _logged(folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", combinations.some(["multiple_choice"], _NAMES[:2])
+    "name", combinations.some(["classification"], _NAMES[:2])
 )
 def test_every_signature_is_warmed_up_in_shapes_that_matter(name, published):
     """Replayed as in saved_model_warmup_util.cc and predict_util.cc."""

@@ -106,7 +106,8 @@ def _distances(root: pathlib.Path) -> dict[str, dict[str, int]]:
             _run(root, folder, "-m", "tools.house.trace", *arguments)
             return json.loads((folder / out).read_text())
 
-        *runs, answer = _PATHS  # It needs a run.
+        # The last command loads the run of the first.
+        *runs, answer = _PATHS
         found = dict(zip(runs, pool.map(trace, runs), strict=True))
         return {**found, answer: trace(answer)}
 

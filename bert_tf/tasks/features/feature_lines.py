@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from bert_tf import vocabularies
 from bert_tf.text import text_graph
 
-import tensorflow as tf
-
 _PAIR = re.compile(r"^(.*) \|\|\| (.*)$", re.DOTALL)
 # Size of the texts that are held in memory at a time.
 _MOST_CHARACTERS = 1 << 24
@@ -49,11 +47,7 @@ class Reader:
         self._before_words = vocabulary.before_words
         self._length = max_seq_length
         self._by_word = by_word
-        self._tokenize = tf.function(
-            tokenizer.tokenize,
-            input_signature=[tf.TensorSpec([None], tf.string)],
-            autograph=False,
-        )
+        self._tokenize = tokenizer.tokenize
 
     def read(self, texts: Sequence[str], first: int) -> list[Line]:
         """Returns one line per text; `first` is the index of the first text."""
