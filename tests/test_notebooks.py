@@ -13,7 +13,7 @@ from tests import notebooks
 import nbformat
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 def test_fine_tune_and_serve(tmp_path):
     names = ("accuracy", "predictions", "answers")
     _, values = notebooks.execute("fine_tune_and_serve", tmp_path, names)

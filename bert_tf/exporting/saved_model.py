@@ -98,7 +98,7 @@ class PairModule(tf.Module):
         room = max_seq_length - tokenizer.vocabulary.template.special(1)
 
         def answer_pairs(first, second):
-            first, second = map(tokenizer.tokenize, (first, second))
+            first, second = tokenizer.tokenize_columns(first, second)
             inputs = tokenizer.pack(first, second, max_seq_length, False)
             return describe(served(inputs))
 

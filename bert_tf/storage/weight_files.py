@@ -1,7 +1,7 @@
-"""The names of the files that hold a model's weights, in all formats.
+"""The names of the files that hold a model's weights.
 
 The path of such a file identifies the model, except in KerasHub's presets and
-for ELMo.
+for ELMo. Families that users register may have others: `Family.weights_file`.
 """
 
 import fnmatch

@@ -47,7 +47,8 @@ class Tokenizer(tf.Module):
     ) -> Iterator[tf.RaggedTensor]:
         """Yields the token ids of each column of texts.
 
-        Calls `tokenize` once, for all of them.
+        Calls `tokenize` once, as TensorFlow optimizes its graph anew for each
+        call.
         """
         ids = self.tokenize(tf.concat(columns, 0))
         end = tf.constant(0)

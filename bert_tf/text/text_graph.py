@@ -420,7 +420,8 @@ def make_tokenizer(vocabulary: vocabularies.Vocabulary) -> graph_rows.Tokenizer:
     tokenizer = TOKENIZERS[vocabulary.tokenizer_kind](vocabulary)
     if vocabulary.added:
         tokenizer = graph_added_tokens.AddedTokenizer(tokenizer, vocabulary)
-    # A function in the graph, so that the signatures of an export share it.
+    # A function in the graph, so that the signatures of an export share it. Set
+    # here, as tokenizers, also of users, define a plain method.
     tokenizer.tokenize = tf.function(  # type: ignore[method-assign]
         tokenizer.tokenize,
         [tf.TensorSpec([None], tf.string)],
