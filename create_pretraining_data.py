@@ -49,6 +49,7 @@ from bert_tf.flags import (
 )
 from bert_tf.pretraining_data import (
     beam,
+    corpus,
     creation_job,
     creation_output,
     local_creation,
@@ -334,7 +335,8 @@ def create(
     """Makes all shards and the manifest, here or on a cluster."""
     if _RUNNER.value:
         return beam.run(job, output, _RUNNER.value, beam_options())
-    number = _NUM_WORKERS.value or min(workers.cores(), len(job.units))
+    most = corpus.parallelism(job.units)
+    number = _NUM_WORKERS.value or min(workers.cores(), most)
     with workers.Workers(
         number, ["bert_tf.pretraining_data.local_creation"]
     ) as pool:
@@ -357,7 +359,7 @@ def main(_):
         logging.info("Nothing to do: %s is complete.", output.manifest)
         return
     result = create(job, output)
-    for line in result.summary():
+    for line in result.summary(job.reader.input_format):
         logging.info("%s", line)
     logging.info("Took %.1f seconds.", meter.seconds)
 

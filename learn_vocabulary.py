@@ -445,9 +445,26 @@ def settings_of_flags() -> dict[str, Any]:
 
 def read_tokenizer_config(path: epath.Path) -> tokenizer_config.Config:
     """Returns what the files next to a vocabulary say of its tokenizer."""
-    is_named = path.name == vocabularies.USUAL_FILE
-    row = vocabularies.KINDS[_WORDS]
+    row = vocabularies.KINDS[_KIND.value]
+    is_named = path.name in row.files
     return tokenizer_config.read(path, is_named, row.settings, row.tokenizer)
+
+
+def check_folder(path: epath.Path) -> None:
+    """Raises InputError if other files there would replace the vocabulary."""
+    kind = _KIND.value
+    there = read_tokenizer_config(path)
+    # Settings of word pieces may be meant: see check_settings.
+    is_set = kind != _WORDS and bool(there.added or there.settings)
+    if (there.tokenizer is not None and vocabularies.KINDS[kind].tokenizer) or (
+        is_set
+    ):
+        raise InputError(
+            f"{path.parent} has the files of another tokenizer, such as "
+            f"{there.name or path.parent / tokenizer_config.FILE}, which would "
+            "be read with the new vocabulary. Give another folder. Received: "
+            f"vocab_file={path}"
+        )
 
 
 def check_settings(path: epath.Path, settings: Mapping[str, Any]) -> None:
@@ -513,6 +530,7 @@ def main(_):
     command_line.unwind_at_signals()
     meter = phases.Meter()
     check_kind()
+    check_folder(epath.Path(_VOCAB_FILE.value))
     if unused.given(flags.FLAGS["language"]):
         logging.warning("Not used, as sentences are not split: --language.")
     _LEARN[_KIND.value](_VOCAB_FILE.value)

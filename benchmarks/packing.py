@@ -15,7 +15,7 @@ import statistics
 import tempfile
 import time
 
-from bert_tf import heads, modeling, optimization, vocabularies
+from bert_tf import heads, modeling, optimization, options, vocabularies
 from bert_tf.flags import text_flags
 from bert_tf.pretraining_data import (
     corpus,
@@ -35,7 +35,7 @@ _VOCAB_FILE = flags.DEFINE_string("vocab_file", None, "Uncased.", required=True)
 _MODEL = flags.DEFINE_string("model", "tiny", "Of configs/models.")
 _LENGTH = flags.DEFINE_integer("length", 512, "S.")
 _OBJECTIVE = flags.DEFINE_enum(
-    "objective", "nsp", pretraining_sequences.OBJECTIVES, "What is learnt."
+    "objective", "nsp", tuple(options.OBJECTIVES), "What is learnt."
 )
 _DOCUMENTS = flags.DEFINE_integer("documents", 1000, "Of the text.")
 _BATCH = flags.DEFINE_integer("batch", 16, "B, in rows.")

@@ -22,6 +22,15 @@ DTYPES = ("float32", "bfloat16", "float16")
 # What runs the training step.
 RUNTIMES = ("tensorflow", "pjrt")
 
+# Objectives on segments -> the number of segments of a sequence.
+OBJECTIVES = {
+    "nsp": 2,
+    "sop": 2,
+    "two_segments": 2,
+    "none": 1,
+    "full_sentences": 1,
+}
+
 # Units of text that are masked as a whole.
 MASKING_POLICIES = ("token", "whole_word", "span", "ngram")
 

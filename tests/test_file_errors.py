@@ -2,6 +2,7 @@
 
 import errno
 import os
+import pickle
 import resource
 import tempfile
 
@@ -134,6 +135,9 @@ def test_an_errors_kind_and_number_stay():
     error = file_systems.with_text(OSError(errno.EACCES, "x", "file"), "text")
     assert type(error) is PermissionError
     assert (str(error), error.errno) == ("text", errno.EACCES)
+    # As from a worker process.
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.errno) == ("text", errno.EACCES)
     error = file_systems.with_text(OSError("x"), "text")
     assert (type(error), str(error), error.errno) == (OSError, "text", None)
 

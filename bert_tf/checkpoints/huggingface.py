@@ -24,6 +24,8 @@ from absl import logging
 from safetensors import numpy as safetensors_numpy
 
 CONFIG = "config.json"
+# Heads that truncate longer inputs. Most others read them in windows.
+_CUT = ("classification", "multiple_choice")
 
 
 # ---- Reading ----------------------------------------------------------------
@@ -115,6 +117,13 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         do_lower_case=do_lower_case,
         labels=labels,
         left_over=tuple(sorted(left_over.values())),
+        max_seq_length=(
+            huggingface_tokenizer.max_length(
+                folder, config.max_position_embeddings
+            )
+            if head in _CUT
+            else None
+        ),
     )
 
 

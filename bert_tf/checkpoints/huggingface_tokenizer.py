@@ -141,6 +141,13 @@ def lower_cases(folder: str) -> bool | None:
     )
 
 
+def max_length(folder: str, longest: int) -> int:
+    """Returns how many tokens of a text transformers reads, up to `longest`."""
+    said = opened.read_json(folder, _TOKENIZER_CONFIG, model_max_length=float)
+    # Without a limit, tokenizers write 1e30.
+    return int(min(said.get("model_max_length") or longest, longest))
+
+
 def warn_of_class(folder: str, values: Mapping[str, Any]) -> None:
     """Warns of a class of tokenizers that may split text by other rules."""
     said = _read_tokenizer_config(folder)

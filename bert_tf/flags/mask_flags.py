@@ -24,7 +24,7 @@ _MASKS.define(_SETTINGS, "favor_shorter_ngram")
 DO_PERMUTATION = _MASKS.boolean(
     "do_permutation",
     False,
-    "ALBERT's, which its paper does not have: false only.",
+    "A flag of ALBERT's script that is not supported. Must be false.",
     rare=True,
 )
 _OF_WORDS = (

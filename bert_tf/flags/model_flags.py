@@ -51,9 +51,9 @@ HEAD = _OF_MODEL.choice(
     "head",
     None,
     options.SERVED_HEADS,
-    "Which head of the checkpoint. By default the one it has; of a "
-    "pre-trained one masked_lm, of one from left to right next_piece, of "
-    "others encoder: vectors.",
+    "Head to use. By default the trained head of the checkpoint; masked_lm for "
+    "a pre-trained model, next_piece for a left-to-right model, and otherwise "
+    "encoder, which returns vectors.",
 )
 BERT_CONFIG_FILE = shared_flags.bert_config_file(
     _OF_MODEL,

@@ -185,6 +185,16 @@ def plan(
     return units
 
 
+def parallelism(units: Sequence[Unit]) -> int:
+    """Returns how many processes have work: one per 16 MB.
+
+    A compressed file is one unit of any size, but only its tokenizing is bound
+    to one process.
+    """
+    size = sum(unit.size for unit in units)
+    return max(len(units), size // UNIT_BYTES)
+
+
 def _different(names: Sequence[str]) -> list[str]:
     """Removes names of files that are already listed, such as links."""
     first: dict[str, str] = {}

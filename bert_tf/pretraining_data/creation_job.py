@@ -80,12 +80,9 @@ class Job:
     @property
     def words(self) -> word_lists.WordList | word_lists.Segmenter | None:
         """The words of several tokens, None without any."""
-        tokenize = self.tokenizer.tokenize
-        if self.word_list:
-            return word_lists.WordList(self.word_list, tokenize)
-        if self.segmenter:
-            return word_lists.Segmenter(self.segmenter, tokenize)
-        return None
+        self._register()
+        vocabulary = self.vocab_file, self.do_lower_case
+        return _words(self.word_list, self.segmenter, *vocabulary)
 
     @property
     def work(self) -> work_folder.WorkFolder:
@@ -129,7 +126,8 @@ def _sample(names: tuple[str, ...]) -> str:
     def sampled(name: str) -> bytes:
         found = hashlib.sha256()
         with epath.Path(name).open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
+            file.seek(0, os.SEEK_END)
+            size = file.tell()  # TensorFlow's seek returns None
             starts: Sequence[int] = range(0, size, _BLOCK)
             if len(starts) > most:
                 last = size - _BLOCK
@@ -157,3 +155,15 @@ def _tokenizer(
     vocab_file: str, do_lower_case: bool
 ) -> vocabularies.BulkTokenizer:
     return _vocabulary(vocab_file, do_lower_case).bulk_tokenizer()
+
+
+@functools.cache
+def _words(
+    word_list: str, segmenter: str, vocab_file: str, do_lower_case: bool
+) -> word_lists.WordList | word_lists.Segmenter | None:
+    tokenize = _tokenizer(vocab_file, do_lower_case).tokenize
+    if word_list:
+        return word_lists.WordList(word_list, tokenize)
+    if segmenter:
+        return word_lists.Segmenter(segmenter, tokenize)
+    return None

@@ -185,6 +185,12 @@ class Output:
                     "wrote it. Choose another --output_file, or replace it by "
                     f"--overwrite. Received: output_file={path}"
                 )
+            if manifests.find([os.fspath(path)]):
+                raise InputError(
+                    f"{path} is in the manifest of other records in its "
+                    "folder. Remove these with their manifest, or choose "
+                    f"another --output_file. Received: output_file={path}"
+                )
 
 
 def _has_bytes(file: str) -> bool:
@@ -224,7 +230,7 @@ class Result:
             "lengths": dict(sorted(lengths.items(), key=lambda x: int(x[0])))
         }
 
-    def summary(self) -> list[str]:
+    def summary(self, input_format: str) -> list[str]:
         """Returns the lines that users see at the end."""
         counts = self.counts
         tokens, real = counts["tokens"], counts["real_tokens"]
@@ -246,8 +252,13 @@ class Result:
                 "segments that are too long are cut."
                 + is_long
                 * (
-                    " Many sentences are longer than a sequence. If a line has "
-                    "several, --input_format=documents splits them."
+                    " Many sentences are longer than a sequence. "
+                    + (
+                        "If a line has several, --input_format=documents "
+                        "splits them."
+                        if input_format == "lines"
+                        else "Is --language that of the text?"
+                    )
                 )
             )
         if counts["random_next"] == instances >= _SURELY:

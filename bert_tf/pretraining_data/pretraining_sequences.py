@@ -15,15 +15,6 @@ from bert_tf.records import masking
 
 import numpy as np
 
-# Objective -> number of segments of a sequence.
-_SEGMENTS = {
-    "nsp": 2,
-    "sop": 2,
-    "two_segments": 2,
-    "none": 1,
-    "full_sentences": 1,
-}
-OBJECTIVES = tuple(_SEGMENTS)
 
 # More than anyone needs: memory or time would not suffice for much larger
 # values.
@@ -78,7 +69,7 @@ class Settings(options.Options):
         "two in order (ALBERT)? two_segments: two segments without a segment "
         "objective (ELECTRA). none: one segment of a document. full_sentences: "
         "sequences that continue in the next document (RoBERTa).",
-        choices=OBJECTIVES,
+        choices=tuple(options.OBJECTIVES),
     )
     pack: bool = options.option(
         False,
@@ -113,8 +104,8 @@ class Settings(options.Options):
     )
     favor_shorter_ngram: bool = options.option(
         True,
-        "Whether n words are drawn with a share of 1/n; false turns the shares "
-        "round, so that the longest n-grams are the likeliest.",
+        "Draws n-grams of n words with a probability proportional to 1/n. false "
+        "reverses the probabilities: the longest n-grams are the most likely.",
         only_with=("masking=ngram", "ngram"),
         rare=True,
     )
@@ -133,7 +124,7 @@ class Settings(options.Options):
         """Raises InputError if the lengths leave no room for tokens."""
         template = vocabulary.template
         # At least one token for each segment.
-        texts = _SEGMENTS[self.objective]
+        texts = options.OBJECTIVES[self.objective]
         shortest = template.special(texts) + texts
         if self.max_seq_length < shortest:
             raise InputError(
@@ -152,7 +143,7 @@ class Settings(options.Options):
 
     def max_tokens(self, template: vocabularies.Template) -> int:
         """Returns the max tokens of a sequence, without special tokens."""
-        texts = _SEGMENTS[self.objective]
+        texts = options.OBJECTIVES[self.objective]
         return self.max_seq_length - template.special(texts)
 
     @property

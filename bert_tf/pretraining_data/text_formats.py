@@ -283,6 +283,12 @@ def _tfds(source: Source) -> Iterator[Text]:
     )
     for number, example in enumerate(tfds.as_numpy(examples), source.start):
         data = example[source.text_field]
+        if not isinstance(data, bytes):
+            raise InputError(
+                f"{source.file}, example {number}: the feature "
+                f"{source.text_field!r} must be a text. Name another by "
+                f"--text_field. Received: {type(data).__name__}"
+            )
         text, problem = text_files.decode(data)
         if problem and source.on_bad_text == "error":
             raise InputError(

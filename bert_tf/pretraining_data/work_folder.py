@@ -22,14 +22,11 @@ from typing import Any, BinaryIO
 
 from bert_tf import files
 from bert_tf.errors import InputError
-from bert_tf.pretraining_data import pretraining_sequences
+from bert_tf.pretraining_data import pretraining_sequences, stages
 from bert_tf.storage import file_systems, run_lock
 
 import numpy as np
 from etils import epath
-
-# A chunk of the corpus: the number of its unit, and its number in the unit.
-Piece = tuple[int, int]
 
 _FOLDERS = ("counts", "tokens", "sequences")
 _HEAD = np.dtype(
@@ -174,7 +171,7 @@ class WorkFolder:
     # ---- Documents ----------------------------------------------------------
 
     def save_documents(
-        self, piece: Piece, documents: pretraining_sequences.Corpus
+        self, piece: stages.Piece, documents: pretraining_sequences.Corpus
     ) -> None:
         """Writes the documents of a chunk."""
         path = self.path / "tokens" / "{:06d}-{:04d}.npy".format(*piece)
@@ -187,7 +184,7 @@ class WorkFolder:
             ):
                 np.lib.format.write_array(file, array)
 
-    def load_documents(self, piece: Piece) -> pretraining_sequences.Corpus:
+    def load_documents(self, piece: stages.Piece) -> pretraining_sequences.Corpus:
         """Reads the documents of a chunk."""
         path = self.path / "tokens" / "{:06d}-{:04d}.npy".format(*piece)
         with path.open("rb") as file:
@@ -206,7 +203,7 @@ class WorkFolder:
 
     def save_sequences(
         self,
-        piece: Piece,
+        piece: stages.Piece,
         repetition: int,
         keys: np.ndarray,
         sequences: pretraining_sequences.Sequences,
@@ -235,12 +232,12 @@ class WorkFolder:
             table.tobytes() + heads.tobytes() + tokens.tobytes(),
         )
 
-    def has_sequences(self, piece: Piece, repetition: int) -> bool:
+    def has_sequences(self, piece: stages.Piece, repetition: int) -> bool:
         """Returns whether the sequences have been saved."""
         return self._sequences(piece, repetition).exists()
 
     def load_slice(
-        self, piece: Piece, repetition: int, number: int
+        self, piece: stages.Piece, repetition: int, number: int
     ) -> tuple[np.ndarray, pretraining_sequences.Sequences]:
         """Reads the keys and sequences of a slice."""
         path = self._sequences(piece, repetition)
@@ -263,7 +260,7 @@ class WorkFolder:
             labels=heads["label"],
         )
 
-    def _sequences(self, piece: Piece, repetition: int) -> epath.Path:
+    def _sequences(self, piece: stages.Piece, repetition: int) -> epath.Path:
         name = "{:06d}-{:04d}-{:03d}.bin".format(*piece, repetition)
         return self.path / "sequences" / name
 

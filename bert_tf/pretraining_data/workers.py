@@ -35,11 +35,22 @@ _ONE_THREAD = (
 )
 
 
-def cores() -> int:
-    """Returns the number of cores that this process may use."""
+def cores(quota: str = "/sys/fs/cgroup/cpu.max") -> int:
+    """Returns the number of cores that this process may use.
+
+    `quota` is the file that limits a container: microseconds of computing, or
+    "max", in a period of microseconds.
+    """
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        found = len(os.sched_getaffinity(0))
+    else:
+        found = os.cpu_count() or 1
+    if os.path.exists(quota):
+        with open(quota) as file:
+            share, period = file.read().split()
+        if share != "max":
+            found = min(found, -(-int(share) // int(period)))
+    return found
 
 
 class Reporter:

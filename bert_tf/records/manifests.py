@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self, get_args, get_type_hints
 
 import bert_tf
-from bert_tf import files
+from bert_tf import files, options
 from bert_tf.errors import InputError
 from bert_tf.storage import file_systems, input_files
 
@@ -25,7 +25,6 @@ _OF_VERSION_1 = {
     "made_of": {},
     "created_by": "0.1",
 }
-_OBJECTIVES = ("nsp", "sop", "two_segments", "none", "full_sentences")
 _LEAST = {
     "max_seq_length": 1,
     "max_predictions_per_seq": 0,
@@ -131,7 +130,7 @@ class Manifest:
             for name, least in _LEAST.items()
         ]
         checked.append(
-            ("objective", self.objective, self.objective in _OBJECTIVES)
+            ("objective", self.objective, self.objective in options.OBJECTIVES)
         )
         checked += [("records", x.records, x.records >= 0) for x in self.shards]
         for name, value, is_right in checked:

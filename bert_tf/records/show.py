@@ -50,7 +50,7 @@ def show(
     manifest = manifests.find(files)
     objective, masks = "nsp", None
     if manifest is not None:
-        if manifest.vocab_sha256 not in (None, vocabulary.sha256):
+        if manifest.vocab_sha256 != vocabulary.sha256:
             raise InputError(
                 f"{files[0]} was not made with this vocabulary: its manifest "
                 "has another vocab_sha256. Give the one that it was made "

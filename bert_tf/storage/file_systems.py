@@ -47,7 +47,9 @@ def with_text(error: OSError, text: str) -> OSError:
     """Returns an error of the same class with another message."""
     # OSError itself chooses the class by the errno.
     said = type(OSError(error.errno, text))(text)
-    said.errno = error.errno
+    # Pickle keeps what is in __dict__, and sets it as an attribute: workers
+    # raise errors in another process.
+    vars(said)["errno"] = said.errno = error.errno
     return said
 
 

@@ -92,10 +92,10 @@ class RecipeOptions(options.Options):
     )
     layer_decay_form: str | None = options.option(
         None,
-        "paper, the default: the last layer has --layer_decay of the rate, as "
-        "in ELECTRA's paper. code: the last layer has its square, and all "
-        "below one more power, as in ELECTRA's code, which its published "
-        "results are from.",
+        "paper, the default: the learning rate of the last layer is multiplied "
+        "by --layer_decay, as in ELECTRA's paper. code: by its square, and in "
+        "each lower layer by one more power, as in the ELECTRA code that "
+        "produced the published results.",
         choices=options.LAYER_DECAY_FORMS,
         rare=True,
     )

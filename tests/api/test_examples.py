@@ -54,6 +54,7 @@ def folder(tmp_path_factory):
         ("pretrained", exports.run("pretraining")),
         # A checkpoint may have any format.
         ("bert-base-uncased", exports.run("pretraining")),
+        ("messages/1", exports.exported("one text")),
         ("mrpc/1", exports.exported("classification")),
         ("mrpc_litert", exports.exported("classification", "litert")),
         ("mrpc_onnx", exports.exported("classification", "onnx")),

@@ -183,6 +183,21 @@ class TestReading:
         ):
             samples.load(str(tmp_path))
 
+    @pytest.mark.parametrize("limit", [12, int(1e30)])
+    def test_a_classifier_reads_as_much_of_a_text(self, tmp_path, limit):
+        model = hf.make("BertForSequenceClassification")
+        hf.save(model, tmp_path)
+        (tmp_path / "vocab.txt").write_text("\n".join(samples.VOCAB) + "\n")
+        tokenizer = transformers.BertTokenizer.from_pretrained(
+            tmp_path, model_max_length=limit
+        )
+        tokenizer.save_pretrained(tmp_path)
+        theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+        ids = theirs("dog " * 99, truncation=True)["input_ids"]
+        expected = min(len(ids), model.config.max_position_embeddings)
+        source = formats.open_checkpoint(str(tmp_path))
+        assert source.max_seq_length == expected
+
 
 @pytest.mark.slow
 def test_real_weights():

@@ -363,6 +363,26 @@ class TestMain:
         with pytest.raises(AssertionError, match="whose IDs new tokens would"):
             self.run(tmp_path, extend_vocab=path, vocab_file="c/vocab.txt")
 
+    @pytest.mark.parametrize(
+        ("kind", "file", "model", "name"),
+        [
+            ("word_pieces", "tokenizer.json", "WordPiece", "vocab.txt"),
+            ("sentence_pieces", "tokenizer.json", "Unigram", "spiece.model"),
+            ("byte_pairs", "tokenizer_config.json", "", "vocab.json"),
+        ],
+    )
+    def test_not_next_to_another_tokenizer(
+        self, kind, file, model, name, tmp_path
+    ):
+        """Its files would be read with, or instead of, the new vocabulary."""
+        content = {"model": {"type": model}} if model else {}
+        content |= {"add_prefix_space": True}
+        (tmp_path / file).write_text(json.dumps(content))
+        (tmp_path / "text1").write_text("a b")
+        with pytest.raises(AssertionError, match="another tokenizer, such as"):
+            self.run(tmp_path, kind=kind, vocab_file=tmp_path / name)
+        assert not (tmp_path / name).exists()
+
     def test_reads_all_formats(self, tmp_path, words):
         lines = [json.dumps({"body": word}) for word in words.elements()]
         data = gzip.compress("\n".join(lines).encode())

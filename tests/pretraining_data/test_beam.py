@@ -126,7 +126,7 @@ class TestLocalRunner:
         assert there == dataclasses.replace(
             here, files=[file.replace("local", "beam") for file in here.files]
         )
-        assert there.summary() == here.summary()
+        assert there.summary("lines") == here.summary("lines")
 
     @pytest.mark.slow
     def test_of_the_script(self, tmp_path, folder):

@@ -66,6 +66,12 @@ class TestPlan:
         again = corpus.plan([c, a, b, a], "lines", 300)
         assert again == corpus.plan(files, "lines", 300)
 
+    def test_processes_that_have_work(self):
+        # The second is compressed: a file of 160 MB is one unit.
+        for sizes, expected in (([1, 2, 3], 3), ([160 << 20, 1], 10)):
+            units = [corpus.Unit(i, (), x) for i, x in enumerate(sizes)]
+            assert corpus.parallelism(units) == expected
+
     def test_reads_a_file_of_several_names_once(self, files, tmp_path):
         (tmp_path / "z.txt").symlink_to(files[0])
         folder, name = files[1].rsplit("/", 1)

@@ -2,6 +2,7 @@
 
 import itertools
 
+from bert_tf import options
 from bert_tf.pretraining_data import pretraining_rows, pretraining_sequences
 from bert_tf.records import masking, record_types
 from tests import pretraining_documents as documents
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 V = documents.VOCABULARY
-OBJECTIVES = pretraining_sequences.OBJECTIVES
+OBJECTIVES = options.OBJECTIVES
 
 
 def make(corpus=None, vocabulary=V, seed=1, **settings):

@@ -3,6 +3,7 @@
 import collections
 import itertools
 
+from bert_tf import options
 from bert_tf.pretraining_data import pretraining_sequences
 from bert_tf.records import masking, record_types
 from bert_tf.vocabularies import word_pieces
@@ -122,7 +123,7 @@ class TestSequences:
         assert_same(together.take(np.argsort(order)), sequences)
         assert len(sequences.take(np.zeros(0, int))) == 0
 
-    @pytest.mark.parametrize("objective", pretraining_sequences.OBJECTIVES)
+    @pytest.mark.parametrize("objective", options.OBJECTIVES)
     def test_lengths(self, objective):
         sequences = make_sequences(objective=objective)
         lengths = sequences.lengths(_TEMPLATE)
@@ -249,7 +250,7 @@ class TestCreateSequences:
         # Drawn from 39 other documents and 40 of the partner.
         documents.assert_share(np.sum(is_second), is_random.sum(), 40 / 79)
 
-    @pytest.mark.parametrize("objective", pretraining_sequences.OBJECTIVES)
+    @pytest.mark.parametrize("objective", options.OBJECTIVES)
     def test_of_no_documents_are_none(self, objective):
         nothing = documents.make_corpus([])
         for partner in (None, nothing):

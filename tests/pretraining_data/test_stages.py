@@ -95,11 +95,13 @@ class TestTokenizeDocuments:
             "random_next": 0,
         }
         result = creation_output.Result(files, [1], written)
-        said = " ".join(result.summary())
+        said = " ".join(result.summary("lines"))
         assert (f"{unused / 24:.1%} of the tokens are in no" in said) == (
             unused > 0
         )
         assert ("--input_format=documents splits" in said) == (unused > 0)
+        said = " ".join(result.summary("jsonl"))
+        assert ("Is --language that of the text" in said) == (unused > 0)
 
     @pytest.mark.parametrize(
         ("text", "masking", "has_words", "is_warned"),

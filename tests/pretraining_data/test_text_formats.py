@@ -7,6 +7,7 @@ import re
 
 from bert_tf.pretraining_data import text_formats
 
+import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_datasets as tfds
@@ -211,9 +212,13 @@ class TestTfds:
             name="mine",
             version="1.0.0",
             data_dir=folder,
-            features=tfds.features.FeaturesDict({"body": tfds.features.Text()}),
+            features=tfds.features.FeaturesDict(
+                {"body": tfds.features.Text(), "number": np.int64}
+            ),
             split_datasets={
-                name: tf.data.Dataset.from_tensor_slices({"body": texts})
+                name: tf.data.Dataset.from_tensor_slices(
+                    {"body": texts, "number": np.arange(len(texts))}
+                )
                 for name, texts in splits.items()
             },
         )
@@ -243,5 +248,7 @@ class TestTfds:
     def test_errors(self, folder):
         with pytest.raises(ValueError, match=r"splits bad, train: .*: dev"):
             text_formats.prepare_tfds(f"{folder}@dev")
-        with pytest.raises(ValueError, match=r"text.*features=\['body'\]"):
+        with pytest.raises(ValueError, match=r"text.*=\['body', 'number'\]"):
             read(folder, "tfds")
+        with pytest.raises(ValueError, match=r"example 0: .* Received: int64"):
+            read(folder, "tfds", text_field="number")

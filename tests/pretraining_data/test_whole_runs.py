@@ -8,7 +8,7 @@ import hashlib
 import pickle
 import random
 
-from bert_tf import tokenization
+from bert_tf import options, tokenization
 from bert_tf.pretraining_data import (
     corpus,
     creation_job,
@@ -20,7 +20,9 @@ from bert_tf.pretraining_data import (
     work_folder,
     workers,
 )
+from bert_tf.records import manifests
 from bert_tf.vocabularies import word_pieces
+from tests import pretraining_records
 
 import numpy as np
 import pytest
@@ -222,7 +224,7 @@ class TestRun:
         [
             # Any two of the three, with each pair of their values.
             (name, pack, pack != (number % 2 > 0))
-            for number, name in enumerate(pretraining_sequences.OBJECTIVES)
+            for number, name in enumerate(options.OBJECTIVES)
             for pack in (False, True)
         ],
     )
@@ -275,6 +277,17 @@ def test_edited_text_is_other_text(folder, tmp_path):
         assert differences.startswith("input_file was 2 files")
 
 
+def test_a_file_of_other_records_is_not_replaced(tmp_path):
+    """Their manifest would list it still."""
+    shards = (manifests.Shard("b", 3),)
+    made = pretraining_records.manifest(shards=shards)
+    made.write(tmp_path / "b.manifest.json")
+    files = (str(tmp_path / "a"), str(tmp_path / "b"))
+    output = creation_output.Output(files, overwrites=True)
+    with pytest.raises(ValueError, match="/b is in the manifest of other"):
+        output.is_done({})
+
+
 @pytest.mark.parametrize("place", [0, 500_000, 777_777, 999_999])
 def test_text_is_edited_anywhere(place, tmp_path):
     """In a file of one megabyte every byte counts."""
@@ -287,6 +300,20 @@ def test_text_is_edited_anywhere(place, tmp_path):
         creation_job._sample.cache_clear()  # like a new process
         prints.append(creation_job._sample((str(path),)))
     assert prints[0] != prints[1]
+
+
+def test_text_in_a_bucket(tmp_path, monkeypatch):
+    """etils opens files of buckets as TensorFlow's, whose seek returns None."""
+    path = tmp_path / "x.txt"
+    path.write_text("x" * 100_000)
+    here = creation_job._sample((str(path),))
+    creation_job._sample.cache_clear()
+    monkeypatch.setattr(
+        creation_job.epath.Path,
+        "open",
+        lambda path, mode: tf.io.gfile.GFile(path, mode),
+    )
+    assert creation_job._sample((str(path),)) == here
 
 
 @pytest.mark.parametrize("place", [0, 999_999])

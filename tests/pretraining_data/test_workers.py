@@ -34,6 +34,17 @@ def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.parametrize(
+    ("quota", "expected"),
+    [("max 100000", 4), ("150000 100000", 2), ("900000 100000", 4)],
+)
+def test_cores_of_a_container(quota, expected, tmp_path, monkeypatch):
+    cores = dict.fromkeys(range(4))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: cores, False)
+    (tmp_path / "cpu.max").write_text(f"{quota}\n")
+    assert workers.cores(str(tmp_path / "cpu.max")) == expected
+
+
 @pytest.fixture(scope="module")
 def pool():
     with workers.Workers(2, ["tests.pretraining_data.test_workers"]) as pool:

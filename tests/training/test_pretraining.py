@@ -1,6 +1,6 @@
 """Tests of bert_tf/training/pretraining.py."""
 
-from bert_tf import heads, modeling
+from bert_tf import heads, modeling, options
 from bert_tf.pretraining_data import pretraining_rows, pretraining_sequences
 from bert_tf.records import record_types
 from bert_tf.training import pretraining
@@ -98,7 +98,7 @@ def assert_same_gradients(found, expected):
 
 class TestPacked:
     @pytest.mark.slow
-    @pytest.mark.parametrize("kind", pretraining_sequences.OBJECTIVES)
+    @pytest.mark.parametrize("kind", options.OBJECTIVES)
     def test_losses_and_gradients_are_those_of_padded_rows(self, model, kind):
         packed = make_rows(objective=kind, pack=True, max_sequences_per_row=K)
         padded = unpack(packed)

@@ -47,6 +47,8 @@ class _Trace:
         self.has_stopped = code.co_name == name and code.co_filename.endswith(
             file
         )
+        if self.has_stopped:
+            sys.setprofile(None)  # of this thread; the others just return
 
     def counts(self) -> dict[str, int]:
         """Returns the number of files, functions and lines of these."""
