@@ -199,8 +199,9 @@ def train(
 
     def begin():
         train_examples.write(folder, trained_on)
-        for name, data in (vocab.contents if vocab else {}).items():
+        for name, data in beside.items():
             files.write_bytes(os.path.join(folder, name), data)
+        run_setup.keep_flags()
 
     def batches(start, step):
         batches = pipeline.train(

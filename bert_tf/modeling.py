@@ -270,6 +270,8 @@ class Bert(keras.Model):
     # all of it, without `super`.
     lends_parts = False
     is_causal = False
+    # Whether `call` reads `fuses_attention`.
+    can_fuse_attention = True
 
     def __init__(self, config: BertConfig, name: str = "bert", **kwargs: Any):
         super().__init__(name=name, **kwargs)
@@ -343,7 +345,12 @@ class Bert(keras.Model):
             layout = padding.FusedRows(
                 mask, inputs["input_mask"], self.is_causal
             )
-        elif self.skips_padding and vectors is None:
+        elif (
+            self.skips_padding
+            and vectors is None
+            # Padding differs between batches: shapes would, too.
+            and not compiled.is_compiled()
+        ):
             layout = padding.Tokens(mask, inputs["input_mask"])
             if position_ids is None:
                 position_ids = _numbered(ids[0])

@@ -23,8 +23,6 @@ Schedule = Callable[[tf.Tensor], tf.Tensor]
 # Matched anywhere in a variable's name, as in the original.
 NO_DECAY = ("LayerNorm", "layer_norm", "batch_norm", "bias")
 
-CLIPPING = options.CLIPPING
-
 
 def _state(name: str, value: tf.Tensor) -> tf.Variable:
     """Creates a variable of the optimizer's state, with its checkpoint name."""
@@ -190,9 +188,9 @@ class Optimizer:
         loss_scale: LossScale | None = None,
         pruning: weight_pruning.Pruning | None = None,
     ):
-        if clipping not in CLIPPING:
+        if clipping not in options.CLIPPING:
             raise InputError(
-                f"`clipping` must be one of {', '.join(CLIPPING)}. "
+                f"`clipping` must be one of {', '.join(options.CLIPPING)}. "
                 f"Received: clipping={clipping!r}"
             )
         if not callable(schedule):

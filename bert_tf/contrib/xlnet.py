@@ -302,6 +302,7 @@ class Xlnet(modeling.Bert):
 
     config: XlnetConfig
     scope = "model"
+    can_fuse_attention = False
 
     def make_parts(self):
         config = self.config

@@ -274,7 +274,10 @@ def _train(
     restore = functools.partial(
         fine_tuning_setup.restore, run.files, task.select
     )
-    fine_tuning.train(run, plan, objective, restore, evaluation)
+    fine_tuning.train(
+        *(run, plan, objective, restore, evaluation),
+        begin=run_setup.keep_flags,
+    )
 
 
 def _report_check(task: Task, run: _Run) -> None:

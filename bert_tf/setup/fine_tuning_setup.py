@@ -124,6 +124,11 @@ def plan(strategy: tf.distribute.Strategy) -> fine_tuning.Plan:
             "--group_by_length gives batches of many shapes, and a TPU would "
             "compile each: leave it out."
         )
+    if run_flags.FUSED_ATTENTION.value:
+        raise InputError(
+            "--fused_attention is for pre-training, as batches of fine-tuning "
+            "differ in length: leave it out. Received: fused_attention=true"
+        )
     return run_setup.make_plan(
         fine_tuning.Plan,
         batch_size=own.TRAIN_BATCH_SIZE.value,

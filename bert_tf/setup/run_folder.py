@@ -12,7 +12,7 @@ from bert_tf.checkpoints import best, original, tf1_files
 from bert_tf.errors import InputError
 from bert_tf.flags import command_line, flagfiles, run_flags
 from bert_tf.storage import kept_flags, run_lock, written_files
-from bert_tf.training import distribution, progress
+from bert_tf.training import distribution, progress, train_examples
 
 import tensorflow as tf
 
@@ -77,7 +77,9 @@ def hold_output_dir(
         raise OSError(
             f"Cannot make the folder --output_dir={folder}: {error.message}"
         ) from error
-    command_line.at_end(lambda: _remove_if_useless(folder, before))
+    # A training may write its own, while an evaluation runs.
+    own = _BEFORE_STEPS if name == _TRAINING_LOCK else (kept_flags.FILE,)
+    command_line.at_end(lambda: _remove_if_useless(folder, before, own))
     lock = run_lock.hold(folder, name, what)
     command_line.at_end(lock.release)
     # Training has its own signal handlers during steps.
@@ -92,19 +94,23 @@ _BEFORE_STEPS = (
     original.CONFIG,
     *original.vocab_names(),
     original.LABELS,
+    train_examples.FILE,
 )
 
 
-def _remove_if_useless(folder: str, before: set[str] | None) -> None:
+def _remove_if_useless(
+    folder: str, before: set[str] | None, own: Collection[str]
+) -> None:
     """Removes the files of a run that failed before its first step.
 
     Args:
         folder: Folder of the run.
         before: Earlier contents of the folder; None if it did not exist.
+        own: Globs of what it writes before; if there is more, all stays.
     """
     new = set(tf.io.gfile.listdir(folder)) - (before or set())
     for name in new:
-        if not any(fnmatch.fnmatchcase(name, x) for x in _BEFORE_STEPS):
+        if not any(fnmatch.fnmatchcase(name, x) for x in own):
             return
     for name in new:
         tf.io.gfile.remove(os.path.join(folder, name))

@@ -32,6 +32,7 @@ from bert_tf.storage import kept_flags
 from bert_tf.training import (
     accelerators,
     distribution,
+    fused_attention,
     memory_use,
     recipes,
     run_report,
@@ -81,7 +82,9 @@ def set_up_distribution(*inputs: flags.FlagHolder) -> tf.distribute.Strategy:
     output_paths.check_remote(flags.FLAGS, of_runs=True)
     distribution.check_cores(strategy, run_flags.NUM_TPU_CORES.value)
     # Checked before anything is written.
-    distribution.compiles(strategy, run_flags.USE_XLA.value)
+    compiles = distribution.compiles(strategy, run_flags.USE_XLA.value)
+    if run_flags.FUSED_ATTENTION.value:
+        fused_attention.check(fused_attention.against_devices(compiles))
     return strategy
 
 
@@ -203,11 +206,10 @@ def restore(
     select: Select = _all,
     begin: Callable[[keras.Model], None] = _as_it_is,
 ) -> None:
-    """Restores the state of a training run, then writes its flags and config.
+    """Restores the state of a training run.
 
     It resumes from output_dir, or else starts from init_checkpoint, or else
-    from random weights; `begin` may set some of them. Flags are written last:
-    a run that fails to start must not replace the flags in output_dir.
+    from random weights; `begin` may set some of them.
     """
     folder = run_flags.OUTPUT_DIR.value
     init_checkpoint = run_flags.INIT_CHECKPOINT.value
@@ -223,12 +225,15 @@ def restore(
     else:
         logging.info("Starting from random weights.")
         begin(state.model)
-    if state.write:
-        flagfiles.write_flagfile(run_folder.flags_file())
-        files.write_text(
-            os.path.join(folder, original.CONFIG),
-            state.model.bert.config.to_json(),
-        )
+
+
+def keep_flags() -> None:
+    """Writes the flags of a training run to output_dir.
+
+    Call it last before the first step: a run that fails to start must not
+    replace the flags of the one in the folder.
+    """
+    flagfiles.write_flagfile(run_folder.flags_file())
 
 
 def own_weights(own: str | None) -> str:

@@ -69,6 +69,9 @@ DEVICES = (
     _row("TPU v5 lite", 197, 197, 16, 819, 200),
     _row("TPU v5p", 459, 459, 95, 2765, 600),
     _row("TPU v6e", 918, 918, 32, 1640, 448),
+    # JAX's names of the last two.
+    _row("TPU v6 lite", 918, 918, 32, 1640, 448),
+    _row("TPU v5", 459, 459, 95, 2765, 600),
 )
 
 

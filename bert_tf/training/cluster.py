@@ -1,5 +1,6 @@
 """Finds the processes that train together: from TF_CONFIG or Slurm."""
 
+import itertools
 import json
 import re
 from collections.abc import Mapping
@@ -154,6 +155,15 @@ def _from_slurm(environment: Mapping[str, str]) -> dict[str, Any]:
             "The variables of Slurm contradict each other. Start the script "
             "by srun, or describe the workers in TF_CONFIG. Received: "
             + ", ".join(f"{name}={environment[name]}" for name in _SLURM)
+        )
+    ends = itertools.accumulate(tasks)
+    node = next(i for i, end in enumerate(ends) if int(rank) < end)
+    if environment.get("SLURM_NODEID", str(node)) != str(node):
+        raise InputError(
+            "The tasks of a host need ranks that follow each other. Start the "
+            "script by srun --distribution=block, or describe the workers in "
+            f"TF_CONFIG. Received: SLURM_PROCID={rank}, "
+            f"SLURM_NODEID={environment['SLURM_NODEID']}"
         )
     # Ports that two jobs on one host rarely share.
     first = 20_000 + int(job) % 10_000

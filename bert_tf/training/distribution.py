@@ -19,9 +19,6 @@ import tensorflow as tf
 from absl import logging
 from tensorflow.python.eager import context
 
-STRATEGIES = options.STRATEGIES
-DTYPES = options.DTYPES
-
 _LONGEST_WAIT_MS = 60_000
 
 
@@ -40,11 +37,11 @@ def set_up(
     a device can't be split once it is in use.
 
     Args:
-        strategy: One of STRATEGIES. `mirrored` takes all local GPUs, or else
-            all logical CPUs. `multi_worker_mirrored` reads the cluster from
-            TF_CONFIG, or from what Slurm's srun sets.
-        dtype: One of DTYPES. Weights and statistics are always float32. float16
-            needs GPUs, and an optimizer that scales the loss.
+        strategy: Of options.STRATEGIES. `mirrored` takes all local GPUs, or
+            else all logical CPUs. `multi_worker_mirrored` reads the cluster
+            from TF_CONFIG, or from what Slurm's srun sets.
+        dtype: Of options.DTYPES. Weights and statistics are always float32.
+            float16 needs GPUs, and an optimizer that scales the loss.
         seed: The seed of the initial weights.
         logical_cpus: Devices to split the CPU into, to try several replicas.
         tpu_name: The TPU's name or grpc address; None for a local one.
@@ -52,8 +49,8 @@ def set_up(
         gcp_project: The TPU's project, likewise.
     """
     for name, value, allowed in (
-        ("distribution_strategy", strategy, STRATEGIES),
-        ("dtype", dtype, DTYPES),
+        ("distribution_strategy", strategy, options.STRATEGIES),
+        ("dtype", dtype, options.DTYPES),
     ):
         if value not in allowed:
             raise InputError(
@@ -83,7 +80,7 @@ def set_up(
 
 
 def asked_for(strategy: str | None, use_tpu: bool) -> str:
-    """Returns which of STRATEGIES flags ask for; --use_tpu is of the original.
+    """Returns the strategy that flags ask for; --use_tpu is of the original.
 
     Raises:
         InputError: If --use_tpu and --distribution_strategy name two.

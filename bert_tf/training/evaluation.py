@@ -13,24 +13,15 @@ import numpy as np
 import tensorflow as tf
 
 
-def evaluate(
-    strategy: tf.distribute.Strategy,
-    model: keras.Model,
-    objective: loop.Objective,
-    dataset: tf.distribute.DistributedDataset,
-) -> loop.Scalars:
-    """Returns the mean of each of the objective's metrics over a dataset."""
-    return make_evaluate(strategy, model, objective)(dataset)
-
-
 def make_evaluate(
     strategy: tf.distribute.Strategy,
     model: keras.Model,
     objective: loop.Objective,
 ) -> Callable[..., loop.Scalars]:
-    """Returns `evaluate` for one model, traced once for all evaluations.
+    """Returns a function that evaluates a model, traced once for all calls.
 
-    The function takes the dataset and, if known, its number of batches.
+    It takes a dataset and, if known, its number of batches, and returns the
+    mean of each of the objective's metrics.
     """
 
     @tf.function(autograph=False)

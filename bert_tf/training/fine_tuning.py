@@ -156,10 +156,12 @@ def train(
     objective: loop.Objective,
     restore: Callable[[training_state.TrainState], None],
     evaluation: scoring.Evaluation | None = None,
+    begin: Callable[[], None] = lambda: None,
 ) -> None:
     """Trains on the split "train", from the run's last step to its end.
 
-    `restore` restores that state. The model is evaluated once an epoch, and the
+    `restore` restores that state, and `begin` is called before the first step
+    if nothing prevents it. The model is evaluated once an epoch, and the
     best is kept in `best/`. Raises InputError if the run in the folder trained
     on other examples.
     """
@@ -167,9 +169,6 @@ def train(
     trained_on = check(run, plan)
     trained = objective.trained or run.model.trained_variables
     everything = {variable.path for variable in run.model.variables}
-    # Padding differs between batches, and compiled steps have fixed shapes.
-    compiles = distribution.compiles(run.strategy, plan.use_xla)
-    tracing = contextlib.nullcontext if compiles else run.without_padding
     if plan.recipe.unfreeze == "gradual":
         config = run.model.bert.config
         layers = families.find(config).num_layers(config)
@@ -179,9 +178,10 @@ def train(
             layers + 2,
         )
 
-    def begin() -> None:
+    def write() -> None:
         run.files.write(run.folder, run.labels)
         train_examples.write(run.folder, trained_on)
+        begin()
 
     session.Session(
         folder=run.folder,
@@ -194,7 +194,7 @@ def train(
         trained=trained,
         untrained=frozenset(everything - {v.path for v in trained}),
         restore=restore,
-        begin=begin,
+        begin=write,
         batches=functools.partial(_batches, run, plan),
         explained=lambda: pipeline.explained([data.path]),
         examples=data.count,
@@ -205,7 +205,7 @@ def train(
         epoch_steps=plan.steps_per_epoch(data.count),
         beside=run.files.contents(run.labels),
         data={"training data": trained_on},
-        tracing=tracing,
+        tracing=run.without_padding,
     ).train()
 
 

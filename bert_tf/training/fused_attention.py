@@ -45,11 +45,8 @@ def choose(
         or against_batch(model, batch)
         or _against_kernel(model, batch)
     )
-    if wanted and against:
-        raise InputError(
-            "--fused_attention needs cuDNN's kernel, which can't be used: "
-            f"{against}. Leave the flag out. Received: fused_attention=true"
-        )
+    if wanted:
+        check(against)
     if against:
         if tf.config.list_physical_devices("GPU"):
             logging.info("Attention: not fused. Reason: %s.", against)
@@ -61,6 +58,15 @@ def choose(
             "without the interruption; with --fused_attention=false, the same."
         )
     return True
+
+
+def check(against: str) -> None:
+    """Raises InputError for a reason against the kernel, if there is one."""
+    if against:
+        raise InputError(
+            "--fused_attention needs cuDNN's kernel, which can't be used: "
+            f"{against}. Leave the flag out. Received: fused_attention=true"
+        )
 
 
 def against_devices(is_compiled: bool) -> str:
@@ -89,6 +95,8 @@ def against_batch(
     """Returns why the kernel can't compute a model or a batch, or nothing."""
     if model.config.activations is not None:
         return "the encoder has no attention"
+    if not model.can_fuse_attention:
+        return "the encoder adds scores that it has not"
     if model.compute_dtype not in ("bfloat16", "float16"):
         return f"it needs bfloat16 or float16, not {model.compute_dtype}"
     size = model.config.hidden_size // model.config.num_attention_heads

@@ -55,6 +55,12 @@ class Recipe(recipe_options.RecipeOptions):
             return schedules.slanted_triangular(*steps, end)
         if self.lr_schedule == "constant":
             cooldown = self.num_cooldown_steps
+            if end and not cooldown:
+                raise InputError(
+                    "A constant rate has no end without a cooldown: give "
+                    "--num_cooldown_steps, or leave out --end_learning_rate. "
+                    f"Received: lr_schedule=constant, end_learning_rate={end}"
+                )
             return schedules.constant(*steps, cooldown, end)
         return schedules.linear_warmup_decay(*steps, end)
 

@@ -13,7 +13,7 @@ from bert_tf.records import manifests, record_types
 
 import tensorflow as tf
 
-_EXAMPLES = "train_examples.json"
+FILE = "train_examples.json"
 
 
 def fingerprint(data: record_types.RecordFile) -> dict[str, int | str]:
@@ -50,7 +50,7 @@ def of_records(
 
 def write(folder: str, examples: Mapping[str, int | str]) -> None:
     """Writes the identity of the training examples to the run's folder."""
-    files.write_json(os.path.join(folder, _EXAMPLES), examples)
+    files.write_json(os.path.join(folder, FILE), examples)
 
 
 def check_same(folder: str, now: Mapping[str, int | str]) -> None:
@@ -58,7 +58,7 @@ def check_same(folder: str, now: Mapping[str, int | str]) -> None:
     if not tf1_files.latest(folder):
         return
     try:
-        before = opened.read_json(folder, _EXAMPLES)
+        before = opened.read_json(folder, FILE)
     except InputError as error:
         raise InputError(
             f"{str(error).rstrip('.')}. It says which examples the run trains "

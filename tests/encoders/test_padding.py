@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from bert_tf import heads, modeling
+from bert_tf import compiled, heads, modeling
 from bert_tf.encoders import ops, padding
 from tests import pretraining_records, reference, tiny_model
 
@@ -137,6 +137,16 @@ def test_in_bfloat16():
     # Numbers of 8 bits, in two layers with sums of 20.
     np.testing.assert_allclose(values, expected, atol=0.1, rtol=0.05)
     assert all(np.isfinite(x).all() for x in gradients.values())
+
+
+def test_compiled_steps_compute_padding():
+    """XLA has no shapes that depend on the lengths of sequences."""
+    bert, batch = modeling.Bert(_CONFIG), _batch([9, 4, 1])
+    inputs = {x: tf.constant(batch[x]) for x in ("input_ids", "input_mask")}
+    expected = bert(inputs).sequence
+    bert.skips_padding = True
+    found = compiled.whole(lambda inputs: bert(inputs).sequence)(inputs)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_only_tokens_are_computed():

@@ -102,6 +102,13 @@ def test_slurm(nodes, tasks, workers):
         }
 
 
+def test_slurm_deals_ranks_in_turn():
+    environment = slurm("n[9-10]", "2(x2)", 1)
+    assert cluster.find(environment | {"SLURM_NODEID": "0"})
+    with pytest.raises(ValueError, match="srun --distribution=block"):
+        cluster.find(environment | {"SLURM_NODEID": "1"})
+
+
 @pytest.mark.parametrize("nodes", ["rack[1-2]n[3-4]", "n[1-2]-ib", "n[1"])
 def test_slurm_writes_what_is_not_understood(nodes):
     received = re.escape(f"Received: SLURM_STEP_NODELIST={nodes}")

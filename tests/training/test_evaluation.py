@@ -49,16 +49,18 @@ class TestEvaluate:
         expected["loss"] = expected["words_loss"] + expected["next_loss"]
         # 24 records in batches of 10: six padding rows, which do not count.
         dataset = distributed(files, strategy, 10)
-        found = evaluation.evaluate(
-            strategy, model, tiny_model.OBJECTIVE, dataset
+        evaluate = evaluation.make_evaluate(
+            strategy, model, tiny_model.OBJECTIVE
         )
+        found = evaluate(dataset)
         reference.assert_same(found, expected, 1e-6)
 
     def test_needs_records(self, files):
         one, model = tiny_model.ONE, tiny_model.Tiny(0.0)
         none = distributed(files, one, 8).take(0)
+        evaluate = evaluation.make_evaluate(one, model, tiny_model.OBJECTIVE)
         with pytest.raises(ValueError, match="no records to evaluate on"):
-            evaluation.evaluate(one, model, tiny_model.OBJECTIVE, none)
+            evaluate(none)
 
 
 class TestPredict:

@@ -50,6 +50,7 @@ class TestAgainstBatch:
             ({"dtype": "float32"}, "not float32"),
             ({"hidden_size": 36}, "18 values, not a multiple of 8"),
             ({"hidden_size": 272}, "136 values"),
+            ({"family": "xlnet"}, "adds scores"),
         ],
         ids=str,
     )

@@ -186,6 +186,10 @@ class TestRecipe:
                 "num_cooldown_steps=6",
             ),
             ({"end_learning_rate": 2.0}, "end_learning_rate=2"),
+            (
+                {"lr_schedule": "constant", "end_learning_rate": 0.5},
+                "give --num_cooldown_steps",
+            ),
         ],
     )
     def test_what_does_not_fit_the_run(self, given, message):
