@@ -13,12 +13,9 @@ from bert_tf.errors import InputError
 
 from absl import logging
 
-# Keys that a run may change freely: they affect training, not the model.
-_FREE = {
-    "hidden_dropout_prob",
-    "attention_probs_dropout_prob",
-    "initializer_range",
-}
+# Keys that a run may change freely, besides dropout rates: they affect
+# training, not the model.
+_FREE = {"initializer_range"}
 # Head of a checkpoint -> its pre-training objective, for families whose other
 # names are the same.
 _LEARNED = {"masked_lm": "pretraining", "next_piece": "next_piece"}
@@ -91,7 +88,8 @@ def find_config(
         f"{name} is {ours.get(name)} there and {theirs.get(name)} in the "
         "checkpoint's config"
         for name in ours | theirs
-        if name not in free and ours.get(name) != theirs.get(name)
+        if name not in free and not name.endswith("_dropout_prob")
+        if ours.get(name) != theirs.get(name)
     ]
     if len(different) > _NAMED:
         different[_NAMED:] = [f"and {len(different) - _NAMED} more"]

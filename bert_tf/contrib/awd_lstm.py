@@ -190,11 +190,18 @@ class BatchNorm(keras.layers.Layer):
     def call(self, x, learns):  # [B, size]
         """Normalizes by statistics of the batch if `learns`, else moving ones.
 
-        Raises InputError on several replicas, whose statistics would differ.
+        Raises InputError on several replicas, whose statistics would differ,
+        and for a single row, of which every value would be its own mean.
         """
         dtype, x = x.dtype, tf.cast(x, tf.float32)
         moving = (self.moving_mean, self.moving_variance)
         mean, variance = map(tf.convert_to_tensor, moving)
+        if learns and x.shape[0] == 1:
+            raise InputError(
+                "The norms of this classifier need several examples at a time. "
+                "Raise --train_batch_size, or lower "
+                "--gradient_accumulation_steps. Received: batches of 1 example"
+            )
         if learns:
             context = tf.distribute.get_replica_context()
             if context is not None:

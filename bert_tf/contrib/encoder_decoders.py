@@ -107,6 +107,8 @@ def of_encoder(
     make_parts = getattr(model, "make_parts", None)
     has_berts_layers = make_parts is modeling.Bert.make_parts
     is_causal = getattr(model, "is_causal", False)
+    # DistilBERT has the layers, and no segments.
+    has_berts_layers &= config.type_vocab_size > 0
     if own != names or not has_berts_layers or is_causal:
         raise InputError(
             "Both halves of an encoder-decoder must be BERTs: start from BERT "

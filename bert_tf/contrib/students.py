@@ -8,6 +8,7 @@ from typing import Any
 from bert_tf import modeling
 from bert_tf.contrib.student_config import StudentConfig
 from bert_tf.encoders import layers, model_inputs, ops
+from bert_tf.errors import InputError
 
 import keras
 import tensorflow as tf
@@ -47,6 +48,12 @@ class Student(modeling.Bert):
 
         Raises InputError for inputs that the model can't read.
         """
+        if "inputs_embeds" in inputs:
+            raise InputError(
+                "`inputs_embeds` are for transformers: this model reads "
+                "`input_ids` only. Received: inputs_embeds, model_type="
+                f"{self.config.model_type}"
+            )
         inputs = model_inputs.standard(inputs)
         ids = inputs["input_ids"]
         self._check_length(ids.shape[1])

@@ -69,6 +69,8 @@ class _NextPieceModule(tf.Module):
         def serve_scores(text):
             (text,) = serving_inputs.shaped(text)
             batch, counts = self._rows(text)
+            # Without a token before it, nothing predicts the first.
+            scored = counts if self._template.before else counts - 1
             found = graph_windows.in_parts(
                 lambda parts: self._log_probabilities(
                     served(dict(zip(batch, parts[:-1], strict=True))),
@@ -79,7 +81,7 @@ class _NextPieceModule(tf.Module):
                 tf.TensorSpec([None], tf.float32),
                 max_seq_length * config.vocab_size,
             )
-            return {"log_probability": found, "count": counts}
+            return {"log_probability": found, "count": scored}
 
         def serve_ids(input_ids, input_mask, segment_ids):
             batch = serving_inputs.as_batch(
@@ -112,7 +114,14 @@ class _NextPieceModule(tf.Module):
         pieces = self.tokenizer.tokenize(texts)
         rows, _ = long_documents.LongDocuments("tail").cut(pieces, room)
         batch = self.tokenizer.pack(rows, None, self._length, False)
-        return batch, tf.cast(rows.row_lengths(), tf.int32)
+        counts = tf.cast(rows.row_lengths(), tf.int32)
+        if not self._template.before:
+            counts = serving_inputs.only_if(
+                tf.reduce_all(counts > 0),
+                "Each text must have tokens: nothing is before it.",
+                {"counts": counts},
+            )["counts"]
+        return batch, counts
 
     def _log_probabilities(
         self, logits: tf.Tensor, ids: tf.Tensor, counts: tf.Tensor

@@ -5,7 +5,7 @@ import hashlib
 
 from bert_tf import modeling
 from bert_tf.checkpoints import formats, model_files, original
-from bert_tf.contrib import left_to_right
+from bert_tf.contrib import awd_lstm, left_to_right
 from tests import interop_samples as samples
 
 import pytest
@@ -55,6 +55,12 @@ def test_given_and_of_the_same_model(tmp_path, tf1):
     source = formats.open_checkpoint(tf1)
     for known in (source, None):
         assert model_files.find_config(path, known) == given
+    # Whatever rates its family has.
+    of_family = awd_lstm.AwdLstmConfig(vocab_size=len(samples.VOCAB))
+    source = dataclasses.replace(source, config=of_family)
+    given = dataclasses.replace(of_family, embedding_dropout_prob=0.3)
+    path = _given(tmp_path, given)
+    assert model_files.find_config(path, source) == given
     # A multi-label model may be passed the base model's config.
     several = dataclasses.replace(_CONFIG, problem_type=modeling.MULTI_LABEL)
     source = dataclasses.replace(source, config=several)

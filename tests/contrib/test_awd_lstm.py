@@ -368,6 +368,17 @@ def test_several_replicas_are_an_error(monkeypatch):
     samples.model("next_piece", CONFIG)(_batch()[1], tf.constant(SEED))
 
 
+def test_what_it_can_not_read():
+    model, inputs = samples.model("classification", CONFIG), _batch()[1]
+    one = {name: x[:1] for name, x in inputs.items()}
+    with pytest.raises(InputError, match="several examples at a time"):
+        model(one, tf.constant(SEED))
+    model(one)  # By the moving statistics.
+    vectors = tf.zeros([1, 4, CONFIG.embedding_size])
+    with pytest.raises(InputError, match="reads `input_ids` only"):
+        model({"inputs_embeds": vectors})
+
+
 def test_bad_config_and_head():
     values = json.loads(CONFIG.to_json())
     with pytest.raises(InputError, match="`input_dropout_prob` must be a"):

@@ -226,17 +226,32 @@ def test_next_tokens(tmp_path, has_special):
     tokenizer = _their_tokenizer(has_special)
     before = START if has_special else ""
     texts = ["The Cat sat", "naïve: 中文"]
-    answers = bert_tf.load(tmp_path, top_k=3)(texts)
-    for text, answer in zip(texts, answers, strict=True):
+    predictor = bert_tf.load(tmp_path, top_k=3)
+    score = predictor._made.signatures["serve_scores"]
+    scored = score(text=tf.constant(texts))
+    for row, (text, answer) in enumerate(
+        zip(texts, predictor(texts), strict=True)
+    ):
         ids = tokenizer(before + text, return_tensors="pt").input_ids
         with torch.no_grad():
-            logits = model(ids).logits[0, -1]
-        expected = torch.softmax(logits, -1).topk(3)
+            logits = model(ids).logits[0]
+        # Without a token before the text, nothing predicts its first.
+        following = torch.log_softmax(logits[:-1], -1)
+        total = following.gather(1, ids[0, 1:, None]).sum()
+        assert int(scored["count"][row]) == len(following)
+        np.testing.assert_allclose(
+            scored["log_probability"][row], total, rtol=1e-5
+        )
+        expected = torch.softmax(logits[-1], -1).topk(3)
         found = [(x["piece"], x["score"]) for x in answer["pieces"]]
         pieces, scores = zip(*found, strict=True)
         rows = expected.indices.tolist()
         assert list(pieces) == tokenizer.convert_ids_to_tokens(rows)
         np.testing.assert_allclose(scores, expected.values, atol=1e-5)
+    if not has_special:
+        message = "must have tokens: nothing is before it"
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            score(text=tf.constant([""]))
 
 
 @pytest.mark.slow

@@ -240,7 +240,8 @@ class TestWarmStart:
             warm_start.find_config(encoder, config, "none")
 
     @pytest.mark.parametrize(
-        "kind", ["albert", "electra", "left_to_right", "textcnn"]
+        "kind",
+        ["albert", "distilbert", "electra", "left_to_right", "textcnn"],
     )
     def test_other_encoders(self, kind):
         config = families.FAMILIES[kind].config(11)
