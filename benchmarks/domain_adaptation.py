@@ -17,16 +17,11 @@ stopped and repeated: completed runs are reused.
 import os
 import pathlib
 import random
-import subprocess
-import sys
-import time
 
-from benchmarks import weights
+from benchmarks import commands, weights
 
 import numpy as np
 from absl import app, flags
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 _MESSAGES_FILE = flags.DEFINE_string(
     "messages_file", None, "The file SMSSpamCollection.", required=True
@@ -38,19 +33,6 @@ _STEPS = flags.DEFINE_integer("steps", 500, "Of pre-training.", 1)
 _RATE = flags.DEFINE_float("learning_rate", 1e-4, "Of pre-training.")
 _EPOCHS = flags.DEFINE_integer("epochs", 10, "Over the labelled messages.", 1)
 _HELD_OUT = 500
-
-
-def run(script: str, target: pathlib.Path, *options: str) -> None:
-    """Runs a script, with its output in a log next to `target`."""
-    done = target.parent / f"{target.name}.done"
-    if done.exists():
-        return
-    command = [sys.executable, str(ROOT / script), *options]
-    began = time.monotonic()
-    with (target.parent / f"{target.name}.log").open("w") as log:
-        subprocess.run(command, stdout=log, stderr=log, check=True)
-    print(f"{script} {target.name}: {time.monotonic() - began:.0f} s")
-    done.touch()
 
 
 def split(folder: pathlib.Path) -> list[str]:
@@ -74,26 +56,26 @@ def adapt(folder: pathlib.Path, messages: list[str]) -> pathlib.Path:
     minilm = weights.minilm()
     texts, vocab = folder / "texts.txt", folder / "vocab.txt"
     write(texts, [message.split("\t", 1)[1] for message in messages])
-    run(
+    commands.run(
         *("learn_vocabulary.py", vocab, f"--input_file={texts}"),
         *("--input_format=documents", f"--vocab_file={vocab}"),
         f"--extend_vocab={os.path.join(minilm, 'vocab.txt')}",
     )
     start, records = folder / "start", folder / "records"
-    run(
+    commands.run(
         *("convert_checkpoint.py", start, f"--input_checkpoint={minilm}"),
         *("--output_format=tf1", f"--output_path={start}"),
         f"--new_vocab_file={vocab}",
     )
-    run(
+    commands.run(
         *("create_pretraining_data.py", records, f"--input_file={texts}"),
-        f"--flagfile={ROOT / 'configs' / 'domain_records.flags'}",
+        f"--flagfile={commands.ROOT / 'configs' / 'domain_records.flags'}",
         *(f"--vocab_file={vocab}", f"--output_dir={records}"),
     )
     adapted = folder / f"adapted-{_STEPS.value}-{_RATE.value:g}"
-    run(
+    commands.run(
         *("run_pretraining.py", adapted),
-        f"--flagfile={ROOT / 'configs' / 'domain_pretraining.flags'}",
+        f"--flagfile={commands.ROOT / 'configs' / 'domain_pretraining.flags'}",
         *(f"--input_file={records}/*.tfrecord", f"--output_dir={adapted}"),
         *(f"--init_checkpoint={start}", f"--learning_rate={_RATE.value}"),
         *(f"--num_train_steps={_STEPS.value}", "--keep_checkpoint_max=1"),
@@ -105,7 +87,7 @@ def adapt(folder: pathlib.Path, messages: list[str]) -> pathlib.Path:
 def score(folder: pathlib.Path, name: str, start: str, seed: int) -> float:
     """Fine-tunes on a seed's messages; returns macro F1 on held-out ones."""
     target = folder / f"{name}-{_LABELLED.value}-{_EPOCHS.value}-{seed}"
-    run(
+    commands.run(
         *("run_classifier.py", target, f"--output_dir={target}"),
         *("--do_train=true", "--do_eval=true", "--use_checkpoint=last"),
         f"--train_file={folder}/train-{_LABELLED.value}-{seed}.tsv",

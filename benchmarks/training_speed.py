@@ -268,15 +268,16 @@ def peak(config: dict, batch: int) -> float:
 # ---- Main -------------------------------------------------------------------
 
 
-def run(side: str, model: str, family: str) -> float:
+def run(side: str, model: str, family: str, dtype: str = "") -> float:
     """Runs one implementation in a separate process."""
     environment = {}
     if "onednn" in side:
         environment["TF_ENABLE_ONEDNN_OPTS"] = "1"
     if side.endswith("jax"):
         environment["KERAS_BACKEND"] = "jax"
-    names = ("seconds", "length", "predictions", "batch", "dtype")
+    names = ("seconds", "length", "predictions", "batch")
     values = [f"--{name}={flags.FLAGS[name].value}" for name in names]
+    values.append(f"--dtype={dtype or _DTYPE.value}")
     line = own_process.last_line(
         "benchmarks.training_speed",
         *(f"--run={side}", f"--models={model}", f"--families={family}"),
@@ -317,10 +318,11 @@ def measure(model: str, family: str) -> None:
             found[side].append(batch / run(side, model, family))
     median = {side: statistics.median(v) for side, v in found.items()}
     top = {side: statistics.median(v) for side, v in tops.items()}
-    peak_flops = run("peak", model, family)
     print(f"{family} {model}: batch {batch} x {_LENGTH.value}", flush=True)
     for side, rate in median.items():
         values = " ".join(f"{value:.2f}" for value in found[side])
+        dtype = "bfloat16" if side == "ours_bfloat16" else _DTYPE.value
+        peak_flops = run("peak", model, family, dtype)
         print(
             f"  {side:17} {rate:8.2f} sequences/s  ({values})  "
             f"ours / this {median.get('ours', rate) / rate:5.2f}"

@@ -212,6 +212,11 @@ def new_folder(
     ):
         if not overwrite or not name:  # Without a name: the root.
             _check_free(path)
+        if not file_systems.is_remote(path) and os.path.ismount(path):
+            raise InputError(
+                "A mounted folder can't be replaced: name a new folder inside "
+                f"it. Received: path={path}"
+            )
         _remove_folder(temporary)
         try:
             with _local(temporary) as folder:

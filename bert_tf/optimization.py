@@ -24,6 +24,18 @@ Schedule = Callable[[tf.Tensor], tf.Tensor]
 NO_DECAY = ("LayerNorm", "layer_norm", "batch_norm", "bias")
 
 
+def full_rate(name: str) -> float:
+    """The default share of the learning rate for a variable: all of it."""
+    del name
+    return 1.0
+
+
+def first_step(name: str) -> int:
+    """The default step from which a variable is trained."""
+    del name
+    return 0
+
+
 def _state(name: str, value: tf.Tensor) -> tf.Variable:
     """Creates a variable of the optimizer's state, with its checkpoint name."""
     # Aggregation NONE: replicas assign equal values independently, which,
@@ -183,8 +195,8 @@ class Optimizer:
         clip_norm: float = 1.0,
         exclude_from_weight_decay: Sequence[str] = NO_DECAY,
         clipping: str = "global",
-        rate_of: Callable[[str], float] = lambda name: 1.0,
-        starts_at: Callable[[str], int] = lambda name: 0,
+        rate_of: Callable[[str], float] = full_rate,
+        starts_at: Callable[[str], int] = first_step,
         loss_scale: LossScale | None = None,
         pruning: weight_pruning.Pruning | None = None,
     ):
@@ -217,6 +229,7 @@ class Optimizer:
     def build(self, variables: Sequence[keras.Variable]) -> None:
         """Creates the moments; call it in the scope that created the model."""
         self.variables = list(variables)
+        self.slots = {}
         for variable in self.variables:
             for slot in self.slot_names:
                 name = f"{variable.path}/{slot}"

@@ -197,7 +197,7 @@ class Phase:
             done += f" of {_number(self._total)}"
         rate = self._meter.rate(self._done)
         texts = [f"{done} {self._unit}", f"{rate:,.1f} {self._unit}/s"]
-        if self._total:
+        if self._total and self._done:
             left = self._meter.left(self._done, self._total)
             texts.append(f"{duration(left)} left")
         return texts

@@ -170,6 +170,9 @@ class WordpieceTokenizer:
 
     def split(self, word: str) -> list[str]:
         """Returns the tokens of one word; the caller must not change them."""
+        # Not kept: such words may be long, and are rarely the same.
+        if len(word) > self.max_input_chars_per_word:
+            return [self.unk_token]
         pieces = self._cache.get(word)
         if pieces is None:
             pieces = self._split(word) or [self.unk_token]
@@ -180,8 +183,6 @@ class WordpieceTokenizer:
 
     def _split(self, word: str) -> list[str]:
         """Returns the tokens of a word, empty if it cannot be spelt."""
-        if len(word) > self.max_input_chars_per_word:
-            return []
         pieces: list[str] = []
         start, prefix = 0, ""
         while start < len(word):

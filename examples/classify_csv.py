@@ -17,7 +17,8 @@ import numpy as np
 
 def read(path):
     """Returns the texts and the labels of a CSV."""
-    with open(path, encoding="utf-8", newline="") as file:
+    # Excel begins a CSV in UTF-8 with a byte order mark.
+    with open(path, encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     return [row["text"] for row in rows], [row["label"] for row in rows]
 

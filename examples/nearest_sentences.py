@@ -16,7 +16,7 @@ import numpy as np
 
 def main(checkpoint, path, query, count=5):
     """Prints the nearest sentences and their cosine similarities."""
-    with open(path, encoding="utf-8") as file:
+    with open(path, encoding="utf-8-sig") as file:
         sentences = [line.strip() for line in file if line.strip()]
     model = bert_tf.load(checkpoint, head="encoder", normalize=True)
     vectors = np.array([x["vector"] for x in model(sentences)])  # [B, D]

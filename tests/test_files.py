@@ -238,6 +238,16 @@ class TestNewFolder:
         assert not list(tmp_path.iterdir())
         assert not pathlib.Path(new).exists()
 
+    def test_a_mount_can_not_be_replaced(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(os.path, "ismount", lambda path: path == str(there))
+        there = tmp_path / "a"
+        there.mkdir()
+        (there / "mine").touch()
+        new = files.new_folder(str(there), overwrite=True)
+        with pytest.raises(ValueError, match="a new folder inside it"), new:
+            pass
+        assert (there / "mine").exists()
+
     def test_what_is_there_stays(self, tmp_path):
         (tmp_path / "a").mkdir()
         (tmp_path / "a" / "mine").touch()

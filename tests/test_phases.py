@@ -52,6 +52,13 @@ def test_how_far_it_is_and_how_long_it_will_take(said, clock):
     ]
 
 
+def test_nothing_done_yet(said, clock):
+    phase = phases.Phase("Answering", "windows", 2000)
+    clock.now = 10.0
+    phase.add(0)
+    assert said.messages == ["Answering: 0 of 2,000 windows, 0.0 windows/s"]
+
+
 def test_without_a_total(said, clock):
     phase = phases.Phase("Counting", "files")
     clock.now = 10.0

@@ -161,6 +161,9 @@ def test_remembered_words_are_bounded(monkeypatch):
     for text in ["a", "ab", "abb", "b", "ab"]:
         assert tokenizer.tokenize(text) == reference.pieces(text)
         assert len(tokenizer._cache) <= 2
+    # Long ones, such as base64, would take a gigabyte.
+    assert tokenizer.tokenize("a" * 9999) == ["[UNK]"]
+    assert max(map(len, tokenizer._cache)) < 4
 
 
 def test_load_vocab_strips_as_the_original(path):

@@ -93,13 +93,14 @@ class KerasOptimizer(keras.optimizers.Optimizer):
         if (
             _KINDS.get(kind) is not type(made_of)
             or made_of.pruning is not None
-            or made_of.rate_of("") != 1
+            or made_of.rate_of is not optimization.full_rate
+            or made_of.starts_at is not optimization.first_step
             or isinstance(schedule, _OtherSchedule)
         ):
             raise InputError(
                 "Keras can save optimizers of bert_tf that have a schedule of "
-                "bert_tf.schedules or Keras, and no rate_of or pruning. Save "
-                "the weights only, by save_weights. Received: "
+                "bert_tf.schedules or Keras, and no rate_of, starts_at or "
+                "pruning. Save the weights only, by save_weights. Received: "
                 f"optimizer={kind}"
             )
         return {

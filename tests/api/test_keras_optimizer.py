@@ -129,6 +129,13 @@ def test_what_is_refused(tmp_path):
     model.compile(bert_tf.Lamb(lambda step: 0.1), tiny.ENTROPY)
     with pytest.raises(InputError, match=r"a schedule of bert_tf\.schedules"):
         model.optimizer.get_config()
+    for by_layer in (
+        {"rate_of": lambda name: 0.5 if "layer_0" in name else 1.0},
+        {"starts_at": lambda name: 9},
+    ):
+        made = bert_tf.Lamb(_SCHEDULE, **by_layer)
+        with pytest.raises(InputError, match="no rate_of, starts_at or"):
+            bert_tf.KerasOptimizer(made).get_config()
     variables = [keras.Variable([0.0], name="a") for _ in range(2)]
     with pytest.raises(InputError, match=r"one name.*Received: a twice"):
         bert_tf.KerasOptimizer(bert_tf.Lamb(_SCHEDULE)).build(variables)
