@@ -158,7 +158,7 @@ def _check_config(name: str, folder: str) -> None:
             f"Received: {folder}"
         )
     try:
-        huggingface_names.to_config(values)
+        huggingface_names.to_config(huggingface_names.with_own_kind(values))
     except InputError as error:
         raise InputError(
             f"{name} can't be read. Its {huggingface.CONFIG}: {error}"
