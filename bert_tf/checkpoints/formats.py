@@ -74,19 +74,19 @@ def open_checkpoint(path: str) -> opened.Checkpoint:
 
 def _open_folder(folder: str) -> opened.Checkpoint:
     here = set(tf.io.gfile.listdir(folder))
-    if keras_hub.CONFIG in here:
-        values = opened.read_json(folder, keras_hub.CONFIG)
-        if "class_name" in values:
-            return keras_hub.open_checkpoint(folder)
-        if here & set(huggingface_weights.FILES) or "model_type" in values:
-            return huggingface.open_checkpoint(folder)
+    has_theirs = bool(here & set(huggingface_weights.FILES))
+    values = opened.read_json(folder, keras_hub.CONFIG)
+    if "class_name" in values:
+        return keras_hub.open_checkpoint(folder)
+    if has_theirs and keras_hub.CONFIG in here:
+        return huggingface.open_checkpoint(folder)
     if any(name.endswith(".index") for name in here):
         return original.open_checkpoint(tf1_files.find(folder))
     for row in families.FAMILIES.values():
         if row.weights_file and row.weights_file.name in here:
             return _open_weights_file(folder, row, row.weights_file)
-    if here & set(huggingface_weights.FILES):
-        # Reports that there is no config.json.
+    if has_theirs or "model_type" in values:
+        # Reports the missing config.json, or the missing weights.
         return huggingface.open_checkpoint(folder)
     if "saved_model.pb" in here:
         raise InputError(
@@ -244,8 +244,6 @@ def with_head(source: opened.Checkpoint, head: str) -> opened.Checkpoint:
 
     Optimizer moments and class names are dropped as well.
     """
-    wanted = names.HEADS[head].all_variables
-    prefixes = tuple(row.prefix for row in families.FAMILIES.values())
     missing = sorted(names.HEADS[head].variables.keys() - source.shapes.keys())
     if missing:
         raise InputError(
@@ -255,7 +253,7 @@ def with_head(source: opened.Checkpoint, head: str) -> opened.Checkpoint:
     kept = {
         name: shape
         for name, shape in source.shapes.items()
-        if name.startswith(prefixes) or name in wanted
+        if names.is_in_model(head, name)
     }
     dropped = sorted(source.shapes.keys() - kept.keys())
     return dataclasses.replace(
@@ -296,8 +294,6 @@ def write(
             told = casing.told_by(source.vocab, "The vocabulary")
             source = dataclasses.replace(source, do_lower_case=told)
     is_prefix = output_format == "tf1" and original.is_prefix(path)
-    if not overwrite and not is_prefix:
-        check_target(path)
     # Checked first: writing HDF5 to a full disk crashes.
     size = sum(4 * math.prod(shape) for shape in source.shapes.values())
     place: contextlib.AbstractContextManager[str] = (
@@ -318,7 +314,7 @@ def write(
             head = huggingface_names.head_there(config, head)
             notes += huggingface_names.differences(config, head)
             if card is None:
-                card = _card(folder, path, source, config, weights)
+                card = _card(folder, path, source, config, head, weights)
         if output_format == "keras_hub":
             notes += _lost_in_a_preset(source, config, head)
         if card is not None:
@@ -344,14 +340,14 @@ def _card(
     path: str,
     source: opened.Checkpoint,
     config: modeling.BertConfig,
+    head: str,
     weights: set[str],
 ) -> bytes:
     """Returns the model card of a folder that will be renamed to `path`."""
-    head = names.find_head(source.shapes, source.path)
     return model_card.make_card(
         source,
         config,
-        huggingface_names.head_there(config, head),
+        head,
         weights,
         os.path.basename(path.rstrip("/")),
         tf.io.gfile.exists(os.path.join(folder, tokenizer_files.TOKENIZER)),
@@ -402,14 +398,3 @@ def _lost_in_a_preset(
             f"classes: {', '.join(source.labels)}."
         )
     return notes
-
-
-def check_target(path: str) -> None:
-    """Raises InputError if writing to `path` would overwrite anything."""
-    if not tf.io.gfile.exists(path):
-        return
-    if not tf.io.gfile.isdir(path) or tf.io.gfile.listdir(path):
-        raise InputError(
-            "A checkpoint is written to a new folder, or an empty one. Remove "
-            f"what is there or choose another. Received: path={path}"
-        )

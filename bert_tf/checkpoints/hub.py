@@ -71,6 +71,11 @@ def is_name(path: str) -> bool:
     )
 
 
+def repository(path: str) -> str:
+    """Returns the OWNER/NAME that a path names; "" unless `is_name`."""
+    return _ADDRESS.sub("", path).partition("@")[0] if is_name(path) else ""
+
+
 @functools.cache
 def _download(name: str, with_weights: bool) -> str:
     """Returns the folder of a model, the same one in the whole process."""
@@ -158,7 +163,7 @@ def _check_config(name: str, folder: str) -> None:
             f"Received: {folder}"
         )
     try:
-        huggingface_names.to_config(values)
+        huggingface_names.to_config(huggingface_names.with_own_kind(values))
     except InputError as error:
         raise InputError(
             f"{name} can't be read. Its {huggingface.CONFIG}: {error}"

@@ -20,7 +20,7 @@ from absl import logging
 CONFIG = "config.json"
 WEIGHTS = weight_files.KERAS_HUB
 _TASK = "task.json"
-_TASK_WEIGHTS = "task.weights.h5"
+_TASK_WEIGHTS = weight_files.KERAS_HUB_TASK
 _TOKENIZER = "tokenizer.json"
 _PREPROCESSOR = "preprocessor.json"
 _ASSETS = os.path.join("assets", "tokenizer")
@@ -109,6 +109,7 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
                 continue
             variable = variables[rows[name].theirs]
             value = keras.ops.convert_to_numpy(variable)
+            opened.check_not_quantized(value, variable.path, folder)
             value = np.asarray(value, np.float32)
             value = value.T if rows[name].transposed else value
             arrays[name] = value.reshape(shapes[name])

@@ -1,7 +1,6 @@
 """A checkpoint of any format, opened: what is in it, under our names."""
 
 import dataclasses
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -69,6 +68,16 @@ class Checkpoint:
         return tuple(f"LABEL_{i}" for i in range(count))
 
 
+def check_not_quantized(value: np.ndarray, name: str, folder: str) -> None:
+    """Raises UnreadableError where scales are needed to know the weights."""
+    if value.dtype.kind in "iub":
+        raise tf1_files.UnreadableError(
+            f"{folder}: {name} holds whole numbers ({value.dtype}): the model "
+            "is quantized, and its weights can't be read. Give the model that "
+            "it was made from."
+        )
+
+
 def read_bytes(path: str) -> bytes | None:
     """Returns the content of a file; None if it is missing."""
     if not _can_exist(path) or not tf.io.gfile.exists(path):
@@ -107,26 +116,10 @@ def read_json(folder: str, name: str, **kinds: type) -> dict[str, Any]:
     there and not null is not of its kind.
     """
     path = os.path.join(folder, name)
-    text = read_text(path)
-    if text is None:
+    data = read_bytes(path)
+    if data is None:
         return {}
     try:
-        values = json.loads(text)
-    # Also of lists in lists without end.
-    except (ValueError, RecursionError) as error:
-        if plain := tf1_files.not_weights(path):
-            raise tf1_files.UnreadableError(plain) from error
-        raise tf1_files.UnreadableError(
-            f"{path} is not JSON: {error}. Copy or download it again."
-        ) from error
-    try:
-        json_files.check(values, path, kinds)
+        return json_files.parse_object(data, path, **kinds)
     except InputError as error:
         raise tf1_files.UnreadableError(str(error)) from error
-    return values
-
-
-def lines(text: str) -> list[str]:
-    """Returns the lines of a file of names; none of an empty one."""
-    # Not splitlines: a name may have a character that it takes for a line end.
-    return text.removesuffix("\n").split("\n") if text else []

@@ -8,7 +8,6 @@ from bert_tf import modeling
 from bert_tf.checkpoints import (
     formats,
     names,
-    opened,
     restoring,
     tf1_files,
 )
@@ -70,7 +69,7 @@ class TestRoundTrip:
     def test_chinese_vocabulary_stays_as_it_is(self, tmp_path, shared_data):
         # One of its tokens is U+2028, which some programs read as a line end.
         path = shared_data / "vocab" / "bert_chinese.txt"
-        pieces = opened.lines(path.read_text(encoding="utf-8"))
+        pieces = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
         config = dataclasses.replace(_CONFIG, vocab_size=len(pieces))
         model = samples.random_model("masked_lm", config)
         tf1 = samples.write_tf1(tmp_path / "tf1", model, vocab=pieces)
@@ -78,7 +77,15 @@ class TestRoundTrip:
         (tmp_path / "hf" / "vocab.txt").unlink()  # tokenizer.json has it, too
         convert(tmp_path / "hf", "tf1", tmp_path / "again")
         text = (tmp_path / "again" / "vocab.txt").read_text(encoding="utf-8")
-        assert opened.lines(text) == pieces
+        assert text == "".join(f"{piece}\n" for piece in pieces)
+
+    def test_files_with_a_byte_order_mark(self, tmp_path, tf1):
+        """As from an editor of Windows."""
+        convert(tf1, "hf", tmp_path / "hf")
+        for name in ("config.json", "tokenizer_config.json"):
+            path = tmp_path / "hf" / name
+            path.write_text(path.read_text(), encoding="utf-8-sig")
+        samples.assert_equal(str(tmp_path / "hf"), tf1)
 
 
 class TestTf1:
@@ -97,6 +104,21 @@ class TestTf1:
         assert (report.fresh, report.unused) == ((), ())
         weights = ({v.path: v for v in x.variables} for x in (other, model))
         reference.assert_same(*weights)
+
+    def test_the_casing_of_a_run_from_inside_it(self, tf1, monkeypatch):
+        flags = pathlib.Path(tf1, "flags.txt")
+        flags.write_text("--do_lower_case=false\n")
+        monkeypatch.chdir(tf1)
+        for path in (tf1, "bert_model.ckpt"):
+            assert formats.open_checkpoint(path).do_lower_case is False
+
+    def test_next_to_a_config_of_transformers(self, tf1):
+        """As in a model on the Hub that has no other weights."""
+        config = pathlib.Path(tf1, "config.json")
+        config.write_text('{"model_type": "bert"}')
+        source = formats.open_checkpoint(tf1)
+        assert source.path == f"{tf1}/bert_model.ckpt"
+        assert source.config == _CONFIG
 
     def test_several_are_ambiguous(self, tmp_path):
         for name in ("a", "b"):
@@ -243,7 +265,9 @@ class TestDamaged:
         convert(tf1, output_format, folder, head)
         if not (folder / name).exists():
             (folder / "model.safetensors").unlink()
-        start = re.escape(f"{folder / name} can't be read: ")
+        is_json = name.endswith(".json")
+        problem = "is not whole JSON" if is_json else "can't be read"
+        start = re.escape(f"{folder / name} {problem}: ")
         for content, said in (
             (b"", "it is empty. Copy or download it again."),
             (_POINTER, "it is a pointer of git-lfs, .*Run `git lfs pull` in"),

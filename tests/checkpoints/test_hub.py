@@ -143,10 +143,29 @@ def test_weights_in_parts(saved, client, tmp_path):
     assert "pytorch_model.bin" not in server.downloads
 
 
+def test_a_model_that_reads_from_left_to_right(client, tmp_path):
+    """Other keys than `model_type` tell its family."""
+    folder = tmp_path / "model"
+    hf.save(hf.make("BertLMHeadModel", is_decoder=True), folder)
+    with client(hub_server.Hub(models={_NAME: folder})):
+        samples.assert_equal(_NAME, str(folder))
+
+
 def test_a_checkpoint_of_the_original(tf1, client, tmp_path):
     server = hub_server.Hub(models={_NAME: tmp_path / "tf1"})
     with client(server):
         samples.assert_equal(_NAME, tf1)
+
+
+@pytest.mark.parametrize("address", ["hf://", "https://huggingface.co/"])
+def test_the_card_of_what_is_written_names_it(
+    address, saved, server, client, tmp_path
+):
+    with client(server):
+        source = formats.open_checkpoint(f"{address}{_NAME}@main")
+        formats.write(str(tmp_path / "hf"), "hf", source)
+    card = (tmp_path / "hf" / "README.md").read_text()
+    assert f"\nbase_model: {_NAME}\n" in card
 
 
 @pytest.mark.slow

@@ -2,14 +2,16 @@
 
 import dataclasses
 import json
+import os
 import pathlib
 
 import bert_tf
 from bert_tf import modeling, vocabularies
-from bert_tf.checkpoints import formats, keras_hub_names, names
+from bert_tf.checkpoints import formats, keras_hub_names, names, tf1_files
 from bert_tf.checkpoints import keras_hub as keras_hub_presets
 from bert_tf.encoders import roberta
 from bert_tf.errors import InputError
+from bert_tf.storage import written_files
 from bert_tf.vocabularies import word_pieces
 from tests import combinations
 from tests import interop_samples as samples
@@ -115,6 +117,13 @@ class TestReading:
         )
         with pytest.raises(InputError, match="has another shape than roberta"):
             formats.open_checkpoint(preset(other, tmp_path / "wide"))
+
+    def test_a_quantized_preset(self, tmp_path):
+        theirs = backbone()
+        theirs.quantize("int8")
+        source = formats.open_checkpoint(preset(theirs, tmp_path))
+        with pytest.raises(tf1_files.UnreadableError, match="is quantized"):
+            source.read([*source.shapes])
 
     @pytest.mark.parametrize("strips", [True, False])
     def test_vocabulary(self, tmp_path, strips):
@@ -255,6 +264,9 @@ class TestWriting:
     def test_classifier_takes_text(self, tmp_path):
         path, model, written = self._write(tmp_path, "classification")
         assert (written.left_out, written.notes) == ((), _UNCASED)
+        # So that --overwrite replaces it.
+        own = written_files.CHECKPOINT
+        assert not written_files.foreign(os.listdir(path), own)
         theirs = keras_hub.models.TextClassifier.from_preset(path)
         inputs = samples.batch(model.bert.config)
         close(model(inputs), theirs(their_inputs(inputs)))
