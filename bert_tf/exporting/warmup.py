@@ -186,7 +186,8 @@ _IDS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
         mask * (np.arange(mask.size).reshape(mask.shape) % vocab_size)
     ),
     "input_mask": lambda mask, _: mask,
-    "segment_ids": lambda mask, _: mask * (mask.cumsum(-1) > _SHORT // 2),
+    # RoBERTa has segment 0 only.
+    "segment_ids": lambda mask, _: np.zeros_like(mask),
     "masked_lm_positions": lambda mask, _: np.broadcast_to(
         np.arange(1, _PLACES + 1), [len(mask), _PLACES]
     ),

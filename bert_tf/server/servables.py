@@ -161,7 +161,7 @@ class Servable:
             sizes = [(1, length) for length in _LENGTHS]
             for rows, length in (*sizes, (batch_size, _LENGTH_OF_BATCH)):
                 inputs = {
-                    name: _some(info, rows, min(length, longest))
+                    name: _some(name, info, rows, min(length, longest))
                     for name, info in signature.inputs.items()
                 }
                 yield signature, inputs
@@ -177,10 +177,14 @@ def _freeze() -> None:
     gc.freeze()
 
 
-def _some(info: signature_defs.Tensor, rows: int, length: int) -> np.ndarray:
+def _some(
+    name: str, info: signature_defs.Tensor, rows: int, length: int
+) -> np.ndarray:
     """Returns a dummy value for an input with `rows` rows."""
     sizes = [x or length for x in (info.shape or ())[1:]]
     if info.dtype != tf.string:
-        return np.ones([rows, *sizes], info.dtype.as_numpy_dtype)
+        # RoBERTa has segment 0 only.
+        value = int(name != "segment_ids")
+        return np.full([rows, *sizes], value, info.dtype.as_numpy_dtype)
     text = f"[MASK] {'the ' * length}".encode()
     return np.full([rows, *(2 for _ in sizes)], text, object)

@@ -13,7 +13,8 @@ import shutil
 from typing import Any
 
 from bert_tf.errors import InputError
-from bert_tf.exporting import saved_model, warmup
+from bert_tf.exporting import saved_model, serving_inputs, warmup
+from bert_tf.server import batching, servables
 from bert_tf.serving import publishing, served_heads
 from tests import combinations, exports
 
@@ -228,6 +229,27 @@ def test_serialized_examples_and_what_is_not_known(tmp_path, caplog):
     assert request.signature == "serve_examples"
     rows = [tf.train.Example.FromString(x) for x in request.inputs["inputs"]]
     assert values(rows) == ["é".encode(), b"b"]
+
+
+def test_ids_of_a_model_with_one_segment(tmp_path, caplog, monkeypatch):
+    """Such as RoBERTa: of the file, and of servers without one."""
+    config = dataclasses.replace(
+        exports.CONFIG, type_vocab_size=1, max_position_embeddings=24
+    )
+
+    def serve(input_ids, input_mask, segment_ids):
+        return serving_inputs.as_batch(
+            input_ids, input_mask, segment_ids, config
+        )
+
+    made = small(serve, [serving_inputs.IDS] * 3, name="serve_ids")
+    saved_model.write(str(tmp_path), made)
+    assert warmup.write(str(tmp_path), [], 24) == 3
+    (tmp_path / warmup.FILE).unlink()
+    monkeypatch.setattr(servables, "_freeze", lambda: None)
+    with caplog.at_level("DEBUG", "bert_tf.server"):
+        servables.Servable(str(tmp_path), 1, batching.Limits()).close(0)
+    assert "Warm-up" not in caplog.text
 
 
 def test_the_first_text_goes_by_either_name(tmp_path):
