@@ -263,7 +263,7 @@ def test_the_first_text_goes_by_either_name(tmp_path):
 
 
 @pytest.mark.parametrize("method", ["classify", "regress"])
-def test_methods_of_classify_and_regress(tmp_path, method):
+def test_methods_of_classify_and_regress(tmp_path, method, monkeypatch):
     made = dataclasses.replace(
         small(classify, name="c"),
         methods={"c": f"tensorflow/serving/{method}"},
@@ -274,8 +274,26 @@ def test_methods_of_classify_and_regress(tmp_path, method):
     assert kind == f"{method}_log"
     assert asked.model_spec.signature_name == "c"
     assert values(asked.input.example_list.examples) == [b"a", b"b"]
-    (request,) = warmup.read(str(tmp_path))
-    assert [*request.inputs] == ["inputs"]
+    # Servers run it, and skip what is not known to this project.
+    other = prediction_log_pb2.PredictionLog()
+    other.session_run_log.SetInParent()
+    path = str(tmp_path / warmup.FILE)
+    records = [*tf.data.TFRecordDataset(path).as_numpy_iterator()]
+    with tf.io.TFRecordWriter(path) as writer:
+        for record in (other.SerializeToString(), *records):
+            writer.write(record)
+    ran = []
+    monkeypatch.setattr(
+        servables.Servable,
+        "run",
+        lambda _, signature, inputs: ran.append((signature.name, inputs)),
+    )
+    monkeypatch.setattr(servables, "_freeze", lambda: None)
+    servables.Servable(str(tmp_path), 1, batching.Limits()).close(0)
+    ((name, inputs),) = ran
+    assert name == "c"
+    rows = map(tf.train.Example.FromString, inputs["inputs"])
+    assert values(rows) == [b"a", b"b"]
 
 
 @pytest.mark.slow
