@@ -271,6 +271,17 @@ def test_wrong_pairs_say_what_is_expected(pairs, given, message):
         pairs(given)
 
 
+def test_tables_are_passed_by_rows_or_columns(pairs):
+    pandas = pytest.importorskip("pandas", reason="needs pandas")
+    table = pandas.DataFrame(_PAIRS, columns=["text_a", "text_b"])
+    with pytest.raises(bert_tf.InputError, match="inputs=DataFrame") as error:
+        pairs(table)
+    assert "df.itertuples(index=False, name=None)" in str(error.value)
+    rows = table.itertuples(index=False, name=None)
+    assert list(pairs(rows)) == pairs(_PAIRS)
+    assert pairs(table["text_a"]) == pairs([text for text, _ in _PAIRS])
+
+
 def test_wrong_paths_and_keywords(tmp_path, run):
     def error(path, **options):
         with pytest.raises(bert_tf.InputError) as raised:
