@@ -27,6 +27,7 @@ Input: TypeAlias = str | tuple[Any, ...] | Mapping[str, Any]
 
 # Batches of a stream that are read, and sorted by length, together.
 _BATCHES_IN_WINDOW = 32
+_PATHS = [x for x, y in arguments.KEYWORDS.items() if y.kind == "path"]
 
 
 class Predictor:
@@ -71,7 +72,7 @@ class Predictor:
         files: Mapping[str, bytes],
         batch_size: int,
         made: saved_model.Export | None = None,
-        options: arguments.Options | None = None,
+        options: Mapping[str, Any] | None = None,
     ):
         """Takes the results of `load`.
 
@@ -84,10 +85,12 @@ class Predictor:
             options: The other arguments of `load`.
         """
         self.path = path
-        # Also from another folder.
-        exists = os.path.exists(path)
-        self._source = os.path.abspath(path) if exists else path
-        self._options = options or {}
+        # Pickled, they are read from another folder.
+        self._source = _absolute(path)
+        self._options = {
+            name: _absolute(os.fspath(x)) if name in _PATHS and x else x
+            for name, x in (options or {}).items()
+        }
         self.head = model.head
         self.labels = tuple(
             input_files.parse_labels(files.get(original.LABELS, b"").decode())
@@ -150,6 +153,13 @@ class Predictor:
         if isinstance(inputs, str | tuple | Mapping):
             query = self._reader.take(inputs, "The input")
             return _with_id(query, predictor.answer([query])[0])
+        if hasattr(inputs, "columns"):  # Its iterator is of their names.
+            raise InputError(
+                f"Expected {self._reader.expected}; or a list of such. Pass "
+                "the rows of a table, df.itertuples(index=False, name=None), "
+                'or a column, df["text"]. '
+                f"Received: inputs={type(inputs).__name__}"
+            )
         if not isinstance(inputs, Iterable) or isinstance(inputs, bytes):
             raise InputError(
                 f"Expected {self._reader.expected}; or a list of such. "
@@ -180,6 +190,13 @@ class Predictor:
         runtimes.save(os.fspath(path), self._made, format, weights, overwrite)
 
 
+def _absolute(path: str) -> str:
+    """Returns the absolute path of a local file; other names unchanged."""
+    # Of a checkpoint's prefix, only PREFIX.index and others exist.
+    is_local = any(map(os.path.exists, (path, f"{path}.index")))
+    return os.path.abspath(path) if is_local else path
+
+
 def _answered(
     predictor: batches.Predictor,
     windows: Iterable[list[serving_lines.Query]],
@@ -204,11 +221,8 @@ def _checked_size(size: Any) -> int:
 
 # ---- Inputs -----------------------------------------------------------------
 
-_TAKE_EMPTY_TEXTS = (
-    serving_lines.CLASSIFICATION,
-    serving_lines.ENCODER,
-    serving_lines.TAGGING,
-)
+# Forms of one text, or of a second that may lack: those of several heads.
+_TAKE_EMPTY_TEXTS = (serving_lines.CLASSIFICATION, serving_lines.TAGGING)
 
 
 class _Reader(serving_lines.Parser):
@@ -351,7 +365,13 @@ def _load_saved_model(
             f"what it was exported with. Received: path={path}"
         )
     model = serving_model.load(path, allow_unsafe_ops, "allow_unsafe_ops=True")
-    return Predictor(path, model, model_paths.export_files(path), batch_size)
+    return Predictor(
+        path,
+        model,
+        model_paths.export_files(path),
+        batch_size,
+        options={"allow_unsafe_ops": allow_unsafe_ops},
+    )
 
 
 def _make(path: str, said: Mapping[str, Any]) -> saved_model.Export:

@@ -186,7 +186,8 @@ _IDS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
         mask * (np.arange(mask.size).reshape(mask.shape) % vocab_size)
     ),
     "input_mask": lambda mask, _: mask,
-    "segment_ids": lambda mask, _: mask * (mask.cumsum(-1) > _SHORT // 2),
+    # RoBERTa has segment 0 only.
+    "segment_ids": lambda mask, _: np.zeros_like(mask),
     "masked_lm_positions": lambda mask, _: np.broadcast_to(
         np.arange(1, _PLACES + 1), [len(mask), _PLACES]
     ),
@@ -239,22 +240,28 @@ def _log(request: Request, method: str) -> Any:
 
 
 def read(folder: str) -> list[Request]:
-    """Returns the warm-up requests of a SavedModel, in order."""
+    """Returns the warm-up requests of a SavedModel, in order.
+
+    They are those that TensorFlow Serving reads, without kinds that `write`
+    does not make, such as runs of sessions.
+    """
     from tensorflow_serving.apis import prediction_log_pb2
 
     path = os.path.join(folder, FILE)
-    signatures = read_signatures(folder)
     found = []
-    for record in tf.data.TFRecordDataset(path).as_numpy_iterator():
+    for record in tf.data.TFRecordDataset(path).take(MOST).as_numpy_iterator():
         log = prediction_log_pb2.PredictionLog.FromString(record)
-        asked = getattr(log, log.WhichOneof("log_type")).request
-        name = asked.model_spec.signature_name
-        if hasattr(asked, "inputs"):
+        kind = log.WhichOneof("log_type")
+        if kind == "predict_log":
+            asked = log.predict_log.request
             inputs = {x: tf.make_ndarray(y) for x, y in asked.inputs.items()}
-        else:
+        elif kind in ("classify_log", "regress_log"):
+            asked = getattr(log, kind).request
             rows = asked.input.example_list.examples
             serialized = [row.SerializeToString() for row in rows]
-            (only,) = signatures[name].inputs
-            inputs = {only: np.array(serialized, object)}
-        found.append(Request(name, inputs))
+            # The only name that TensorFlow Serving takes.
+            inputs = {"inputs": np.array(serialized, object)}
+        else:
+            continue
+        found.append(Request(asked.model_spec.signature_name, inputs))
     return found

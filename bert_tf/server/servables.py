@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 
 from bert_tf.errors import InputError
+from bert_tf.exporting import warmup
 from bert_tf.server import batching, descriptions, refusals, signature_defs
 from bert_tf.storage import file_systems
 
@@ -17,9 +18,6 @@ import numpy as np
 import tensorflow as tf
 
 _LOG = logging.getLogger("bert_tf.server")
-# As in TensorFlow Serving: a TFRecord of PredictionLog.
-_WARM_UP_FILE = "assets.extra/tf_serving_warmup_requests"
-_WARM_UP_AT_MOST = 1000  # records
 # Lengths of warm-up requests, in words or ids; then the length in a batch.
 _LENGTHS = (8, 32, 128, 384)
 _LENGTH_OF_BATCH = 32
@@ -122,11 +120,11 @@ class Servable:
 
     def _recorded(self) -> list[tuple[signature_defs.Signature, Inputs]]:
         """Returns the warm-up requests in the SavedModel, if any."""
-        path = os.path.join(self.path, _WARM_UP_FILE)
+        path = os.path.join(self.path, warmup.FILE)
         if not tf.io.gfile.exists(path):
             return []
         try:
-            from tensorflow_serving.apis import prediction_log_pb2
+            requests = warmup.read(self.path)
         except ImportError:
             _LOG.info(
                 "Warm-up with made-up texts: tensorflow-serving-api, which "
@@ -134,20 +132,10 @@ class Servable:
                 path,
             )
             return []
-        requests: list[tuple[signature_defs.Signature, Inputs]] = []
-        for record in tf.data.TFRecordDataset(path).take(_WARM_UP_AT_MOST):
-            log = prediction_log_pb2.PredictionLog.FromString(record.numpy())
-            if not log.HasField("predict_log"):
-                continue
-            request = log.predict_log.request
-            signature = self.signatures.find(
-                request.model_spec.signature_name or None
-            )
-            inputs = {
-                name: tf.make_ndarray(x) for name, x in request.inputs.items()
-            }
-            requests.append((signature, inputs))
-        return requests
+        return [
+            (self.signatures.find(x.signature or None), x.inputs)
+            for x in requests
+        ]
 
     def _made_up(
         self, batch_size: int
@@ -161,7 +149,7 @@ class Servable:
             sizes = [(1, length) for length in _LENGTHS]
             for rows, length in (*sizes, (batch_size, _LENGTH_OF_BATCH)):
                 inputs = {
-                    name: _some(info, rows, min(length, longest))
+                    name: _some(name, info, rows, min(length, longest))
                     for name, info in signature.inputs.items()
                 }
                 yield signature, inputs
@@ -177,10 +165,14 @@ def _freeze() -> None:
     gc.freeze()
 
 
-def _some(info: signature_defs.Tensor, rows: int, length: int) -> np.ndarray:
+def _some(
+    name: str, info: signature_defs.Tensor, rows: int, length: int
+) -> np.ndarray:
     """Returns a dummy value for an input with `rows` rows."""
     sizes = [x or length for x in (info.shape or ())[1:]]
     if info.dtype != tf.string:
-        return np.ones([rows, *sizes], info.dtype.as_numpy_dtype)
+        # RoBERTa has segment 0 only.
+        value = int(name != "segment_ids")
+        return np.full([rows, *sizes], value, info.dtype.as_numpy_dtype)
     text = f"[MASK] {'the ' * length}".encode()
     return np.full([rows, *(2 for _ in sizes)], text, object)

@@ -1,11 +1,12 @@
 """SavedModels that touch files or the host, and ours, which do not."""
 
 import asyncio
+import pickle
 import shutil
 
 import bert_tf
 from bert_tf.errors import InputError
-from bert_tf.exporting import unsafe_ops
+from bert_tf.exporting import unsafe_ops, version_labels
 from bert_tf.server import batching, served_models
 from tests import combinations, exports
 
@@ -53,6 +54,22 @@ def _hostile(op, place):
         "PrintV2": lambda texts: tf.print(
             texts, output_stream=f"file://{name}"
         ),
+        "DatasetToTFRecord": lambda texts: tf.raw_ops.DatasetToTFRecord(
+            input_dataset=tf.data.Dataset.from_tensors(texts)._variant_tensor,
+            filename=name,
+            compression_type="",
+        ),
+        "DecodeProtoV2": lambda texts: tf.io.decode_proto(
+            texts, "M", ["x"], [tf.string], name
+        )[0],
+        "EncodeProto": lambda texts: tf.io.encode_proto(
+            tf.ones([1, 1], tf.int32), [texts[:1, tf.newaxis]], ["x"], "M", name
+        ),
+        "FixedUnigramCandidateSampler": lambda _: (
+            tf.random.fixed_unigram_candidate_sampler(
+                tf.zeros([1, 1], tf.int64), 1, 1, False, 1, vocab_file=name
+            )[0]
+        ),
     }
 
     def serve(text_a):
@@ -67,6 +84,8 @@ def _hostile(op, place):
 _OPS = (
     *("WriteFile", "ReadFile", "MatchingFiles", "EagerPyFunc"),
     *("TextLineDataset", "SaveV2", "RestoreV2", "PrintV2"),
+    *("DatasetToTFRecord", "DecodeProtoV2", "EncodeProto"),
+    "FixedUnigramCandidateSampler",
 )
 
 
@@ -137,13 +156,14 @@ def test_they_are_refused_before_they_are_loaded(changed, monkeypatch):
     monkeypatch.setattr(tf.saved_model, "load", loading)
     with pytest.raises(InputError, match=r"with allow_unsafe_ops=True .*Write"):
         bert_tf.load(changed)
-    place = served_models.Place("m", str(changed.parent))
+    place = version_labels.Served("m", str(changed.parent))
     with pytest.raises(InputError, match=r"with --allow_unsafe_ops .*Write"):
         asyncio.run(served_models.Model(place, batching.Limits()).update())
     assert not loaded
     assert not (changed.parent.parent / "touched").exists()
-    bert_tf.load(changed, allow_unsafe_ops=True)
-    assert loaded == [str(changed)]
+    model = bert_tf.load(changed, allow_unsafe_ops=True)
+    pickle.loads(pickle.dumps(model))
+    assert loaded == [str(changed)] * 2
 
 
 @pytest.mark.slow

@@ -13,7 +13,8 @@ import shutil
 from typing import Any
 
 from bert_tf.errors import InputError
-from bert_tf.exporting import saved_model, warmup
+from bert_tf.exporting import saved_model, serving_inputs, warmup
+from bert_tf.server import batching, servables
 from bert_tf.serving import publishing, served_heads
 from tests import combinations, exports
 
@@ -230,6 +231,27 @@ def test_serialized_examples_and_what_is_not_known(tmp_path, caplog):
     assert values(rows) == ["é".encode(), b"b"]
 
 
+def test_ids_of_a_model_with_one_segment(tmp_path, caplog, monkeypatch):
+    """Such as RoBERTa: of the file, and of servers without one."""
+    config = dataclasses.replace(
+        exports.CONFIG, type_vocab_size=1, max_position_embeddings=24
+    )
+
+    def serve(input_ids, input_mask, segment_ids):
+        return serving_inputs.as_batch(
+            input_ids, input_mask, segment_ids, config
+        )
+
+    made = small(serve, [serving_inputs.IDS] * 3, name="serve_ids")
+    saved_model.write(str(tmp_path), made)
+    assert warmup.write(str(tmp_path), [], 24) == 3
+    (tmp_path / warmup.FILE).unlink()
+    monkeypatch.setattr(servables, "_freeze", lambda: None)
+    with caplog.at_level("DEBUG", "bert_tf.server"):
+        servables.Servable(str(tmp_path), 1, batching.Limits()).close(0)
+    assert "Warm-up" not in caplog.text
+
+
 def test_the_first_text_goes_by_either_name(tmp_path):
     made = small(lambda text: {"x": text + "!"}, name="serve")
     saved_model.write(str(tmp_path), made)
@@ -241,7 +263,7 @@ def test_the_first_text_goes_by_either_name(tmp_path):
 
 
 @pytest.mark.parametrize("method", ["classify", "regress"])
-def test_methods_of_classify_and_regress(tmp_path, method):
+def test_methods_of_classify_and_regress(tmp_path, method, monkeypatch):
     made = dataclasses.replace(
         small(classify, name="c"),
         methods={"c": f"tensorflow/serving/{method}"},
@@ -252,8 +274,26 @@ def test_methods_of_classify_and_regress(tmp_path, method):
     assert kind == f"{method}_log"
     assert asked.model_spec.signature_name == "c"
     assert values(asked.input.example_list.examples) == [b"a", b"b"]
-    (request,) = warmup.read(str(tmp_path))
-    assert [*request.inputs] == ["inputs"]
+    # Servers run it, and skip what is not known to this project.
+    other = prediction_log_pb2.PredictionLog()
+    other.session_run_log.SetInParent()
+    path = str(tmp_path / warmup.FILE)
+    records = [*tf.data.TFRecordDataset(path).as_numpy_iterator()]
+    with tf.io.TFRecordWriter(path) as writer:
+        for record in (other.SerializeToString(), *records):
+            writer.write(record)
+    ran = []
+    monkeypatch.setattr(
+        servables.Servable,
+        "run",
+        lambda _, signature, inputs: ran.append((signature.name, inputs)),
+    )
+    monkeypatch.setattr(servables, "_freeze", lambda: None)
+    servables.Servable(str(tmp_path), 1, batching.Limits()).close(0)
+    ((name, inputs),) = ran
+    assert name == "c"
+    rows = map(tf.train.Example.FromString, inputs["inputs"])
+    assert values(rows) == [b"a", b"b"]
 
 
 @pytest.mark.slow
