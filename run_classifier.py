@@ -104,6 +104,7 @@ command_line.start(__name__, later=("long_documents",))
 
 from bert_tf import heads
 from bert_tf.checkpoints import tf1_files, trained_models
+from bert_tf.errors import listed
 from bert_tf.exporting import saved_model
 from bert_tf.setup import (
     auxiliary_lm,
@@ -197,7 +198,8 @@ class Classification(fine_tune.Task):
         if weight:
             auxiliary_lm.check(weight, self.files.config)
         self.predicted_tokens = self.length if weight else 0
-        self.documents.check(self.length - 2)
+        special = self.files.vocabulary.template.special(1)
+        self.documents.check(self.length - special)
         if not self.work.train:
             return
         if self.hold_out:
@@ -227,7 +229,7 @@ class Classification(fine_tune.Task):
         if self.has_baselines:
             self.average = baselines_setup.find_average(self.files, tokenizer)
         if self.labels:
-            logging.info("Labels: %s.", ", ".join(self.labels))
+            logging.info("Labels: %s.", listed(self.labels))
         return lambda split, path, seed: encoder.write(
             path,
             self.examples_to_write(split),

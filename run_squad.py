@@ -89,7 +89,7 @@ _VERBOSE_LOGGING = _DATA.boolean(
 )
 _STRICT = shared_flags.strict(_DATA, "question", only_with="do_train")
 
-command_line.start(__name__, later=("version_2_with_negative",))
+command_line.start(__name__, later=("version_2_with_negative", "answer_head"))
 
 from bert_tf import heads, joint_answers, losses
 from bert_tf.errors import InputError
@@ -117,11 +117,6 @@ import tensorflow as tf
 from absl import logging
 
 # ---- Objective: sums, to be divided by weights summed over all replicas -----
-
-
-def weights(batch):
-    """Returns the divisor of the loss: the number of windows."""
-    return {"span": tf.reduce_sum(batch["row_weights"])}
 
 
 def mask_padding(logits, batch):
@@ -160,7 +155,7 @@ def compare(logits, teacher, batch, temperature):
     return loss / 2
 
 
-OBJECTIVE = loop.Objective(weights, sums)
+OBJECTIVE = loop.Objective(squad_joint.weights, sums)
 
 
 # ---- Answers ----------------------------------------------------------------
@@ -221,6 +216,10 @@ class Answering(fine_tune.Task):
         *options.names(squad_options.Layout),
         *options.names(squad_options.JointSearch),
         "answer_head",
+    )
+    chosen_on = (
+        *("predict_file", "null_score_diff_threshold"),
+        *("n_best_size", "max_answer_length", "start_n_top", "end_n_top"),
     )
     metric = "f1"
     comparison = distillation.Comparison(("span",), compare)

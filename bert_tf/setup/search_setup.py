@@ -10,6 +10,7 @@ from typing import Any
 from bert_tf import extras, terminals
 from bert_tf.errors import InputError
 from bert_tf.flags import (
+    classification_flags,
     fine_tuning_flags,
     flag_sections,
     flagfiles,
@@ -17,7 +18,7 @@ from bert_tf.flags import (
     search_flags,
     unused,
 )
-from bert_tf.setup import run_folder
+from bert_tf.setup import fine_tuning_setup, run_folder
 from bert_tf.tasks import search, trials
 
 import tensorflow as tf
@@ -54,7 +55,14 @@ def check() -> None:
             f"Received: {strategy.name}={strategy.value}"
         )
     run_folder.check_holds_runs()
-    find_space(search_flags.SEARCH_SPACE.value)
+    space = find_space(search_flags.SEARCH_SPACE.value)
+    fraction = classification_flags.DEV_FRACTION
+    if run_flags.SEED.name in space and fraction.value:
+        raise InputError(
+            f"Trials with different seeds and --{fraction.name} would be "
+            "scored on different rows. Remove seed from --search_space, or "
+            f"use --dev_file. Received: {fraction.name}={fraction.value}"
+        )
 
 
 # ---- The space --------------------------------------------------------------
@@ -125,6 +133,7 @@ def run(script: str, metric: str) -> None:
     tf.config.set_visible_devices([], "GPU")
     space = find_space(search_flags.SEARCH_SPACE.value)
     _log_replaced(space)
+    fine_tuning_setup.load_files()  # Sets --do_lower_case, for flags.txt.
     folder = run_flags.OUTPUT_DIR.value
     lock = run_folder.hold_output_dir()
     path = run_folder.flags_file()
@@ -133,7 +142,8 @@ def run(script: str, metric: str) -> None:
     shared = flagfiles.told(
         name
         for name in flags.FLAGS
-        if name not in _OWN and unused.given(flags.FLAGS[name])
+        # Also a default that is specified: it outranks the checkpoint's.
+        if name not in _OWN and flags.FLAGS[name].present
     )
 
     def train(trial_folder, values, is_over):

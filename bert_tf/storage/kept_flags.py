@@ -9,6 +9,8 @@ from etils import epath
 
 # In the folder of a run.
 FILE = "flags.txt"
+# In the folder of a search: the weights and the flags of its best trial.
+_BEST = "best"
 
 
 def read(path: str) -> dict[str, str]:
@@ -31,6 +33,13 @@ def read(path: str) -> dict[str, str]:
 
 
 def of_folder(folder: str) -> dict[str, str]:
-    """Returns the flags of the run in a folder, empty if none are saved."""
+    """Returns the flags of the run in a folder, empty if none are saved.
+
+    A search stands for its best trial: its own flags lack the values that the
+    trials had.
+    """
     path = os.path.join(folder, FILE)
-    return read(path) if epath.Path(path).exists() else {}
+    found = read(path) if epath.Path(path).exists() else {}
+    if "search" in found:
+        return of_folder(os.path.join(folder, _BEST)) or found
+    return found

@@ -12,6 +12,7 @@ from bert_tf import files
 from bert_tf.checkpoints import best
 from bert_tf.checkpoints import runs as run_folders
 from bert_tf.errors import InputError
+from bert_tf.storage import kept_flags
 from bert_tf.tasks import trials
 from bert_tf.training import progress
 
@@ -57,7 +58,7 @@ class Search:
     def run(self, count: int) -> list[str]:
         """Runs trials until there are `count`; returns the lines of a table.
 
-        Copies the weights of the best trial to `best/`.
+        Copies the weights and the flags of the best trial to `best/`.
         """
         import optuna
 
@@ -193,17 +194,19 @@ class Search:
                 run_folders.tidy(folder, is_best, keeps_last)
 
     def _end(self, study: Any) -> list[str]:
-        """Copies the best trial's weights; returns the lines of the table."""
+        """Copies the best trial's model; returns the lines of the table."""
         chosen = _best(study)
         if chosen is None:
             raise InputError(
                 f"No trial has a finite {self.metric}. Search lower learning "
                 f"rates, in another folder. Received: {self.folder}"
             )
-        source = os.path.join(self._folder(chosen), best.FOLDER)
+        folder = self._folder(chosen)
         target = os.path.join(self.folder, best.FOLDER)
         shutil.rmtree(f"{target}.tmp", ignore_errors=True)
-        shutil.copytree(source, f"{target}.tmp")
+        shutil.copytree(os.path.join(folder, best.FOLDER), f"{target}.tmp")
+        # The weights are read as in their trial, not as the search began.
+        shutil.copy(os.path.join(folder, kept_flags.FILE), f"{target}.tmp")
         shutil.rmtree(target, ignore_errors=True)
         os.rename(f"{target}.tmp", target)
         logging.info(

@@ -73,6 +73,15 @@ def test_spellings_of_casing(run, text, expected):
     assert runs.lower_cases(str(run)) is expected
 
 
+@pytest.mark.parametrize("name", ["", "/best", "/best/model.ckpt-5"])
+def test_a_search_is_read_as_its_best_trial(run, name):
+    (run / "flags.txt").write_text("--search=2\n--max_seq_length=128\n")
+    before = {"search": "2", "max_seq_length": "128"}
+    assert runs.flags_of(f"{run}{name}") == before  # of an earlier version
+    (run / "best/flags.txt").write_text("--max_seq_length=64\n")
+    assert runs.flags_of(f"{run}{name}") == {"max_seq_length": "64"}
+
+
 def test_a_casing_that_is_none(run):
     (run / "flags.txt").write_text("--do_lower_case=yes\n")
     with pytest.raises(ValueError, match=r"run/flags.txt, which keeps .*=yes$"):

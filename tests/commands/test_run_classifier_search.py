@@ -39,6 +39,7 @@ def _starts(folder):
 def test_trials_are_runs_and_the_best_is_copied(count, flags, tmp_path):
     output = tmp_path / "output"
     given = [*flags, f"--output_dir={output}", f"--search={count}"]
+    given.append("--do_lower_case=true")  # the default
     done = classifier_runs.run(tmp_path, *given)
     trials = _trials(output)
     assert [x.state.name for x in trials] == ["COMPLETE"] * count
@@ -47,6 +48,8 @@ def test_trials_are_runs_and_the_best_is_copied(count, flags, tmp_path):
     assert rates <= {"0.01", "0.001"}
     for trial in trials:
         folder = output / f"trial-{trial.number:03d}"
+        command, *_ = (folder / "log.txt").read_text().splitlines()
+        assert " --do_lower_case=true " in command
         kept = (folder / "flags.txt").read_text()
         rate = float(trial.params["learning_rate"])
         assert f"\n--learning_rate={rate}\n" in kept
@@ -57,10 +60,11 @@ def test_trials_are_runs_and_the_best_is_copied(count, flags, tmp_path):
     assert table in done.stdout
     chosen = max(trials, key=lambda trial: trial.value)
     assert f"trial-{chosen.number:03d}" in table.split(" (best)")[0]
-    best = output / f"trial-{chosen.number:03d}" / "best"
+    folder = output / f"trial-{chosen.number:03d}"
     copied = output / "best"
-    assert {x.name: x.read_bytes() for x in best.iterdir()} == {
-        x.name: x.read_bytes() for x in copied.iterdir()
+    assert {x.name: x.read_bytes() for x in copied.iterdir()} == {
+        x.name: x.read_bytes()
+        for x in (folder / "flags.txt", *(folder / "best").iterdir())
     }
 
     before = _starts(output)
@@ -102,7 +106,7 @@ def test_spaces_that_are_wrong(flags, tmp_path, given, problem):
 
 
 def test_what_a_search_does_not_do(flags, tmp_path):
-    for flag, problem in (
+    for given, problem in (
         ("--do_predict=true", "A search does not support --do_predict."),
         ("--do_export=true", "A search does not support --do_export."),
         (
@@ -110,9 +114,13 @@ def test_what_a_search_does_not_do(flags, tmp_path):
             "A search runs its trials on one machine.",
         ),
         ("--do_eval=false", "--search goes with --do_eval"),
+        (
+            "--search_space=seed=1,2 --dev_fraction=0.5",
+            "Trials with different seeds and --dev_fraction would be scored on",
+        ),
     ):
         done = classifier_runs.run(
-            *(tmp_path, *flags, "--search=2", flag),
+            *(tmp_path, *flags, "--search=2", *given.split()),
             f"--output_dir={tmp_path}/output",
             code=1,
         )

@@ -40,6 +40,7 @@ class _Script:
         self.calls.append((os.path.basename(folder), dict(values)))
         os.makedirs(f"{folder}/best", exist_ok=True)
         rate, batch = int(values["rate"]), int(values["batch"])
+        pathlib.Path(folder, "flags.txt").write_text(f"--rate={rate}\n")
         if values["rate"] in self.outcomes:
             raise trials.FailedError("See log.", self.outcomes[values["rate"]])
         scores = [epoch * rate - batch / 32 for epoch in (1, 2)]
@@ -105,6 +106,7 @@ def test_all_values_are_tried_once_and_the_best_is_kept(
     assert [row[3] for row in rows] == [scores[x] for x in tried]
     kept = json.loads((tmp_path / "out/best/results.json").read_text())
     assert kept == {"eval_f1": 5.5, "global_step": 2}
+    assert (tmp_path / "out/best/flags.txt").read_text() == "--rate=3\n"
     (chosen,) = (row[0] for row in rows if "best" in row[3])
     weights = [x.parent.name for x in tmp_path.glob("out/trial-*/best")]
     assert weights == [chosen]

@@ -150,6 +150,10 @@ def test_hold_out_is_the_documented_sample(tmp_path):
     train = [text for text, _, _ in _read(task, "train")]
     assert dev == [f"t{i}" for i in sorted(chosen)]
     assert train == [f"t{i}" for i in range(50) if i not in chosen]
+    sets = {x: (y.rows, y.excluded) for x, y in task.splits.items()}
+    dev_rows = frozenset(chosen)
+    # The large set of the training rows is not stored.
+    assert sets == {"train": (None, dev_rows), "dev": (dev_rows, frozenset())}
     for fraction in (0.001, 0.999):
         with pytest.raises(ValueError, match=r"rows on both sides.*50 rows"):
             own_files.hold_out(task, fraction, seed=7)
@@ -219,6 +223,18 @@ def test_errors_are_short_however_many_or_long_the_labels(tmp_path):
     with pytest.raises(ValueError, match="score is not a number") as error:
         _read(_custom({"dev": path}, is_regression=True), "dev")
     assert str(error.value).endswith(f"label='{'z' * 79}…")
+
+
+def test_scores_that_are_taken_for_classes(tmp_path, caplog):
+    rows = [f"x\t{i / 4}\n" for i in range(30)]
+    path = _write(tmp_path / "a.tsv", "text\tlabel\n" + "".join(rows * 2))
+    assert len(_custom({"train": path}).labels) == 30
+    assert not caplog.text  # As there are two rows of each.
+    path = _write(tmp_path / "b.tsv", "text\tlabel\n" + "".join(rows))
+    _custom({"train": path})
+    problem = "b.tsv has 30 different labels in 30 rows, and each becomes a"
+    assert problem in caplog.text
+    assert "--regression" in caplog.text
 
 
 def test_labels_that_no_row_to_train_on_has(tmp_path, caplog):
