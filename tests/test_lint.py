@@ -155,6 +155,9 @@ _BROKEN = {
     english.pages_are_plain_english: (
         *("docs/heads.md", "# A head\n\nIt is\ntold.\n", 3, '"is told": write'),
     ),
+    english.flagfiles_are_plain_english: (
+        *("configs/a.flags", "--a=piece\n# piece\n", 2, '"piece": write'),
+    ),
     english.code_is_plain_english: (
         *("bert_tf/heads.py", "# A\n# piece\n", 2, '"piece": write token'),
     ),

@@ -1,4 +1,4 @@
-"""Words that pages, docstrings and comments avoid, and those to write."""
+"""Words that pages, flagfiles, docstrings and comments avoid."""
 
 import ast
 import io
@@ -55,6 +55,13 @@ def pages_are_plain_english(repository: Repository) -> Iterator[Problem]:
         yield from _problems(file, 1, file.text)
 
 
+def flagfiles_are_plain_english(repository: Repository) -> Iterator[Problem]:
+    """Comments of flagfiles use these words, too."""
+    for file in repository.flagfiles:
+        for line, match in file.find("^#.*"):
+            yield from _problems(file, line, match[0])
+
+
 def code_is_plain_english(repository: Repository) -> Iterator[Problem]:
     """Docstrings and comments use these words, too."""
     for file in [*repository.package, *repository.scripts]:
@@ -79,4 +86,8 @@ def _problems(file: File, start: int, text: str) -> Iterator[Problem]:
             yield file.problem(line, f'"{found}": write {advice}.')
 
 
-RULES = (pages_are_plain_english, code_is_plain_english)
+RULES = (
+    pages_are_plain_english,
+    flagfiles_are_plain_english,
+    code_is_plain_english,
+)
