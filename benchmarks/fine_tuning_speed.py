@@ -4,8 +4,8 @@
     python -m benchmarks.fine_tuning_speed --data_dir=/data/glue \
         --tasks=SST-2,CoLA,MRPC,STS-B,RTE
 
-Texts, batches of 32 and recipe are those of parity/fine_tuning.py, and so are the
-weights of transformers; ours are random, which takes as long.
+Texts, batches of 32 and recipe are those of parity/fine_tuning.py, and so are
+the weights of transformers; ours are random, which takes as long.
 Every implementation runs in a separate process, in turn:
 
 - ours: the steps of run_classifier.py, which skip padding

@@ -15,7 +15,6 @@ from bert_tf.records import masking
 
 import numpy as np
 
-
 # More than anyone needs: memory or time would not suffice for much larger
 # values.
 _MAX_LENGTH, _MAX_TIMES, _MAX_WORDS = 1 << 16, 10_000, 100
@@ -104,8 +103,9 @@ class Settings(options.Options):
     )
     favor_shorter_ngram: bool = options.option(
         True,
-        "Draws n-grams of n words with a probability proportional to 1/n. false "
-        "reverses the probabilities: the longest n-grams are the most likely.",
+        "Draws n-grams of n words with a probability proportional to 1/n. "
+        "false reverses the probabilities: the longest n-grams are the most "
+        "likely.",
         only_with=("masking=ngram", "ngram"),
         rare=True,
     )

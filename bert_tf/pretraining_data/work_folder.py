@@ -184,7 +184,9 @@ class WorkFolder:
             ):
                 np.lib.format.write_array(file, array)
 
-    def load_documents(self, piece: stages.Piece) -> pretraining_sequences.Corpus:
+    def load_documents(
+        self, piece: stages.Piece
+    ) -> pretraining_sequences.Corpus:
         """Reads the documents of a chunk."""
         path = self.path / "tokens" / "{:06d}-{:04d}.npy".format(*piece)
         with path.open("rb") as file:

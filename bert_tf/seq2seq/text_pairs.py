@@ -116,10 +116,11 @@ class Source:
 def _lines(path: str) -> Iterator[str]:
     """Yields the lines of a text file; InputError if there are none."""
     input_files.check_can_be_read_again(path)
-    number = 0
-    for number, line in tables.lines(path):
+    is_empty = True
+    for _, line in tables.lines(path):
+        is_empty = False
         yield line.removesuffix("\n").removesuffix("\r")
-    if not number:
+    if is_empty:
         raise InputError(
             f"{path}: the file has no lines. Expected a text on each."
         )

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from bert_tf import files, modeling
+from bert_tf import modeling
 from bert_tf.checkpoints import (
     formats,
     model_files,

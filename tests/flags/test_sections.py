@@ -32,7 +32,6 @@ class TestValues:
     def test_values_are_taken(self, tmp_path, given):
         assert small_script.taken(tmp_path, given, "--do_train") == []
 
-
     def test_parts_on_several_lines_are_one_line(self):
         with script_flags.own_flags():
             from bert_tf.flags import flag_sections

@@ -170,7 +170,7 @@ class TestFiles:
         config = encoder_decoders.of_encoder(samples.TINY, "none")
         shapes = names.shapes(config, "encoder")
         shapes["decoder/predictions/output_bias"] = (config.vocab_size,)
-        with pytest.raises(InputError, match="decoder/emb.* is not there"):
+        with pytest.raises(InputError, match=r"decoder/emb.* is not there"):
             names.check(config, shapes, "there")
 
     def test_halves_of_different_sizes(self, tmp_path):

@@ -200,8 +200,9 @@ def _learned_labels(
     )
     found: set[str] = set()
     first: set[str] | None = None  # Labels that only row 1 has.
-    number = 0
-    for number, (line, columns) in enumerate(rows, start=1):
+    count = 0
+    for line, columns in rows:
+        count += 1
         labels: tuple[str, ...] = (columns["label"],)
         if separator is not None:
             labels = label_column.split(columns["label"], separator)
@@ -219,10 +220,10 @@ def _learned_labels(
             "--labels. Received: "
             f"label={shortened(repr(', '.join(sorted(first))))}"
         )
-    if separator is None and len(found) > max(_MANY_LABELS, number / 2):
+    if separator is None and len(found) > max(_MANY_LABELS, count / 2):
         logging.warning(
             "%s has %d different labels in %d rows, and each becomes a class. "
             "Use --regression if they are scores.",
-            *(split.file, len(found), number),
+            *(split.file, len(found), count),
         )
     return found

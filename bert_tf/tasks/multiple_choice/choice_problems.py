@@ -101,9 +101,7 @@ def _files(folder: str) -> list[str]:
 def _check(where: str, problem: Problem) -> None:
     count = len(problem.choices)
     if count < 2 or not all(choice.strip() for choice in problem.choices):
-        texts = [
-            shortened(choice, 20) for choice in problem.choices
-        ]
+        texts = [shortened(choice, 20) for choice in problem.choices]
         raise InputError(
             f"{where}: expected two choices or more, none of them empty. "
             f"Received: {count}, {shortened(repr(texts), 400)}"
