@@ -239,9 +239,9 @@ class TestNewFolder:
         assert not pathlib.Path(new).exists()
 
     def test_a_mount_can_not_be_replaced(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(os.path, "ismount", lambda path: path == str(there))
         there = tmp_path / "a"
         there.mkdir()
+        monkeypatch.setattr(os.path, "ismount", lambda path: path == str(there))
         (there / "mine").touch()
         new = files.new_folder(str(there), overwrite=True)
         with pytest.raises(ValueError, match="a new folder inside it"), new:

@@ -87,7 +87,7 @@ class Predictor:
         self.path = path
         # Pickled, they are read from another folder.
         self._source = _absolute(path)
-        self._options = {
+        self._options: dict[str, Any] = {
             name: _absolute(os.fspath(x)) if name in _PATHS and x else x
             for name, x in (options or {}).items()
         }

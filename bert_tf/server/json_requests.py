@@ -106,7 +106,8 @@ def to_predict(body: bytes, signatures: Signatures) -> Request:
         inputs = {
             name: x
             for name, x in inputs.items()
-            if not np.array_equal(x, signature.defaults.get(name))
+            if name not in signature.defaults
+            or not np.array_equal(x, signature.defaults[name])
         }
     return Request(signature, inputs, "instances" in asked)
 

@@ -375,8 +375,7 @@ class TestMain:
         self, kind, file, model, name, tmp_path
     ):
         """Its files would be read with, or instead of, the new vocabulary."""
-        content = {"model": {"type": model}} if model else {}
-        content |= {"add_prefix_space": True}
+        content = {"add_prefix_space": True, "model": {"type": model}}
         (tmp_path / file).write_text(json.dumps(content))
         (tmp_path / "text1").write_text("a b")
         with pytest.raises(AssertionError, match="another tokenizer, such as"):

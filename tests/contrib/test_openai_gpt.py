@@ -227,7 +227,9 @@ def test_next_tokens(tmp_path, has_special):
     before = START if has_special else ""
     texts = ["The Cat sat", "naïve: 中文"]
     predictor = bert_tf.load(tmp_path, top_k=3)
-    score = predictor._made.signatures["serve_scores"]
+    made = predictor._made
+    assert made is not None
+    score = made.signatures["serve_scores"]
     scored = score(text=tf.constant(texts))
     for row, (text, answer) in enumerate(
         zip(texts, predictor(texts), strict=True)

@@ -4,6 +4,7 @@ import itertools
 import json
 import random
 import re
+from collections.abc import Sequence
 
 from bert_tf.pretraining_data import text_formats
 
@@ -204,7 +205,7 @@ class TestTfds:
     @staticmethod
     def folder(tmp_path_factory):
         folder = tmp_path_factory.mktemp("tfds")
-        splits = {
+        splits: dict[str, Sequence[str | bytes]] = {
             "train": [f"One {i}.\nTwo {i}." for i in range(50)],
             "bad": [b"fine", b"a\xff"],
         }
