@@ -159,10 +159,10 @@ def check_same_run(identity: tuple[str, ...], tells: bool = True) -> None:
 
 
 def check_same_evaluation(names: Collection[str], way_out: str = "") -> None:
-    """Raises InputError if a resumed run would select its best on other data.
+    """Raises InputError if a resumed run would select its best by other scores.
 
     Args:
-        names: Flags that specify the evaluation data.
+        names: Flags that determine the scores, such as the evaluation data.
         way_out: An alternative for the error message, " or ...".
     """
     folder = run_flags.OUTPUT_DIR.value
@@ -175,8 +175,9 @@ def check_same_evaluation(names: Collection[str], way_out: str = "") -> None:
     if others:
         kept = os.path.join(folder, best.FOLDER)
         raise InputError(
-            f"{kept} was chosen on other data: {'; '.join(others)}. Give what "
-            f"it had{way_out}; or move {kept} away, and the best is found anew."
+            f"{kept} was chosen by other scores: {'; '.join(others)}. Give "
+            f"what it had{way_out}; or move {kept} away, and the best is found "
+            "anew."
         )
 
 
