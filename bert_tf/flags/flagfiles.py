@@ -27,8 +27,8 @@ def write_flagfile(path: str) -> None:
     for name, text in sorted(_values().items()):
         if text != text.rstrip():
             lines.append(
-                "# Flagfiles drop the blank at the end of the next line. "
-                f"Remove the line, and pass --{name}."
+                "# Flagfiles drop the blank that ends the next line. Remove "
+                f"the line, and pass --{name}."
             )
         lines.append(f"--{name}={text}")
     files.write_lines(path, lines)

@@ -60,8 +60,8 @@ class Task:
     # Flags that determine how texts are read. If they are omitted, the values
     # from the training of the weights apply.
     reading: tuple[str, ...] = ("max_seq_length",)
-    # Flags that determine the score by which the best weights are selected,
-    # besides those of `fixed_flags`.
+    # Flags, besides `fixed_flags`, that determine the score by which the best
+    # weights are selected.
     chosen_on: tuple[str, ...] = ("dev_file",)
     # Flags that determine which rows are held out from training.
     hold_out: tuple[str, ...] = ()

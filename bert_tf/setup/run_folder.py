@@ -168,7 +168,7 @@ def check_same_evaluation(names: Collection[str], way_out: str = "") -> None:
     """Raises InputError if a resumed run would select its best by other scores.
 
     Args:
-        names: Flags that determine the scores, such as those of the data.
+        names: Flags that determine the scores, such as the evaluation data.
         way_out: An alternative for the error message, " or ...".
     """
     folder = run_flags.OUTPUT_DIR.value

@@ -68,8 +68,8 @@ class TestSources:
 
     def test_pipes_are_read_twice(self, folder):
         os.mkfifo(folder / "pipe")
-        for paths in (["pipe", "a.de"], ["a.en", "pipe"]):
-            source = text_pairs.Source(*(f"{folder}/{x}" for x in paths))
+        for one, other in (("pipe", "a.de"), ("a.en", "pipe")):
+            source = text_pairs.Source(f"{folder}/{one}", f"{folder}/{other}")
             with pytest.raises(ValueError, match=r"read twice.*/pipe$"):
                 next(source.pairs())
 

@@ -200,9 +200,9 @@ def _learned_labels(
     )
     found: set[str] = set()
     first: set[str] | None = None  # Labels that only row 1 has.
-    count = 0
+    number = 0
     for line, columns in rows:
-        count += 1
+        number += 1
         labels: tuple[str, ...] = (columns["label"],)
         if separator is not None:
             labels = label_column.split(columns["label"], separator)
@@ -220,10 +220,10 @@ def _learned_labels(
             "--labels. Received: "
             f"label={shortened(repr(', '.join(sorted(first))))}"
         )
-    if separator is None and len(found) > max(_MANY_LABELS, count / 2):
+    if separator is None and len(found) > max(_MANY_LABELS, number / 2):
         logging.warning(
             "%s has %d different labels in %d rows, and each becomes a class. "
             "Use --regression if they are scores.",
-            *(split.file, len(found), count),
+            *(split.file, len(found), number),
         )
     return found
