@@ -454,11 +454,9 @@ def check_folder(path: epath.Path) -> None:
     """Raises InputError if other files there would replace the vocabulary."""
     kind = _KIND.value
     there = read_tokenizer_config(path)
-    # Settings of word pieces may be meant: see check_settings.
-    is_set = kind != _WORDS and bool(there.added or there.settings)
-    if (there.tokenizer is not None and vocabularies.KINDS[kind].tokenizer) or (
-        is_set
-    ):
+    is_other = vocabularies.KINDS[kind].tokenizer and there.tokenizer
+    # WordPiece settings may be meant: see check_settings.
+    if is_other or (kind != _WORDS and (there.added or there.settings)):
         raise InputError(
             f"{path.parent} has the files of another tokenizer, such as "
             f"{there.name or path.parent / tokenizer_config.FILE}, which would "

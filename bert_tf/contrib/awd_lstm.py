@@ -191,7 +191,7 @@ class BatchNorm(keras.layers.Layer):
         """Normalizes by statistics of the batch if `learns`, else moving ones.
 
         Raises InputError on several replicas, whose statistics would differ,
-        and for a single row, of which every value would be its own mean.
+        and for a single row, whose values would be the mean.
         """
         dtype, x = x.dtype, tf.cast(x, tf.float32)
         moving = (self.moving_mean, self.moving_variance)

@@ -66,8 +66,8 @@ class Pretrainer:
             `masked_lm_ids`.
         variables: Name of a variable of the head -> letters of its shape.
         report: A log sentence that describes the objective.
-        has_queries: Whether each prediction is a vector of its own in all
-            layers, next to those of the tokens.
+        has_queries: Whether predictions are separate vectors in all layers,
+            next to the vectors of the tokens.
     """
 
     model: Callable[[Any], keras.Model]

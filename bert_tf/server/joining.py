@@ -39,8 +39,8 @@ def max_rows_of(inputs: Arrays) -> int:
 def runs_in_parts(signature: Signature) -> bool:
     """Whether `join` can join the outputs of parts of a request.
 
-    Their widths are fixed, or those of inputs, or padded like those of a head
-    that counts what it finds.
+    Their widths are fixed, or the widths of inputs, or padded as by a head that
+    counts what it finds.
     """
     return (
         signature.has_fixed_widths

@@ -117,7 +117,7 @@ class Model:
     """A model and its versions, at least one of them answering requests.
 
     Attributes:
-        place: The model's current folder, versions and labels; see `update`.
+        `place`: The model's current folder, versions and labels; see `update`.
     """
 
     def __init__(
