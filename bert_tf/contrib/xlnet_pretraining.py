@@ -187,7 +187,6 @@ XLNET = family.Family(
         "order, each from the tokens earlier in the order and from all tokens "
         f"that are not in it. <sep> (ID {xlnet.SEP_ID}) and <cls> (ID "
         f"{xlnet.CLS_ID}) are in it, but not predicted.",
-        has_queries=True,
     ),
     huggingface=xlnet_names.HUGGINGFACE,
 )

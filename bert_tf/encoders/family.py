@@ -66,14 +66,11 @@ class Pretrainer:
             `masked_lm_ids`.
         variables: Name of a variable of the head -> letters of its shape.
         report: A log sentence that describes the objective.
-        has_queries: Whether predictions are separate vectors in all layers,
-            next to the vectors of the tokens.
     """
 
     model: Callable[[Any], keras.Model]
     variables: Mapping[str, str]
     report: str
-    has_queries: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

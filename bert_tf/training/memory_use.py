@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable
 
 from bert_tf import modeling, optimization
-from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.training import accelerators, loop, replica_step
 
@@ -145,11 +144,6 @@ def memory_of(
     remat and accumulate.
     """
     if generator is None:
-        rows, length, predictions = sizes
-        own = families.find(config).pretrainer
-        if own is not None and own.has_queries:
-            length += predictions
-        sizes = rows, length, predictions
         return training_memory(config, *sizes, *how, reads_all)
     return replaced_tokens_memory(config, generator, *sizes, *how)
 
