@@ -63,7 +63,8 @@ def training_memory(
     gives none back. `python -m benchmarks.memory` says how near the estimate
     comes: for a step in four micro-batches 0.56 times what was measured of
     BERT-mini, 32 x 128, and 0.78 times of base, 8 x 128. An XLNet's second
-    stream is not counted: 0.4 to 0.5 times. A classifier has no predictions; `reads_all` says that its head reads every token.
+    stream is not counted: 0.4 to 0.5 times. A classifier has no predictions;
+    `reads_all` says that its head reads every token.
     """
     D, F, V = config.hidden_size, config.intermediate_size, config.vocab_size
     N, L, E = (
