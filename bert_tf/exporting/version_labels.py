@@ -21,7 +21,7 @@ PREVIOUS = "previous"
 
 @dataclasses.dataclass(frozen=True)
 class Served:
-    """A model in a folder's models.config.
+    """A served model: its folder, versions and labels.
 
     Attributes:
         name: Its name for clients.
@@ -32,8 +32,8 @@ class Served:
 
     name: str
     path: str
-    versions: tuple[int, ...] | None
-    labels: Mapping[str, int]
+    versions: tuple[int, ...] | None = None
+    labels: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
 def path_in(folder: str) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bert_tf.errors import InputError
+from bert_tf.exporting import version_labels
 from bert_tf.server import (
     application,
     batching,
@@ -70,10 +71,10 @@ class Settings:
 
 
 def run(
-    places: Sequence[served_models.Place],
+    places: Sequence[version_labels.Served],
     settings: Settings,
     started: Callable[[str], None],
-    reread: Callable[[], Sequence[served_models.Place]] | None = None,
+    reread: Callable[[], Sequence[version_labels.Served]] | None = None,
 ) -> None:
     """Serves models until SIGTERM or SIGINT, which ends the process.
 
@@ -91,10 +92,10 @@ def run(
 
 
 async def _run(
-    places: Sequence[served_models.Place],
+    places: Sequence[version_labels.Served],
     settings: Settings,
     started: Callable[[str], None],
-    reread: Callable[[], Sequence[served_models.Place]] | None,
+    reread: Callable[[], Sequence[version_labels.Served]] | None,
     call: application.Call,
 ) -> None:
     stop = asyncio.Event()
@@ -268,11 +269,11 @@ async def _poll(model: served_models.Model, seconds: float) -> None:
 
 
 async def _follow(
-    reread: Callable[[], Sequence[served_models.Place]],
+    reread: Callable[[], Sequence[version_labels.Served]],
     served: Mapping[str, served_models.Model],
     seconds: float,
 ) -> None:
-    """Updates the `Place` of each model; the set of models cannot change."""
+    """Updates the `place` of each model; the set of models cannot change."""
     told = ""
     while True:
         await asyncio.sleep(seconds)

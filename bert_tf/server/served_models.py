@@ -9,7 +9,6 @@ over.
 import asyncio
 import collections
 import contextlib
-import dataclasses
 import logging
 import os
 import time
@@ -37,24 +36,7 @@ _NOT_IN_NAMES = frozenset("/:?#%")
 OnBatch = Callable[[str, int], None]
 
 
-@dataclasses.dataclass(frozen=True)
-class Place:
-    """The folder of a model, and its names for clients.
-
-    Attributes:
-        name: Its name in URLs.
-        path: Path of the folder.
-        versions: The versions that answer; None for only the newest.
-        labels: Labels of versions: label -> version.
-    """
-
-    name: str
-    path: str
-    versions: tuple[int, ...] | None = None
-    labels: Mapping[str, int] = dataclasses.field(default_factory=dict)
-
-
-def parse_places(given: Sequence[str]) -> list[Place]:
+def parse_places(given: Sequence[str]) -> list[version_labels.Served]:
     """Parses `PATH` or `NAME=PATH` for each model.
 
     The default name is the folder's, or its parent's if the folder is a
@@ -75,7 +57,7 @@ def parse_places(given: Sequence[str]) -> list[Place]:
                 "--model must be paths of models, or name=path, with commas "
                 f"between; a name has none of / : ? # %. Received: model={text}"
             )
-        places.append(Place(name, path))
+        places.append(version_labels.Served(name, path))
     counts = collections.Counter(place.name for place in places)
     for name, count in counts.items():
         if count > 1:
@@ -87,7 +69,7 @@ def parse_places(given: Sequence[str]) -> list[Place]:
     return places
 
 
-def read_places(folder: str) -> list[Place]:
+def read_places(folder: str) -> list[version_labels.Served]:
     """Returns the models in the models.config of a folder.
 
     Raises InputError if it is missing, or has unsupported fields.
@@ -99,7 +81,7 @@ def read_places(folder: str) -> list[Place]:
                 f"{version_labels.path_in(folder)}: a name has none of "
                 f"/ : ? # %. Received: name={each.name}"
             )
-    return [Place(x.name, x.path, x.versions, x.labels) for x in served]
+    return served
 
 
 def find_versions(path: str) -> dict[int, str]:
@@ -135,12 +117,12 @@ class Model:
     """A model and its versions, at least one of them answering requests.
 
     Attributes:
-        `place`: The model's current `Place`; see `update`.
+        `place`: The model's current folder, versions and labels; see `update`.
     """
 
     def __init__(
         self,
-        place: Place,
+        place: version_labels.Served,
         limits: batching.Limits,
         on_batch: OnBatch = lambda name, rows: None,
         allow_unsafe_ops: bool = False,

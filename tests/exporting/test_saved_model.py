@@ -8,7 +8,7 @@ import os
 
 import bert_tf
 from bert_tf import heads, modeling, tokenization
-from bert_tf.exporting import saved_model
+from bert_tf.exporting import saved_model, version_labels
 from bert_tf.server import batching, served_models
 from bert_tf.text import graph_windows, long_documents
 from bert_tf.vocabularies import word_pieces
@@ -176,7 +176,7 @@ def test_a_path_that_looks_like_a_glob(tmp_path):
     found = [answer["label"] for answer in bert_tf.load(path)(list(TEXTS_A))]
     expected = exports.loaded("one text")(tf.constant(TEXTS_A))["label"]
     assert found == [label.decode() for label in expected.numpy()]
-    place = served_models.Place("m", str(path.parent))
+    place = version_labels.Served("m", str(path.parent))
 
     async def serve():
         model = served_models.Model(place, batching.Limits())

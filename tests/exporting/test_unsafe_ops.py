@@ -5,7 +5,7 @@ import shutil
 
 import bert_tf
 from bert_tf.errors import InputError
-from bert_tf.exporting import unsafe_ops
+from bert_tf.exporting import unsafe_ops, version_labels
 from bert_tf.server import batching, served_models
 from tests import combinations, exports
 
@@ -137,7 +137,7 @@ def test_they_are_refused_before_they_are_loaded(changed, monkeypatch):
     monkeypatch.setattr(tf.saved_model, "load", loading)
     with pytest.raises(InputError, match=r"with allow_unsafe_ops=True .*Write"):
         bert_tf.load(changed)
-    place = served_models.Place("m", str(changed.parent))
+    place = version_labels.Served("m", str(changed.parent))
     with pytest.raises(InputError, match=r"with --allow_unsafe_ops .*Write"):
         asyncio.run(served_models.Model(place, batching.Limits()).update())
     assert not loaded

@@ -11,6 +11,7 @@ import time
 import types
 from typing import Any
 
+from bert_tf.exporting import version_labels
 from bert_tf.server import application, running, served_models, server_metrics
 
 import pytest
@@ -137,7 +138,7 @@ def test_from_the_start_to_an_end_in_time(monkeypatch):
         started: list[str] = []
         serving = asyncio.create_task(
             running._run(
-                [served_models.Place("m", "x")],
+                [version_labels.Served("m", "x")],
                 settings,
                 started.append,
                 None,

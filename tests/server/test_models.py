@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 
 from bert_tf.errors import InputError
+from bert_tf.exporting import version_labels
 from bert_tf.server import batching, servables, served_models
 from bert_tf.server.refusals import Refusal
 from bert_tf.serving import serving_model
@@ -86,7 +87,7 @@ def test_what_is_no_model(tmp_path, name):
     (tmp_path / "empty").mkdir()
     _version(tmp_path / "broken" / "1")
     (tmp_path / "broken" / "1" / "saved_model.pb").write_bytes(b"\xff\xff")
-    place = served_models.Place("m", str(tmp_path / name))
+    place = version_labels.Served("m", str(tmp_path / name))
     with pytest.raises(InputError) as error:
         asyncio.run(served_models.Model(place, batching.Limits()).update())
     assert str(tmp_path / name) in str(error.value)
@@ -94,7 +95,7 @@ def test_what_is_no_model(tmp_path, name):
 
 def test_loading_is_logged_before_the_model_answers(tmp_path, caplog):
     _version(tmp_path / "7")
-    place = served_models.Place("m", str(tmp_path))
+    place = version_labels.Served("m", str(tmp_path))
     with caplog.at_level("INFO", "bert_tf.server"), pytest.raises(InputError):
         asyncio.run(served_models.Model(place, batching.Limits()).update())
     assert caplog.messages == ["Loading version 7 of m."]
@@ -121,7 +122,7 @@ def _film(monkeypatch, tmp_path):
     monkeypatch.setattr(served_models.unsafe_ops, "check", lambda *_: None)
     for number in (1, 2):
         _version(tmp_path / str(number))
-    place = served_models.Place(
+    place = version_labels.Served(
         "film", str(tmp_path), (1, 2), {"stable": 1, "canary": 2}
     )
     return served_models.Model(place, batching.Limits())

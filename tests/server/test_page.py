@@ -11,6 +11,7 @@ import time
 import urllib.error
 import urllib.request
 
+from bert_tf.exporting import version_labels
 from bert_tf.server import application, batching, served_models, server_metrics
 from tests import exports
 from tests.server import served
@@ -209,7 +210,7 @@ def check_loaded(browser, address):
 @pytest.mark.slow
 def test_a_model_that_is_being_loaded(browser, tmp_path):
     served.write_model(tmp_path / "1", lambda text_a: {"label": text_a})
-    place = served_models.Place("labels", str(tmp_path))
+    place = version_labels.Served("labels", str(tmp_path))
     model = served_models.Model(place, batching.Limits())
     app = application.Application(
         {"labels": model}, server_metrics.Metrics(), 1 << 20, "127.0.0.1"
