@@ -86,7 +86,7 @@ class _Request:
         rows = joining.rows_of(inputs)
         self.signature = signature
         self.key: tuple | None = None
-        self.rows = self.waiting = self._size = rows or 1
+        self.rows = self.waiting = self._size = joining.max_rows_of(inputs)
         if rows and signature.has_rows:
             shapes = sorted((name, x.shape[1:]) for name, x in inputs.items())
             self.key = (signature.name, *shapes)
@@ -144,7 +144,7 @@ class _Request:
 
 def check_rows(inputs: Mapping[str, np.ndarray], max_rows: int) -> None:
     """Raises Refusal if a request has too many rows."""
-    rows = joining.rows_of(inputs) or 1
+    rows = joining.max_rows_of(inputs)
     if rows > max_rows:
         raise Refusal(
             f"A request must have at most {max_rows} rows. Send fewer rows at "

@@ -28,6 +28,11 @@ def rows_of(inputs: Arrays) -> int | None:
     return sizes.pop() if len(sizes) == 1 else None
 
 
+def max_rows_of(inputs: Arrays) -> int:
+    """Returns the max number of rows of an input; 1 without rows."""
+    return max((len(x) for x in inputs.values() if x.ndim), default=1) or 1
+
+
 def join(parts: Sequence[Arrays]) -> dict[str, np.ndarray]:
     """Concatenates the rows of several requests."""
     if len(parts) == 1:

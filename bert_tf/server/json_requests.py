@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from bert_tf.server import joining
 from bert_tf.server.refusals import Refusal, shown
 from bert_tf.server.signature_defs import (
     CLASSIFY,
@@ -100,6 +101,14 @@ def to_predict(body: bytes, signatures: Signatures) -> Request:
         name: to_tensor(value, signature.inputs[name], name)
         for name, value in columns.items()
     }
+    if joining.rows_of(inputs) is None:
+        # A default for all rows, such as {"text_b": [""]}, is no row.
+        inputs = {
+            name: x
+            for name, x in inputs.items()
+            if name not in signature.defaults
+            or not np.array_equal(x, signature.defaults[name])
+        }
     return Request(signature, inputs, "instances" in asked)
 
 

@@ -167,6 +167,11 @@ def test_rows_that_wait_are_limited():
     with pytest.raises(Refusal, match=r"at most 6 rows.*Received: 7") as error:
         model.ask(*[1] * 7)
     assert error.value.status == 413
+    with pytest.raises(Refusal, match="Received: 7"):
+        model.batcher.submit(
+            _ONE,
+            {"text": np.full(7, b"a"), "text_b": np.full(1, b"")},
+        )
     model.ask(*[1] * 4)
     with pytest.raises(Refusal, match="4 rows wait") as error:
         model.ask(*[1] * 3)

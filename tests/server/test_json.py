@@ -31,6 +31,10 @@ _SEVERAL = _signatures(
         "sensor": _tensor(tf.float32, None, 2, 2),
     }
 )
+_PAIR = _signatures(
+    {"a": _tensor(tf.string, None), "b": _tensor(tf.string, None)},
+    defaults={"b": np.array([b""], object)},
+)
 _TAGS = [b"foo", b"bar"]
 _SIGNALS = [[1, 2, 3, 4, 5], [3, 4, 1, 2, 5]]
 _SENSORS = [[[1, 2], [3, 4]], [[4, 5], [6, 8]]]
@@ -70,17 +74,26 @@ class TestRequests:
         )
 
     def test_inputs_with_defaults_may_be_left_out(self):
-        pair = _signatures(
-            {"a": _tensor(tf.string, None), "b": _tensor(tf.string, None)},
-            defaults={"b": np.array([b""], object)},
-        )
         for body in (
             b'{"instances": [{"a": "x"}]}',
             b'{"instances": ["x"]}',
             b'{"inputs": {"a": ["x"]}}',
         ):
-            found = json_requests.to_predict(body, pair).inputs
+            found = json_requests.to_predict(body, _PAIR).inputs
             assert {k: x.tolist() for k, x in found.items()} == {"a": [b"x"]}
+
+    @pytest.mark.parametrize(
+        ("given", "kept"),
+        [
+            ({"a": ["x", "y"], "b": [""]}, ["a"]),
+            ({"a": ["x"], "b": [""]}, ["a", "b"]),
+            ({"a": ["x", "y"], "b": ["z"]}, ["a", "b"]),
+        ],
+    )
+    def test_a_default_for_all_rows_is_no_row(self, given, kept):
+        """Requests with it have as many rows as texts, and are split."""
+        body = json.dumps({"inputs": given}).encode()
+        assert [*json_requests.to_predict(body, _PAIR).inputs] == kept
 
     def test_zero_rows_in_columns(self):
         found = json_requests.to_predict(b'{"inputs": []}', _TEXT)
