@@ -30,8 +30,8 @@ class Limits:
     """Limits of batches and of the queue.
 
     Attributes:
-        max_batch_size: Max rows of a batch. A larger request is split if its
-            rows are independent; otherwise it is one batch.
+        max_batch_size: Max rows of a batch. A larger request is split if the
+            outputs can be joined; otherwise it is one batch.
         batch_timeout: Seconds that a request waits for others when the model is
             idle.
         max_queue: Max number of waiting requests.
@@ -82,7 +82,7 @@ class _Request:
     def __init__(
         self, signature: Signature, inputs: Mapping[str, np.ndarray], most: int
     ):
-        """Cuts items of at most `most` rows if the rows are independent."""
+        """Cuts items of at most `most` rows if their outputs can be joined."""
         rows = joining.rows_of(inputs)
         self.signature = signature
         self.key: tuple | None = None
@@ -90,7 +90,7 @@ class _Request:
         if rows and signature.has_rows:
             shapes = sorted((name, x.shape[1:]) for name, x in inputs.items())
             self.key = (signature.name, *shapes)
-            if signature.has_fixed_widths:
+            if joining.runs_in_parts(signature):
                 self._size = most
         self.came = time.monotonic()
         self.future: concurrent.futures.Future = concurrent.futures.Future()

@@ -2,7 +2,8 @@
 
 Each request gets the same outputs as alone. Some outputs are padded to the
 widest row of the batch; they are cut to the widest row of the request. If that
-width is unknown, outputs are not split.
+width is unknown, outputs are not split. The outputs of a request that ran in
+parts are padded to the widest part.
 
 Shapes: B rows, E entities or masks per row, W words, S sequence length.
 """
@@ -20,6 +21,8 @@ Arrays = Mapping[str, np.ndarray]
 _COUNT, _MASK = "count", "input_mask"
 # A string [B, W] for each word, padded with "".
 _LABEL = "label"
+# Outputs that are padded with -1, unlike others with "" or 0.
+_POSITIONS = ("start", "end")
 
 
 def rows_of(inputs: Arrays) -> int | None:
@@ -33,14 +36,45 @@ def max_rows_of(inputs: Arrays) -> int:
     return max((len(x) for x in inputs.values() if x.ndim), default=1) or 1
 
 
+def runs_in_parts(signature: Signature) -> bool:
+    """Whether `join` can join the outputs of parts of a request.
+
+    Their widths are fixed, or the widths of inputs, or padded as by a head that
+    counts what it finds.
+    """
+    return (
+        signature.has_fixed_widths
+        or _COUNT in signature.outputs
+        or any(None in (x.shape or ())[1:] for x in signature.inputs.values())
+    )
+
+
 def join(parts: Sequence[Arrays]) -> dict[str, np.ndarray]:
-    """Concatenates the rows of several requests."""
+    """Concatenates rows: of several requests, or of the parts of one."""
     if len(parts) == 1:
         return dict(parts[0])
     return {
-        name: np.concatenate([part[name] for part in parts])
+        name: np.concatenate(_padded(name, [part[name] for part in parts]))
         for name in parts[0]
     }
+
+
+def _padded(name: str, arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+    """Pads arrays to the widest of them, as the graph pads rows."""
+    shapes = {x.shape[1:] for x in arrays}
+    if len(shapes) == 1:
+        return arrays
+    widths = np.max([*shapes], axis=0)
+    value: bytes | int = -1 if name in _POSITIONS else 0
+    if arrays[0].dtype == object:
+        value = b""
+
+    def padded(array: np.ndarray) -> np.ndarray:
+        found = np.full((len(array), *widths), value, array.dtype)
+        found[tuple(map(slice, array.shape))] = array
+        return found
+
+    return [padded(x) for x in arrays]
 
 
 def split(

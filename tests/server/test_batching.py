@@ -181,6 +181,40 @@ def test_rows_that_wait_are_limited():
     assert model.batcher.waiting == 0
 
 
+def _words(signature, inputs):
+    """Returns outputs of each word, padded by TensorFlow."""
+    words = tf.strings.split(inputs["text"])
+    lengths = tf.strings.length(words)
+    found = {
+        "label": words.to_tensor(),
+        "start": lengths.to_tensor(-1),
+        "score": tf.stack([lengths, lengths], -1).to_tensor(),
+        "count": words.row_lengths(),
+    }
+    return {name: found[name].numpy() for name in signature.outputs}
+
+
+@pytest.mark.parametrize(("counts", "sizes"), [(True, [2, 2, 1]), (False, [5])])
+def test_parts_are_padded_as_the_whole(counts, sizes):
+    outputs = {
+        "label": Tensor(tf.string, (None, None)),
+        "start": Tensor(tf.int32, (None, None)),
+        "score": Tensor(tf.int32, (None, None, 2)),
+        **({"count": Tensor(tf.int64, (None,))} if counts else {}),
+    }
+    signature = Signature("words", PREDICT, _TEXT, outputs, {})
+    found: list[int] = []
+    limits = batching.Limits(max_batch_size=2)
+    batcher = batching.Batcher(_words, limits, found.append)
+    texts = [b"a", b"bb c", b"", b"", b"d ee fff"]
+    inputs = {"text": np.array(texts, object)}
+    joined = batcher.submit(signature, inputs).result(30)
+    batcher.close()
+    assert found == sizes
+    for name, expected in _words(signature, inputs).items():
+        np.testing.assert_array_equal(joined[name], expected, strict=True)
+
+
 def test_a_cancelled_request_leaves_the_queue():
     model = _Lengths(batching.Limits(max_batch_size=2, max_queued_rows=6))
     model.hold()

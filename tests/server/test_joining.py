@@ -115,11 +115,19 @@ def test_widths_that_nothing_tells_are_not_split(load):
     assert joining.split(signature, joined, outputs, sizes) is None
 
 
-def test_a_request_of_many_rows_is_answered_in_parts(load):
-    servable = load("one text")
-    signature = servable.signatures.find(None)
-    rng = np.random.default_rng(7)
-    inputs = {"text_a": texts(rng, 11)}
-    found = servable._batcher.submit(signature, inputs).result(60)
-    expected = servable.run(signature, inputs)
-    assert_same(found, expected)
+@pytest.mark.parametrize(
+    "head",
+    combinations.some(
+        {"one text", "tagging", "masked_lm"}, [*exports.NAMES, "one text"]
+    ),
+)
+def test_a_request_of_many_rows_is_answered_in_parts(load, head, monkeypatch):
+    servable = load(head)
+    sizes: list[int] = []
+    monkeypatch.setattr(servable._batcher, "_on_batch", sizes.append)
+    for signature in servable.signatures.by_name.values():
+        asked = requests(signature, np.random.default_rng(7), 8)
+        inputs = joining.join(asked)
+        found = servable._batcher.submit(signature, inputs).result(60)
+        assert_same(found, servable.run(signature, inputs))
+    assert max(sizes) == 4
