@@ -24,6 +24,8 @@ _UNSAFE = re.compile(
     | \w*(TextLine|TFRecord|FixedLengthRecord|CSV|Sql|LMDB|MatchingFiles)
       \w*Dataset\w*
     | (Cache|Snapshot|Save|Load|DataService|SSTable)\w*Dataset\w*
+    | \w*DatasetToTFRecord | (Decode|Encode)Proto\w*
+    | FixedUnigramCandidateSampler | Skipgram
     | ListSnapshotChunks\w* | DistributedSave | RegisterDataset\w*
     | InitializeTableFromTextFile\w* | InitializeTRTResource | TRTEngineOp
     | GenerateVocabRemapping | LoadAndRemapMatrix

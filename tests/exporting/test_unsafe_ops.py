@@ -53,6 +53,22 @@ def _hostile(op, place):
         "PrintV2": lambda texts: tf.print(
             texts, output_stream=f"file://{name}"
         ),
+        "DatasetToTFRecord": lambda texts: tf.raw_ops.DatasetToTFRecord(
+            input_dataset=tf.data.Dataset.from_tensors(texts)._variant_tensor,
+            filename=name,
+            compression_type="",
+        ),
+        "DecodeProtoV2": lambda texts: tf.io.decode_proto(
+            texts, "M", ["x"], [tf.string], name
+        )[0],
+        "EncodeProto": lambda texts: tf.io.encode_proto(
+            tf.ones([1, 1], tf.int32), [texts[:1, tf.newaxis]], ["x"], "M", name
+        ),
+        "FixedUnigramCandidateSampler": lambda _: (
+            tf.random.fixed_unigram_candidate_sampler(
+                tf.zeros([1, 1], tf.int64), 1, 1, False, 1, vocab_file=name
+            )[0]
+        ),
     }
 
     def serve(text_a):
@@ -67,6 +83,8 @@ def _hostile(op, place):
 _OPS = (
     *("WriteFile", "ReadFile", "MatchingFiles", "EagerPyFunc"),
     *("TextLineDataset", "SaveV2", "RestoreV2", "PrintV2"),
+    *("DatasetToTFRecord", "DecodeProtoV2", "EncodeProto"),
+    "FixedUnigramCandidateSampler",
 )
 
 
