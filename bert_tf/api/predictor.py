@@ -26,6 +26,7 @@ Input: TypeAlias = str | tuple[Any, ...] | Mapping[str, Any]
 
 # Batches of a stream that are read, and sorted by length, together.
 _BATCHES_IN_WINDOW = 32
+_PATHS = [x for x, y in arguments.KEYWORDS.items() if y.kind == "path"]
 
 
 class Predictor:
@@ -70,7 +71,7 @@ class Predictor:
         files: Mapping[str, bytes],
         batch_size: int,
         made: saved_model.Export | None = None,
-        options: arguments.Options | None = None,
+        options: Mapping[str, Any] | None = None,
     ):
         """Takes the results of `load`.
 
@@ -83,10 +84,12 @@ class Predictor:
             options: The other arguments of `load`.
         """
         self.path = path
-        # Also from another folder.
-        exists = os.path.exists(path)
-        self._source = os.path.abspath(path) if exists else path
-        self._options = options or {}
+        # Pickled, they are read from another folder.
+        self._source = _absolute(path)
+        self._options: dict[str, Any] = {
+            name: _absolute(os.fspath(x)) if name in _PATHS and x else x
+            for name, x in (options or {}).items()
+        }
         self.head = model.head
         self.labels = tuple(
             opened.lines(files.get(original.LABELS, b"").decode())
@@ -177,6 +180,13 @@ class Predictor:
                 "the checkpoint that it was made from."
             )
         runtimes.save(os.fspath(path), self._made, format, weights, overwrite)
+
+
+def _absolute(path: str) -> str:
+    """Returns the absolute path of a local file; other names unchanged."""
+    # Of a checkpoint's prefix, only PREFIX.index and others exist.
+    is_local = any(map(os.path.exists, (path, f"{path}.index")))
+    return os.path.abspath(path) if is_local else path
 
 
 def _answered(
@@ -350,7 +360,13 @@ def _load_saved_model(
             f"what it was exported with. Received: path={path}"
         )
     model = serving_model.load(path, allow_unsafe_ops, "allow_unsafe_ops=True")
-    return Predictor(path, model, model_paths.export_files(path), batch_size)
+    return Predictor(
+        path,
+        model,
+        model_paths.export_files(path),
+        batch_size,
+        options={"allow_unsafe_ops": allow_unsafe_ops},
+    )
 
 
 def _make(path: str, said: Mapping[str, Any]) -> saved_model.Export:

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import pathlib
 import pickle
 import shutil
 from typing import Any
@@ -204,11 +205,23 @@ def test_an_empty_text_loses_no_batch(loaded):
 
 @pytest.mark.slow
 @_EAGER
-def test_pickles(loaded, run, tmp_path, monkeypatch):
-    path = tmp_path / "run"
-    shutil.copytree(run, path)
+@pytest.mark.parametrize(
+    ("path", "options"),
+    [
+        ("run", {}),
+        (
+            "run/model.ckpt-7",
+            {
+                "vocab_file": "run/vocab.txt",
+                "bert_config_file": pathlib.Path("run/bert_config.json"),
+            },
+        ),
+    ],
+)
+def test_pickles(loaded, run, tmp_path, monkeypatch, path, options):
+    shutil.copytree(run, tmp_path / "run")
     monkeypatch.chdir(tmp_path)
-    model = bert_tf.load("run", batch_size=2, max_seq_length=8)
+    model = bert_tf.load(path, batch_size=2, max_seq_length=8, **options)
     data = pickle.dumps(model)
     monkeypatch.chdir(run)
     again = pickle.loads(data)
