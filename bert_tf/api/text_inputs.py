@@ -181,6 +181,11 @@ class WithTexts(keras.Model):
         if not is_texts(x):
             return x, y
         first, second = _pair(x)
+        if second is not None and len(first) != len(second):
+            raise InputError(
+                "A pair must have as many second texts as first ones. "
+                f"Received: {len(first)} and {len(second)} texts"
+            )
         chunks = [
             self._tokenize(
                 first[i : i + _CHUNK]

@@ -247,6 +247,8 @@ def test_what_is_wrong(model):
         model([("a", "b"), "c"])
     with pytest.raises(InputError, match=r"must be a pair.*3 elements"):
         model(("a", "b", "c"))
+    with pytest.raises(InputError, match="Received: 1024 and 1025 texts"):
+        model.predict((["a"] * 1024, ["b"] * 1025), verbose=0)
     words = bert_tf.BertMaskedLM(bert_tf.Bert(exports.CONFIG))
     with pytest.raises(InputError, match="needs masked_lm_positions"):
         words(["a film"])
