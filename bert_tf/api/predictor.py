@@ -152,6 +152,13 @@ class Predictor:
         if isinstance(inputs, str | tuple | Mapping):
             query = self._reader.take(inputs, "The input")
             return _with_id(query, predictor.answer([query])[0])
+        if hasattr(inputs, "columns"):  # Its iterator is of their names.
+            raise InputError(
+                f"Expected {self._reader.expected}; or a list of such. Pass "
+                "the rows of a table, df.itertuples(index=False, name=None), "
+                'or a column, df["text"]. '
+                f"Received: inputs={type(inputs).__name__}"
+            )
         if not isinstance(inputs, Iterable) or isinstance(inputs, bytes):
             raise InputError(
                 f"Expected {self._reader.expected}; or a list of such. "

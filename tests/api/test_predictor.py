@@ -271,6 +271,20 @@ def test_wrong_pairs_say_what_is_expected(pairs, given, message):
         pairs(given)
 
 
+def test_tables_are_no_lists_of_rows(pairs):
+    class Table:
+        """Iterates over the names of its columns, as pandas' DataFrame."""
+
+        columns = ("text_a", "text_b")
+
+        def __iter__(self):
+            return iter(self.columns)
+
+    with pytest.raises(bert_tf.InputError, match="inputs=Table") as error:
+        pairs(Table())
+    assert "df.itertuples(index=False, name=None)" in str(error.value)
+
+
 def test_wrong_paths_and_keywords(tmp_path, run):
     def error(path, **options):
         with pytest.raises(bert_tf.InputError) as raised:
