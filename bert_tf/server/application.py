@@ -2,6 +2,7 @@
 
 import asyncio
 import concurrent.futures
+import contextlib
 import functools
 import ipaddress
 import json
@@ -83,8 +84,11 @@ class Application:
         self._metrics = counts
         self._most = max_request_bytes
         self._is_local = _is_loopback(host)
-        self._origins = frozenset(cors_origins)
-        self._hosts = frozenset({"", *allowed_hosts})
+        # As browsers send them.
+        self._origins = frozenset(x.rstrip("/").lower() for x in cors_origins)
+        # Also with a port, as the Host that is rejected.
+        names = (_host_of(f"//{x}") for x in allowed_hosts)
+        self._hosts = frozenset({"", *allowed_hosts, *names})
         # One at a time, so that many large bodies at once take neither all of
         # the memory nor all processors from small requests. Answers do not wait
         # for bodies.
@@ -146,8 +150,9 @@ class Application:
             )
         if origin in (None, "null") or self._is_allowed(origin):
             return None
-        if urllib.parse.urlsplit(origin).netloc == host:
-            return None
+        with contextlib.suppress(ValueError):
+            if urllib.parse.urlsplit(origin).netloc == host:
+                return None
         return Refusal(
             "Pages of other origins may not use this server; --cors_origins "
             f"allows them. Received: Origin: {str(origin)[:100]}",

@@ -29,7 +29,7 @@ def server(pairs, tmp_path_factory):
     with served.start(
         *(tmp_path_factory.mktemp("log"), f"--model={given}"),
         *("--max_request_mb=2", "--poll_seconds=0"),
-        "--cors_origins=https://ours.example",
-        "--allowed_hosts=proxy.example",
+        "--cors_origins=https://Ours.example/",
+        "--allowed_hosts=Proxy.example:8080",
     ) as server:
         yield server

@@ -383,11 +383,13 @@ def test_other_encodings_are_refused(server):
         ({"Host": "localhost:8501"}, 200),
         ({"Host": "[::1]"}, 200),
         ({"Host": "proxy.example"}, 200),
+        ({"Host": "proxy.example:8080"}, 200),
         # A host name that was redirected to this machine.
         ({"Host": "evil.example"}, 403),
         ({"Host": "localhost", "Origin": "http://localhost"}, 200),
         ({"Origin": "https://ours.example"}, 200),
         ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "http://["}, 403),
     ],
 )
 def test_hosts_and_origins(server, headers, status):
