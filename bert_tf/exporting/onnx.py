@@ -7,10 +7,11 @@ weights, some are ONNX Runtime's.
 import contextlib
 import logging
 import pathlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bert_tf import extras, files
+from bert_tf.errors import InputError
 from bert_tf.exporting import inference, numbers
 
 import numpy as np
@@ -77,6 +78,7 @@ def convert(found: numbers.Numbers, is_int8: bool) -> bytes:
     )
     with branches():
         traced = found.function.get_concrete_function()
+    _check_size(traced.variables)
     frozen = convert_to_constants.convert_variables_to_constants_v2(traced)
     inputs = [tensor.name for tensor in frozen.inputs]
     outputs = [tensor.name for tensor in frozen.outputs]
@@ -100,6 +102,17 @@ def convert(found: numbers.Numbers, is_int8: bool) -> bytes:
     onnx.checker.check_model(model, full_check=True)
     data = model.SerializeToString()
     return _in_int8(data) if is_int8 else data
+
+
+def _check_size(variables: Sequence[tf.Variable]) -> None:
+    """Raises InputError for weights that exceed the max size of protobuf."""
+    size = sum(x.dtype.size * x.shape.num_elements() for x in variables)
+    if size >= 2**31:
+        raise InputError(
+            "A model for ONNX Runtime must have less than 2 GiB of weights. "
+            "Write a SavedModel. Received: format=onnx, "
+            f"{size / 2**30:.1f} GiB of weights"
+        )
 
 
 def _in_int8(data: bytes) -> bytes:

@@ -6,12 +6,13 @@ import itertools
 import json
 import os
 import shutil
+import types
 
 import bert_tf
 from bert_tf import options
 from bert_tf.checkpoints import original
 from bert_tf.errors import InputError
-from bert_tf.exporting import numbers, runtimes, saved_model
+from bert_tf.exporting import numbers, onnx, runtimes, saved_model
 from tests import (
     combinations,
     exports,
@@ -312,6 +313,15 @@ def test_int8_of_a_head_that_keeps_floats(small, tmp_path):
     with pytest.raises(InputError, match=r"Received: weights=int4"):
         bert_tf.export(small, tmp_path / "1", weights="int4")
     assert not (tmp_path / "1").exists()
+
+
+def test_models_that_no_file_of_onnx_holds():
+    _needs("onnx")
+    words = tf.TensorSpec([2**19, 2**10], tf.float32)  # 2 GiB
+    traced = types.SimpleNamespace(variables=[words])
+    function = types.SimpleNamespace(get_concrete_function=lambda: traced)
+    with pytest.raises(InputError, match=r"format=onnx, 2\.0 GiB of weights"):
+        onnx.convert(numbers.Numbers(function, {}, {}), is_int8=False)
 
 
 def test_numbers_of_a_head(small):
