@@ -220,11 +220,8 @@ def _checked_size(size: Any) -> int:
 
 # ---- Inputs -----------------------------------------------------------------
 
-_TAKE_EMPTY_TEXTS = (
-    serving_lines.CLASSIFICATION,
-    serving_lines.ENCODER,
-    serving_lines.TAGGING,
-)
+# Forms of a text, and of one whose second may lack. Several heads have each.
+_TAKE_EMPTY_TEXTS = (serving_lines.CLASSIFICATION, serving_lines.TAGGING)
 
 
 class _Reader(serving_lines.Parser):
