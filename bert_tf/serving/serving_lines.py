@@ -288,18 +288,23 @@ def write(query: Query, answer: Mapping[str, Any], output_format: str) -> str:
     return "\t".join(cells)
 
 
+# The columns of each element of an answer that is a list.
+_LISTS = {
+    "pieces": ("piece", "score"),
+    "entities": ("type", "start", "end", "text"),
+    "tokens": ("token", "start", "end", "probability"),
+}
+
+
 def _tsv(query: Query, answer: Mapping[str, Any]) -> list[Any]:
     if "masks" in answer:
         cells = [_all_filled(query, answer)]
         for best, *_ in answer["masks"]:
             cells += [best["piece"], best["score"]]
         return cells
-    if "pieces" in answer:
-        found = answer["pieces"]
-        return [x[key] for x in found for key in ("piece", "score")]
-    if "entities" in answer:
-        keys = ("type", "start", "end", "text")
-        return [entity[key] for entity in answer["entities"] for key in keys]
+    for name, keys in _LISTS.items():
+        if name in answer:
+            return [x[key] for x in answer[name] for key in keys]
     if "probabilities" in answer:
         found = answer["probabilities"]
         if isinstance(found, dict):
@@ -318,6 +323,9 @@ def _plain(query: Query, answer: Mapping[str, Any]) -> list[Any]:
     if "entities" in answer:
         found = [f"{x['type']}: {x['text']}" for x in answer["entities"]]
         return ["; ".join(found)]
+    if "tokens" in answer:
+        replaced = (x for x in answer["tokens"] if x["probability"] > 0.5)
+        return [" ".join(x["token"] for x in replaced)]
     if "choice" in answer:
         return [query.columns["choices"][answer["choice"]]]
     if "labels" in answer:

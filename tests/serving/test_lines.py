@@ -157,6 +157,11 @@ _MASKS = {
     ]
 }
 _ENTITY = {"type": "loc", "start": 1, "end": 6, "text": "Rome,\tx"}
+_TOKENS = [
+    {"token": "the", "start": 0, "end": 3, "probability": 0.25},
+    {"token": "chef", "start": 4, "end": 8, "probability": 0.75},
+    {"token": "##s", "start": 8, "end": 9, "probability": 0.625},
+]
 
 
 @pytest.mark.parametrize(
@@ -190,6 +195,12 @@ _ENTITY = {"type": "loc", "start": 1, "end": 6, "text": "Rome,\tx"}
             "loc: Rome, x; loc: Rome, x",
         ),
         ({"text": "x"}, {"entities": []}, "", ""),
+        (
+            {"text": "the chefs"},
+            {"tokens": _TOKENS},
+            "the\t0\t3\t0.25\tchef\t4\t8\t0.75\t##s\t8\t9\t0.625",
+            "chef ##s",
+        ),
         (
             {"text_a": "x"},
             {"label": "a b", "probabilities": {"a b": 0.75, "c": 0.25}},
