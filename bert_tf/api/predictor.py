@@ -221,7 +221,7 @@ def _checked_size(size: Any) -> int:
 
 # ---- Inputs -----------------------------------------------------------------
 
-# Forms of one text, or of a second that may lack, for several heads.
+# Forms of a text, and of one whose second may lack. Several heads have each.
 _TAKE_EMPTY_TEXTS = (serving_lines.CLASSIFICATION, serving_lines.TAGGING)
 
 

@@ -271,15 +271,18 @@ def test_wrong_pairs_say_what_is_expected(pairs, given, message):
         pairs(given)
 
 
-def test_tables_are_passed_by_rows_or_columns(pairs):
-    pandas = pytest.importorskip("pandas", reason="needs pandas")
-    table = pandas.DataFrame(_PAIRS, columns=["text_a", "text_b"])
-    with pytest.raises(bert_tf.InputError, match="inputs=DataFrame") as error:
-        pairs(table)
+def test_tables_are_no_lists_of_rows(pairs):
+    class Table:
+        """Iterates over the names of its columns, as pandas' DataFrame."""
+
+        columns = ("text_a", "text_b")
+
+        def __iter__(self):
+            return iter(self.columns)
+
+    with pytest.raises(bert_tf.InputError, match="inputs=Table") as error:
+        pairs(Table())
     assert "df.itertuples(index=False, name=None)" in str(error.value)
-    rows = table.itertuples(index=False, name=None)
-    assert list(pairs(rows)) == pairs(_PAIRS)
-    assert pairs(table["text_a"]) == pairs([text for text, _ in _PAIRS])
 
 
 def test_wrong_paths_and_keywords(tmp_path, run):
