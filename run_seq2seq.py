@@ -192,6 +192,10 @@ class Seq2Seq(fine_tune.Task):
         self.generation = flag_sections.read(_OPTIONS)
         self.metric = f"eval_{_METRIC.value}"
         self.prefers_lower = _METRIC.value == "loss"
+        self.chosen_on += ("dev_target_file", _METRIC.name)
+        if not self.prefers_lower:
+            self.chosen_on += ("beam_size", "length_penalty")
+            self.chosen_on += (_BLEU_TOKENIZER.name,)
         self.objective = seq2seq_objective.make_objective(
             _LABEL_SMOOTHING.value
         )

@@ -222,6 +222,10 @@ class Answering(fine_tune.Task):
         *options.names(squad_options.JointSearch),
         "answer_head",
     )
+    chosen_on = (
+        *("predict_file", "null_score_diff_threshold"),
+        *("n_best_size", "max_answer_length", "start_n_top", "end_n_top"),
+    )
     metric = "f1"
     comparison = distillation.Comparison(("span",), compare)
 

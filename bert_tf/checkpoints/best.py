@@ -30,7 +30,7 @@ class Best:
 
     The folder holds one checkpoint, the model's files (name -> content),
     results.json, which includes the step, and chosen_on.json, the flags that
-    specify the evaluation data. TensorFlow reads the step from the file
+    determine the score. TensorFlow reads the step from the file
     `checkpoint`. A resumed run continues with the best kept so far. `metric` is
     the key of the results to maximize, or to minimize if `lowest` is set.
     Processes without `write` track the best as well; `results` is None before
@@ -168,7 +168,7 @@ def results(output_dir: str) -> dict[str, float] | None:
 
 
 def chosen_on(output_dir: str) -> dict[str, str] | None:
-    """Returns the flags (name -> value) of the data the best was chosen on.
+    """Returns the flags (name -> value) that determine the best's score.
 
     Returns None if the folder does not record them.
     """

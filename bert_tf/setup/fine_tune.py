@@ -60,6 +60,9 @@ class Task:
     # Flags that determine how texts are read. If they are omitted, the values
     # from the training of the weights apply.
     reading: tuple[str, ...] = ("max_seq_length",)
+    # Flags, besides `fixed_flags`, that determine the score by which the best
+    # weights are selected.
+    chosen_on: tuple[str, ...] = ("dev_file",)
     # Flags that determine which rows are held out from training.
     hold_out: tuple[str, ...] = ()
     takes_pairs = True  # of texts
@@ -199,10 +202,12 @@ def run_task(task: Task) -> None:
     teacher = _find_teacher(task) if work.train else None
 
     strategy = fine_tuning_setup.set_up_distribution()
-    plan = fine_tuning_setup.plan(strategy)
+    plan = fine_tuning_setup.plan(strategy, task.chosen_on)
     with strategy.scope():
         model = task.make_model(families.make(config))
-    folder = fine_tuning_setup.make_folder(strategy, task.fixed_flags)
+    folder = fine_tuning_setup.make_folder(
+        strategy, task.fixed_flags, task.chosen_on
+    )
     data = _write_records(task, folder)
     output_dir = run_flags.OUTPUT_DIR.value
     run = _Run(output_dir, strategy, model, task.files, task.labels, data)

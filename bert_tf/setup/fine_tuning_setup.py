@@ -116,8 +116,15 @@ def set_up_distribution() -> tf.distribute.Strategy:
     return strategy
 
 
-def plan(strategy: tf.distribute.Strategy) -> fine_tuning.Plan:
-    """Returns the training plan."""
+def plan(
+    strategy: tf.distribute.Strategy, chosen_on: tuple[str, ...] = ()
+) -> fine_tuning.Plan:
+    """Returns the training plan.
+
+    Args:
+        strategy: The run's strategy.
+        chosen_on: Flags that determine the score of the best checkpoint.
+    """
     own = fine_tuning_flags
     if own.GROUP_BY_LENGTH.value and distribution.is_tpu(strategy):
         raise InputError(
@@ -128,24 +135,24 @@ def plan(strategy: tf.distribute.Strategy) -> fine_tuning.Plan:
         fine_tuning.Plan,
         batch_size=own.TRAIN_BATCH_SIZE.value,
         accumulate=own.ACCUMULATE.value,
-        chosen_on=flagfiles.told(_CHOSEN_ON),
+        chosen_on=flagfiles.told(chosen_on),
     )
 
-
-# Flags of the data that the best checkpoint is selected on.
-_CHOSEN_ON = ("dev_file", "predict_file")
 
 # ---- The folder -------------------------------------------------------------
 
 
 def make_folder(
-    strategy: tf.distribute.Strategy, identity: tuple[str, ...]
+    strategy: tf.distribute.Strategy,
+    identity: tuple[str, ...],
+    chosen_on: tuple[str, ...],
 ) -> str:
     """Creates output_dir, unless it holds another run to train.
 
     Args:
         strategy: The run's strategy.
         identity: Flags that a run in progress can't change.
+        chosen_on: As for `plan`.
 
     Returns:
         The folder for this process's records: output_dir for a new run, else a
@@ -160,7 +167,7 @@ def make_folder(
         saved_model.check_target(export, overwrite=True)
     if trains and fine_tuning_flags.DO_EVAL.value:
         run_folder.check_same_evaluation(
-            _CHOSEN_ON, ", or leave out --do_train to score other data"
+            chosen_on, ", or leave out --do_train to evaluate only"
         )
     if run_flags.CHECK_ONLY.value:
         run_folder.check_output_dir(identity if trains else None)

@@ -15,6 +15,7 @@ from bert_tf.storage import kept_flags, run_lock, written_files
 from bert_tf.training import distribution, progress
 
 import tensorflow as tf
+from absl import flags
 
 # The folder's locks: an evaluation may run during a training.
 _TRAINING_LOCK, _EVALUATION_LOCK = "lock", "evaluation.lock"
@@ -159,10 +160,10 @@ def check_same_run(identity: tuple[str, ...], tells: bool = True) -> None:
 
 
 def check_same_evaluation(names: Collection[str], way_out: str = "") -> None:
-    """Raises InputError if a resumed run would select its best on other data.
+    """Raises InputError if a resumed run would select its best by other scores.
 
     Args:
-        names: Flags that specify the evaluation data.
+        names: Flags that determine the scores, such as the evaluation data.
         way_out: An alternative for the error message, " or ...".
     """
     folder = run_flags.OUTPUT_DIR.value
@@ -170,13 +171,22 @@ def check_same_evaluation(names: Collection[str], way_out: str = "") -> None:
     if not (tf1_files.latest(folder) and best.checkpoint(folder)):
         return
     before = best.chosen_on(folder)
-    changed = {} if before is None else flagfiles.changes(before)
-    others = [changed[name] for name in names if name in changed]
+    if before is None:
+        return
+    changed = flagfiles.changes(before)
+    # Flags that always have a value are only missing if they had no effect.
+    others = [
+        changed[name]
+        for name in names
+        if name in changed
+        and (name in before or flags.FLAGS[name].default is None)
+    ]
     if others:
         kept = os.path.join(folder, best.FOLDER)
         raise InputError(
-            f"{kept} was chosen on other data: {'; '.join(others)}. Give what "
-            f"it had{way_out}; or move {kept} away, and the best is found anew."
+            f"{kept} was chosen by other scores: {'; '.join(others)}. Give "
+            f"what it had{way_out}; or move {kept} away, and the best is found "
+            "anew."
         )
 
 

@@ -51,7 +51,7 @@ class Plan:
         fused_attention: Whether attention is cuDNN's kernel; None: if
             supported.
         check_only: Whether to stop before the first step, writing nothing.
-        chosen_on: Flags, name -> value, with the data that selects the best
+        chosen_on: Flags, name -> value, that determine the score of the best
             weights.
         report_to: Experiment trackers, of options.TRACKERS.
         flags: Flags of the run, name -> value, for the trackers.

@@ -178,10 +178,10 @@ def test_best_of_steps_that_are_made_again(setting, tmp_path):
     # The best of other records, or of fewer, is no measure of these.
     flags += ["--num_train_steps=10", "--check_only"]
     error = setting.refused(output, *flags, "--max_eval_steps=1")
-    assert "best was chosen on other data: max_eval_steps was " in error
+    assert "best was chosen by other scores: max_eval_steps was " in error
     flags.append(f"--eval_file={setting.files[1]}")
     error = setting.refused(output, *flags)
-    assert f"{output}/best was chosen on other data: eval_file" in error
+    assert f"{output}/best was chosen by other scores: eval_file" in error
     (output / "best").rename(tmp_path / "best")
     setting.finished(output, *flags)
 

@@ -150,6 +150,14 @@ class TestRun:
             before = (folder / "output" / name).read_text()
             assert (again / name).read_text() == before
 
+    def test_the_best_is_not_compared_with_other_scores(self, folder, tmp_path):
+        flags = [*of_run(folder), f"--output_dir={folder}/output"]
+        done = run(
+            *(tmp_path / "log", *flags, "--metric=bleu", "--check_only"), code=1
+        )
+        problem = "chosen by other scores: metric was loss and is bleu. Give"
+        assert problem in done.lines[-1]
+
     def test_a_table_and_the_weights_of_a_run(self, folder, tmp_path):
         """The beams are those of the run unless others are given."""
         flags = (

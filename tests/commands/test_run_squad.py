@@ -47,6 +47,17 @@ def test_version_1_1(trained):
 
 
 @pytest.mark.slow
+def test_the_best_is_not_compared_with_other_scores(trained, tmp_path):
+    done = trained.run(
+        *(tmp_path, *trained.command, f"--output_dir={trained.output}"),
+        *("--check_only", "--max_answer_length=5"),
+        code=1,
+    )
+    problem = "by other scores: max_answer_length was 30 and is 5. Give what"
+    assert problem in done.lines[-1]
+
+
+@pytest.mark.slow
 @pytest.mark.usefixtures("untraced")
 def test_version_2_0_and_its_threshold(trained, tmp_path):
     files, output = trained.files, tmp_path / "output"
