@@ -1,6 +1,9 @@
 """Pairs from files to records, and tokens back to texts."""
 
+import os
+
 from bert_tf.seq2seq import text_pairs
+from bert_tf.tasks import tables
 from bert_tf.text import text_graph
 from bert_tf.vocabularies import word_pieces
 from tests import tiny_files
@@ -50,11 +53,31 @@ class TestSources:
         for one, other, words in (
             ("a.en", "short", "short ends before line 2 of .*a.en"),
             ("short", "a.de", "short ends before line 2 of .*a.de"),
-            ("empty", "empty", "the file has no lines"),
+            ("empty", "empty", "empty: the file has no lines"),
+            ("a.en", "empty", "empty: the file has no lines"),
         ):
             source = text_pairs.Source(f"{folder}/{one}", f"{folder}/{other}")
             with pytest.raises(ValueError, match=words):
                 list(source.pairs())
+
+    def test_sources_of_which_there_are_none(self, folder):
+        (folder / "empty").write_text("")
+        source = text_pairs.Source(f"{folder}/empty", file_format="text")
+        with pytest.raises(ValueError, match="empty: the file has no lines"):
+            list(source.pairs(needs_targets=False))
+
+    def test_pipes_are_read_twice(self, folder):
+        os.mkfifo(folder / "pipe")
+        for one, other in (("pipe", "a.de"), ("a.en", "pipe")):
+            source = text_pairs.Source(f"{folder}/{one}", f"{folder}/{other}")
+            with pytest.raises(ValueError, match=r"read twice.*/pipe$"):
+                next(source.pairs())
+
+    def test_files_of_a_bucket(self, monkeypatch):
+        """They have no size in the local file system."""
+        monkeypatch.setattr(tables, "lines", lambda path: [(1, f"{path}\n")])
+        source = text_pairs.Source("gs://b/a.en", "gs://b/a.de")
+        assert list(source.pairs()) == [("gs://b/a.en", "gs://b/a.de")]
 
     def test_table_with_a_target_file(self, folder):
         source = text_pairs.Source(
