@@ -15,6 +15,7 @@ from bert_tf.storage import kept_flags, run_lock, written_files
 from bert_tf.training import distribution, progress, train_examples
 
 import tensorflow as tf
+from absl import flags
 
 # The folder's locks: an evaluation may run during a training.
 _TRAINING_LOCK, _EVALUATION_LOCK = "lock", "evaluation.lock"
@@ -176,8 +177,16 @@ def check_same_evaluation(names: Collection[str], way_out: str = "") -> None:
     if not (tf1_files.latest(folder) and best.checkpoint(folder)):
         return
     before = best.chosen_on(folder)
-    changed = {} if before is None else flagfiles.changes(before)
-    others = [changed[name] for name in names if name in changed]
+    if before is None:
+        return
+    changed = flagfiles.changes(before)
+    # Flags that always have a value are only missing if they had no effect.
+    others = [
+        changed[name]
+        for name in names
+        if name in changed
+        and (name in before or flags.FLAGS[name].default is None)
+    ]
     if others:
         kept = os.path.join(folder, best.FOLDER)
         raise InputError(
