@@ -244,8 +244,6 @@ def with_head(source: opened.Checkpoint, head: str) -> opened.Checkpoint:
 
     Optimizer moments and class names are dropped as well.
     """
-    wanted = names.HEADS[head].all_variables
-    prefixes = tuple(row.prefix for row in families.FAMILIES.values())
     missing = sorted(names.HEADS[head].variables.keys() - source.shapes.keys())
     if missing:
         raise InputError(
@@ -255,7 +253,7 @@ def with_head(source: opened.Checkpoint, head: str) -> opened.Checkpoint:
     kept = {
         name: shape
         for name, shape in source.shapes.items()
-        if name.startswith(prefixes) or name in wanted
+        if names.is_in_model(head, name)
     }
     dropped = sorted(source.shapes.keys() - kept.keys())
     return dataclasses.replace(

@@ -198,6 +198,14 @@ def _can_have(head: str, name: str) -> bool:
     return head == _SEQ2SEQ or not name.startswith(_DECODER)
 
 
+def is_in_model(head: str, name: str) -> bool:
+    """Whether a name is of an encoder with this head, whatever the family."""
+    prefixes = (row.prefix for row in families.FAMILIES.values())
+    is_known = name.startswith((*prefixes, _DECODER))
+    is_known |= name in HEADS[head].all_variables
+    return is_known and _can_have(head, name)
+
+
 def zeros(
     config: configuration.BertConfig | None, head: str, num_labels: int = 0
 ) -> dict[str, tuple[int, ...]]:
@@ -359,9 +367,10 @@ def check(
         )
     short = _up_to_a_missing_layer(config, found)
     # Of the family: other tensors may have such names, too.
-    stored = family.names(short).keys() & found.keys()
+    whole = shapes(short, _SEQ2SEQ)
+    stored = whole.keys() & found.keys()
     has_decoder = any(name.startswith(_DECODER) for name in stored)
-    expected = shapes(short, _SEQ2SEQ if has_decoder else "encoder")
+    expected = whole if has_decoder else shapes(short, "encoder")
     for head in HEADS.values():
         labels = found.get(head.bias, (0,))
         own = shapes(short, head.name, *labels)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bert_tf import configuration
-from bert_tf.checkpoints import generators, opened
+from bert_tf.checkpoints import generators, names, opened
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 
@@ -23,7 +23,7 @@ def keep_layers(
     """Returns the checkpoint with these layers only, renumbered from 0.
 
     Everything but training state and a generator is kept. Raises InputError for
-    layers that do not exist or share their weights.
+    layers that do not exist, share their weights or do not fit each other.
     """
     config = _config_of(source)
     check_layers(layers, config, source.path)
@@ -48,7 +48,16 @@ def keep_layers(
     shapes = {name: source.shapes[theirs] for name, theirs in old.items()}
     for name in stacks & shapes.keys():
         shapes[name] = (len(layers), *shapes[name][1:])
-    return _changed(source, shapes, read, num_hidden_layers=len(layers))
+    small = _changed(source, shapes, read, num_hidden_layers=len(layers))
+    try:
+        names.check(_config_of(small), small.shapes, source.path)
+    except InputError as error:
+        raise InputError(
+            f"The layers of {source.path} differ in size, and these alone do "
+            "not fit each other: keep the first and the last, too. "
+            f"Received: layers={','.join(map(str, layers))}"
+        ) from error
+    return small
 
 
 def check_layers(

@@ -1,11 +1,13 @@
 """Pruned checkpoints, compared with slices made by hand."""
 
 import copy
+import dataclasses
 import itertools
 import re
 
 from bert_tf import modeling
-from bert_tf.checkpoints import formats, smaller
+from bert_tf.checkpoints import formats, names, opened, smaller
+from bert_tf.contrib import awd_lstm
 from bert_tf.encoders import albert, families
 from bert_tf.errors import InputError
 from tests import combinations, reference
@@ -156,6 +158,24 @@ def test_layers_that_are_not_there(folder, layers):
     source = formats.open_checkpoint(folder)
     with pytest.raises(InputError, match="numbers from 0 to 2, in ascending"):
         smaller.keep_layers(source, layers)
+
+
+def test_layers_of_different_sizes():
+    """The first layer of an AWD-LSTM reads words, the last writes such."""
+    config = awd_lstm.AwdLstmConfig(
+        vocab_size=11, embedding_size=4, lstm_size=6, hidden_size=5
+    )
+    shapes = names.shapes(config, "encoder")
+    source = opened.Checkpoint(
+        "there", "tf1", shapes, lambda _: {}, config=config
+    )
+    kept = smaller.keep_layers(source, [0, 2])
+    small = dataclasses.replace(config, num_hidden_layers=2)
+    assert kept.config == small
+    assert kept.shapes == names.shapes(small, "encoder")
+    for layers in ([0, 1], [1, 2], [0]):
+        with pytest.raises(InputError, match="the first and the last, too"):
+            smaller.keep_layers(source, layers)
 
 
 def test_families_tell_which_layers_share_weights():

@@ -3,9 +3,10 @@
 import dataclasses
 
 from bert_tf import modeling
-from bert_tf.checkpoints import formats, names, restoring
+from bert_tf.checkpoints import formats, names, opened, restoring
 from bert_tf.contrib import encoder_decoders, sinusoids
 from bert_tf.encoders import families
+from bert_tf.errors import InputError
 from bert_tf.seq2seq import (
     beam_search,
     decoder,
@@ -155,6 +156,22 @@ class TestFiles:
             assert f'"shared": "{shared}"' in text and again.config is type(
                 config
             )
+
+    @pytest.mark.parametrize("head", ["encoder", "seq2seq"])
+    def test_a_head_with_its_decoder(self, head):
+        config = encoder_decoders.of_encoder(samples.TINY, "none")
+        shapes = names.shapes(config, "seq2seq")
+        source = opened.Checkpoint("there", "tf1", shapes, lambda _: {})
+        kept = formats.with_head(source, head)
+        assert kept.shapes == names.shapes(config, head)
+        names.check(config, kept.shapes, "there")
+
+    def test_a_head_without_its_decoder(self):
+        config = encoder_decoders.of_encoder(samples.TINY, "none")
+        shapes = names.shapes(config, "encoder")
+        shapes["decoder/predictions/output_bias"] = (config.vocab_size,)
+        with pytest.raises(InputError, match=r"decoder/emb.* is not there"):
+            names.check(config, shapes, "there")
 
     def test_halves_of_different_sizes(self, tmp_path):
         sizes = theirs.SIZES
