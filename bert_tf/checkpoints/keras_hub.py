@@ -20,7 +20,7 @@ from absl import logging
 CONFIG = "config.json"
 WEIGHTS = weight_files.KERAS_HUB
 _TASK = "task.json"
-_TASK_WEIGHTS = "task.weights.h5"
+_TASK_WEIGHTS = weight_files.KERAS_HUB_TASK
 _TOKENIZER = "tokenizer.json"
 _PREPROCESSOR = "preprocessor.json"
 _ASSETS = os.path.join("assets", "tokenizer")

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 KERAS_HUB = "model.weights.h5"
+KERAS_HUB_TASK = "task.weights.h5"  # of a head
 BILM = "weights.hdf5"  # of bilm-tf and AllenNLP
 
 

@@ -72,6 +72,7 @@ _WEIGHTS = (
     "model.safetensors*",
     "pytorch_model*.bin",
     weight_files.KERAS_HUB,
+    weight_files.KERAS_HUB_TASK,
 )
 MODELS = (
     *_WEIGHTS,

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import pathlib
 
 import bert_tf
@@ -10,6 +11,7 @@ from bert_tf.checkpoints import formats, keras_hub_names, names
 from bert_tf.checkpoints import keras_hub as keras_hub_presets
 from bert_tf.encoders import roberta
 from bert_tf.errors import InputError
+from bert_tf.storage import written_files
 from bert_tf.vocabularies import word_pieces
 from tests import combinations
 from tests import interop_samples as samples
@@ -255,6 +257,9 @@ class TestWriting:
     def test_classifier_takes_text(self, tmp_path):
         path, model, written = self._write(tmp_path, "classification")
         assert (written.left_out, written.notes) == ((), _UNCASED)
+        # So that --overwrite replaces it.
+        own = written_files.CHECKPOINT
+        assert not written_files.foreign(os.listdir(path), own)
         theirs = keras_hub.models.TextClassifier.from_preset(path)
         inputs = samples.batch(model.bert.config)
         close(model(inputs), theirs(their_inputs(inputs)))
