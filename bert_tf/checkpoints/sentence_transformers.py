@@ -34,8 +34,6 @@ FILES = (MODULES, _OF_MODEL, _OF_ALL, f"[0-9]_*/{_POOLING}")
 # Prefix of pooling modes before version 6; the value is true if one is used.
 _MODE = "pooling_mode_"
 _MODES = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max"}
-# Default in transformers if the config does not specify a length.
-_MOST_PIECES = 512
 _WAY_OUT = "Give --unit, and maybe --normalize, to make other vectors."
 
 
@@ -222,7 +220,6 @@ def _longest(root: str) -> int:
     for name, key in (
         (_OF_MODEL, "max_seq_length"),
         (_OF_TOKENIZER, "model_max_length"),
-        (huggingface.CONFIG, "max_position_embeddings"),
     ):
         # Tokenizers without a limit have a length of 1e30.
         length = opened.read_json(folder, name, **{key: float}).get(key)
@@ -232,7 +229,18 @@ def _longest(root: str) -> int:
                 f"or download it again. Received: {key}={length}"
             )
         lengths.append(length)
-    of_model, of_tokenizer, most = lengths
-    most = _MOST_PIECES if most is None else most
+    of_model, of_tokenizer = lengths
     length = of_tokenizer if of_model is None else of_model
-    return int(most if length is None else min(length, most))
+    positions = _positions(folder)
+    return int(positions if length is None else min(length, positions))
+
+
+def _positions(folder: str) -> int:
+    """Returns how many positions a model reads; of RoBERTa, some are unused."""
+    values = opened.read_json(folder, huggingface.CONFIG)
+    try:
+        values = huggingface_names.with_own_kind(values)
+        return huggingface_names.to_config(values).max_position_embeddings
+    except InputError as error:
+        path = os.path.join(folder, huggingface.CONFIG)
+        raise InputError(f"{path}: {error}") from error

@@ -14,6 +14,7 @@ from bert_tf.tasks.features import (
     feature_lines,
     features_model,
 )
+from tests import huggingface_models as hf
 from tests import interop_samples as samples
 from tests import tiny_model
 from tests.huggingface_models import torch, transformers
@@ -210,6 +211,24 @@ def test_other_checkpoints(path, bert):
         path.format(bert=bert), {"normalize": True, "unit": None}, _DEFAULT
     )
     assert found == dataclasses.replace(_DEFAULT, normalize=True)
+
+
+@pytest.mark.parametrize("length", [22, None])
+def test_positions_that_a_roberta_does_not_read(length, tmp_path):
+    roberta = hf.make("RobertaModel")
+    rows = roberta.config.max_position_embeddings
+    assert rows == 22
+    with torch.no_grad():
+        roberta(torch.full([1, rows - 2], 5))
+        with pytest.raises(RuntimeError, match="index 22 is out of bounds"):
+            roberta(torch.full([1, rows - 1], 5))
+    roberta.config.save_pretrained(tmp_path)
+    types = {"": "Transformer", "1_Pooling": "Pooling"}
+    modules = [{"path": x, "type": y} for x, y in types.items()]
+    (tmp_path / "modules.json").write_text(json.dumps(modules))
+    _change(tmp_path, "sentence_bert_config.json", max_seq_length=length)
+    found = sentence_transformers.read(str(tmp_path))
+    assert found == Vectors("mean", False, rows - 2, "last")
 
 
 # ---- Unsupported models -----------------------------------------------------
