@@ -133,7 +133,7 @@ _MAX_EVAL_STEPS = _EVALUATION.integer(
 
 command_line.start(__name__)
 
-from bert_tf import files, kept_kernels, vocabularies
+from bert_tf import kept_kernels, vocabularies
 from bert_tf.checkpoints import model_files, original
 from bert_tf.records import manifests, pipeline
 from bert_tf.setup import (
@@ -199,8 +199,8 @@ def train(
 
     def begin():
         train_examples.write(folder, trained_on)
-        for name, data in (vocab.contents if vocab else {}).items():
-            files.write_bytes(os.path.join(folder, name), data)
+        if vocab:
+            original.write_contents(folder, vocab.contents)
 
     def batches(start, step):
         batches = pipeline.train(

@@ -5,8 +5,9 @@ a bert_config.json next to the checkpoint may specify other values.
 """
 
 import dataclasses
+import functools
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from bert_tf import files, modeling, vocabularies
 from bert_tf.checkpoints import names, opened, runs, tf1_files
@@ -140,6 +141,20 @@ def contents(
     return found
 
 
+def write_contents(folder: str, new: Mapping[str, bytes]) -> None:
+    """Writes files to save next to weights, and removes another model's.
+
+    A vocabulary's files are read together, so one of another model would
+    change the vocabulary.
+    """
+    for name, data in new.items():
+        files.write_bytes(os.path.join(folder, name), data)
+    for name in {*vocab_names(), LABELS} - new.keys():
+        path = os.path.join(folder, name)
+        if tf.io.gfile.exists(path):
+            tf.io.gfile.remove(path)
+
+
 def open_checkpoint(prefix: str) -> opened.Checkpoint:
     """Opens a TF1 checkpoint and the files next to it."""
     stored = tf1_files.shapes(prefix)
@@ -243,16 +258,9 @@ def write_prefix(
     tf.io.gfile.makedirs(folder)
     new = contents(config, source.vocab, source.labels)
     before = {path: opened.read_bytes(path) for path in paths[1:]}
-
-    def write_beside() -> None:
-        for name, data in new.items():
-            files.write_bytes(os.path.join(folder, name), data)
-        for path in there:  # left by the replaced model
-            if os.path.basename(path) not in new and path != paths[0]:
-                tf.io.gfile.remove(path)
-
     try:
         tensors = source.read([*source.shapes, *source.state])
+        write_beside = functools.partial(write_contents, folder, new)
         tf1_files.write(prefix, tensors, write_beside)
     except BaseException:
         # Labels of the new weights next to the old ones would be wrong.

@@ -6,13 +6,7 @@ import functools
 import os
 from collections.abc import Collection, Sequence
 
-from bert_tf import (
-    files,
-    modeling,
-    optimization,
-    vocab_files,
-    vocabularies,
-)
+from bert_tf import modeling, optimization, vocab_files, vocabularies
 from bert_tf.checkpoints import (
     best,
     casing,
@@ -26,7 +20,6 @@ from bert_tf.checkpoints import (
 from bert_tf.errors import InputError
 
 import keras
-import tensorflow as tf
 from absl import logging
 
 # ---- Weights ----------------------------------------------------------------
@@ -260,12 +253,11 @@ class ModelFiles:
         return original.contents(self.config, self.vocab, labels)
 
     def write(self, folder: str, labels: Sequence[str] | None) -> None:
-        """Writes the files, and labels.txt if there are labels."""
-        for name, data in self.contents(labels).items():
-            files.write_bytes(os.path.join(folder, name), data)
-        of_before = os.path.join(folder, original.LABELS)
-        if not labels and tf.io.gfile.exists(of_before):
-            tf.io.gfile.remove(of_before)
+        """Writes the files, and labels.txt if there are labels.
+
+        Files that an earlier start of a run left are removed.
+        """
+        original.write_contents(folder, self.contents(labels))
 
 
 def read_labels(folder: str) -> tuple[str, ...] | None:

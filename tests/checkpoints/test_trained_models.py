@@ -1,6 +1,6 @@
 import dataclasses
 
-from bert_tf import heads, modeling
+from bert_tf import heads, modeling, vocabularies
 from bert_tf.checkpoints import formats, opened, tf1_files, trained_models
 from tests import interop_samples as samples
 
@@ -82,6 +82,22 @@ def test_labels(tmp_path):
     # As in a run that failed before its first checkpoint.
     files.write(folder, None)
     assert trained_models.read_labels(folder) is None
+
+
+def test_files_of_an_earlier_start_go(tmp_path):
+    mine = tmp_path / "mine.txt"
+    mine.touch()
+    for kind in vocabularies.KINDS.values():
+        for name in kind.files:
+            (tmp_path / name).write_text("of another kind")
+    config = tmp_path / "tokenizer_config.json"
+    config.write_text('{"strip_accents": true}')
+    pieces = samples.vocab_files(["[UNK]"])
+    files = trained_models.ModelFiles(_CONFIG, pieces, True)
+    files.write(str(tmp_path), None)
+    assert vocabularies.find(tmp_path) == pieces
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"bert_config.json", "vocab.txt", "mine.txt"}
 
 
 def _source(labels, classes):

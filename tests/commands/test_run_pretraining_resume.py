@@ -241,7 +241,12 @@ def test_vocabulary_of_the_start_is_kept_in_best(trained, tmp_path):
         setting.files, vocab_sha256=hashlib.sha256(text.encode()).hexdigest()
     )
     output = tmp_path / "out"
+    # Left by another start, which was killed before its first checkpoint.
+    output.mkdir()
+    left = output / "tokenizer_config.json"
+    left.write_text('{"strip_accents": true}')
     flags = f"--init_checkpoint={start}/model.ckpt-2"
     setting.finished(output, flags)
+    assert not left.exists()
     setting.finished(output, flags, "--num_train_steps=4", "--eval_steps=1")
     assert (output / "best" / "vocab.txt").read_text() == text
