@@ -15,10 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias, Unpack, overload
 
 from bert_tf.api import arguments, model_paths
-from bert_tf.checkpoints import opened, original
+from bert_tf.checkpoints import original
 from bert_tf.errors import InputError
 from bert_tf.exporting import runtimes, saved_model
 from bert_tf.serving import batches, opening, serving_lines, serving_model
+from bert_tf.storage import input_files
 
 Answer: TypeAlias = dict[str, Any]
 # One text; or several in a tuple; or by name, maybe with an "id".
@@ -89,7 +90,7 @@ class Predictor:
         self._options = options or {}
         self.head = model.head
         self.labels = tuple(
-            opened.lines(files.get(original.LABELS, b"").decode())
+            input_files.parse_labels(files.get(original.LABELS, b"").decode())
         )
         self.vocabulary = model_paths.vocabulary(files, path).pieces
         self.description = model_paths.description(files)

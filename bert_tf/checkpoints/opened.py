@@ -124,9 +124,3 @@ def read_json(folder: str, name: str, **kinds: type) -> dict[str, Any]:
     except InputError as error:
         raise tf1_files.UnreadableError(str(error)) from error
     return values
-
-
-def lines(text: str) -> list[str]:
-    """Returns the lines of a file of names; none of an empty one."""
-    # Not splitlines: a name may have a character that it takes for a line end.
-    return text.removesuffix("\n").split("\n") if text else []

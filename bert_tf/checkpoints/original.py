@@ -108,7 +108,7 @@ def read_labels(path: str, way_out: str = _RESTORE) -> tuple[str, ...] | None:
     text = opened.read_text(path)
     if text is None:
         return None
-    labels = tuple(opened.lines(text))
+    labels = tuple(input_files.parse_labels(text))
     problem = input_files.explain(text[:64].encode())
     if not problem and not all(label.strip() for label in labels):
         problem = "a line is empty"

@@ -25,7 +25,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from bert_tf import extras, files, tokenization, vocab_files
-from bert_tf.checkpoints import opened
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import (
     Vocabulary,
@@ -150,7 +149,7 @@ def _word_pieces(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
     do_lower_case = vocabulary.settings["do_lower_case"]
     vocabulary = cast(word_pieces.WordPiece, vocabulary)
     # Keeps white space in tokens as in the file.
-    lines = opened.lines(vocabulary.files[word_pieces.FILE].decode())
+    lines = vocabulary.files[word_pieces.FILE].decode().split("\n")
     own = lines[: len(vocabulary.own_pieces)]
     ids = {piece: i for i, piece in enumerate(own)}
     cls, sep = vocab_files.CLS, vocab_files.SEP

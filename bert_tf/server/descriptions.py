@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from bert_tf.server import signature_defs
+from bert_tf.storage import input_files
 
 import tensorflow as tf
 
@@ -163,10 +164,10 @@ def read(path: str) -> Description:
         values = json.loads(_read(assets, "export.json") or "{}")
     except (ValueError, RecursionError):  # The latter if deeply nested.
         values = {}
-    labels = _read(assets, "labels.txt").removesuffix("\n")
+    labels = input_files.parse_labels(_read(assets, "labels.txt"))
     return Description(
         values if isinstance(values, dict) else {},
-        tuple(labels.split("\n")) if labels else (),
+        tuple(labels),
     )
 
 

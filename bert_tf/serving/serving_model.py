@@ -214,7 +214,8 @@ def of_export(made: saved_model.Export) -> Model:
         return made.signatures["serving_default"](**columns)
 
     description = json.loads(made.files["export.json"])
-    labels = opened.lines(made.files.get(original.LABELS, b"").decode())
+    data = made.files.get(original.LABELS, b"")
+    labels = input_files.parse_labels(data.decode())
     return _model(description, labels, serve, frozenset(parameters))
 
 

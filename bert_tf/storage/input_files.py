@@ -1,6 +1,7 @@
 """Explains what is wrong with a file before its content is parsed.
 
-It may be a git-lfs pointer, a web page, compressed, or missing.
+It may be a git-lfs pointer, a web page, compressed, or missing. Also parses
+labels.txt, which models and exports have.
 """
 
 import os
@@ -111,3 +112,13 @@ def explain(start: bytes) -> str:
             "file itself"
         )
     return ""
+
+
+def parse_labels(text: str) -> list[str]:
+    """Returns the class names in the text of a labels.txt, one a line.
+
+    Editors of Windows add a byte order mark and carriage returns.
+    """
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").removesuffix("\n")
+    # Not splitlines: a name may have a character that it takes for a line end.
+    return text.split("\n") if text else []

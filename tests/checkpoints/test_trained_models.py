@@ -2,6 +2,7 @@ import dataclasses
 
 from bert_tf import heads, modeling, vocabularies
 from bert_tf.checkpoints import formats, opened, tf1_files, trained_models
+from bert_tf.server import descriptions
 from tests import interop_samples as samples
 
 import pytest
@@ -82,6 +83,17 @@ def test_labels(tmp_path):
     # As in a run that failed before its first checkpoint.
     files.write(folder, None)
     assert trained_models.read_labels(folder) is None
+
+
+def test_labels_from_an_editor_of_windows(tmp_path):
+    # U+2028 is no line end.
+    data = "\ufeffno\r\nyes\u2028\r\n".encode()
+    (tmp_path / "labels.txt").write_bytes(data)
+    labels = ("no", "yes\u2028")
+    assert trained_models.read_labels(str(tmp_path)) == labels
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "labels.txt").rename(tmp_path / "assets" / "labels.txt")
+    assert descriptions.read(str(tmp_path)).labels == labels
 
 
 def test_files_of_an_earlier_start_go(tmp_path):
