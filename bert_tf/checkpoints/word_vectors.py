@@ -49,7 +49,8 @@ def read(
     """
     if _is_text(path):
         return _of_file(path, vocabulary, size)
-    return _of_checkpoint(formats.open_checkpoint(path), files, size)
+    source, tokens = formats.open_checkpoint(path), len(vocabulary.pieces)
+    return _of_checkpoint(source, files, tokens, size)
 
 
 def _is_text(path: str) -> bool:
@@ -205,7 +206,10 @@ def _unreadable(path: str, problem: str) -> InputError:
 
 
 def _of_checkpoint(
-    source: opened.Checkpoint, files: vocabularies.Files, size: int | None
+    source: opened.Checkpoint,
+    files: vocabularies.Files,
+    tokens: int,
+    size: int | None,
 ) -> Vectors:
     """Returns the word embeddings of a checkpoint with the same vocabulary."""
     name = families.find(source.config).words
@@ -224,7 +228,8 @@ def _of_checkpoint(
             f"to be the words': {found}. Give --vocab_file of that model. "
             f"Received: word_vectors={source.path}"
         )
-    table = source.read([name])[name]
+    # The table may be padded.
+    table = source.read([name])[name][:tokens]
     size = table.shape[1] if size is None else size
     if table.shape[1] < size:
         raise InputError(

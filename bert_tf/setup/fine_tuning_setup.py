@@ -211,15 +211,17 @@ def _set_words(files: trained_models.ModelFiles, model: keras.Model) -> None:
         return
     name = families.find(files.config).words
     (words,) = (x for x in model.variables if x.path == name)
-    table = np.asarray(words)  # [V, E]
+    table = np.asarray(words).copy()  # [V, E], maybe padded with rows
     vectors = word_vectors.read(
         path, files.vocab, files.vocabulary, table.shape[1]
     )
-    words.assign(np.where(vectors.found[:, np.newaxis], vectors.table, table))
+    found = vectors.found.nonzero()
+    table[found] = vectors.table[found]
+    words.assign(table)
     logging.info(
         "Word vectors of %s for %d of %d tokens; the others start from random "
         "values.",
         path,
         vectors.found.sum(),
-        len(table),
+        len(vectors.table),
     )

@@ -1,5 +1,7 @@
 """Word vectors from text files and from checkpoints."""
 
+import dataclasses
+
 from bert_tf import heads, modeling, vocabularies
 from bert_tf.checkpoints import word_vectors
 from bert_tf.contrib import textcnn
@@ -149,6 +151,22 @@ def test_fewer_numbers_are_the_first_principal_components(checkpoint):
     np.testing.assert_allclose(found, wanted * signs, atol=1e-5)
     again = _of(checkpoint, 3).table
     np.testing.assert_array_equal(found, again)
+
+
+@pytest.mark.parametrize("size", [8, 3])
+def test_the_table_of_a_checkpoint_may_be_padded(checkpoint, size, tmp_path):
+    number = tiny_files.CONFIG.vocab_size + 6
+    config = dataclasses.replace(tiny_files.CONFIG, vocab_size=number)
+    model = modeling.Bert(config)
+    words = model.embeddings.word_embeddings
+    rows = np.full([6, config.hidden_size], 7, np.float32)
+    words.assign(np.concatenate([checkpoint[1], rows]))
+    tiny_files.write_model(tmp_path, model)
+    tiny_files.write_files(tmp_path, config)
+    found = _of((tmp_path, None, checkpoint[2]), size)
+    expected = _of(checkpoint, size)
+    np.testing.assert_array_equal(found.table, expected.table)
+    assert found.found.all()
 
 
 def test_what_does_not_fit_is_refused(checkpoint):

@@ -1,12 +1,16 @@
 """The setup of fine-tuning scripts: weights, batches, an auxiliary loss."""
 
 import contextlib
+import dataclasses
 
+from bert_tf.checkpoints import trained_models
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.setup import auxiliary_lm, fine_tuning_setup, run_setup
 from bert_tf.training import distribution
+from tests import interop_samples, tiny_files
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from absl import flags
@@ -97,6 +101,25 @@ def test_batch_sizes_that_the_run_takes_must_fit(work, message):
             return
         with pytest.raises(ValueError, match=message):
             fine_tuning_setup.set_up_distribution()
+
+
+def test_word_vectors_in_a_padded_table(tmp_path, caplog):
+    caplog.set_level("INFO", logger="absl")
+    flags.FLAGS.mark_as_parsed()
+    pieces = tiny_files.VOCAB
+    config = dataclasses.replace(tiny_files.CONFIG, vocab_size=len(pieces) + 6)
+    model = families.make(config)
+    words = model.embeddings.word_embeddings
+    expected = np.asarray(words).copy()
+    expected[pieces.index("cat")] = 1
+    (tmp_path / "vectors.txt").write_text(f"cat{' 1' * 8}\nmouse{' 2' * 8}\n")
+    files = trained_models.ModelFiles(
+        config, interop_samples.vocab_files(pieces), True
+    )
+    with flagsaver.flagsaver(word_vectors=f"{tmp_path}/vectors.txt"):
+        fine_tuning_setup._set_words(files, model)
+    np.testing.assert_array_equal(words, expected)
+    assert f"for 1 of {len(pieces)} tokens" in caplog.text
 
 
 _READS_LEFT = {"model_type": "left_to_right", "vocab_size": 9}
