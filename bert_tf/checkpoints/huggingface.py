@@ -94,7 +94,7 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
                 arrays[name] = np.zeros(zeros[name], np.float32)
                 continue
             value = read_stored(today[rows[name].theirs])
-            _check_not_quantized(value, today[rows[name].theirs], folder)
+            opened.check_not_quantized(value, today[rows[name].theirs], folder)
             value = np.asarray(value, np.float32)
             arrays[name] = value.T if rows[name].transposed else value
         return arrays
@@ -177,16 +177,6 @@ def _convert(
         return row.to_ours([read_stored(x) for x in files])[i]
 
     return read
-
-
-def _check_not_quantized(value: np.ndarray, name: str, folder: str) -> None:
-    """Raises UnreadableError where scales are needed to know the weights."""
-    if value.dtype.kind in "iub":
-        raise tf1_files.UnreadableError(
-            f"{folder}: {name} holds whole numbers ({value.dtype}): the model "
-            "is quantized, and its weights can't be read. Give the model that "
-            "it was made from."
-        )
 
 
 def _check_encoder(

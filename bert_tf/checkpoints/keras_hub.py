@@ -109,6 +109,7 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
                 continue
             variable = variables[rows[name].theirs]
             value = keras.ops.convert_to_numpy(variable)
+            opened.check_not_quantized(value, variable.path, folder)
             value = np.asarray(value, np.float32)
             value = value.T if rows[name].transposed else value
             arrays[name] = value.reshape(shapes[name])

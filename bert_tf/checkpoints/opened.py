@@ -69,6 +69,16 @@ class Checkpoint:
         return tuple(f"LABEL_{i}" for i in range(count))
 
 
+def check_not_quantized(value: np.ndarray, name: str, folder: str) -> None:
+    """Raises UnreadableError where scales are needed to know the weights."""
+    if value.dtype.kind in "iub":
+        raise tf1_files.UnreadableError(
+            f"{folder}: {name} holds whole numbers ({value.dtype}): the model "
+            "is quantized, and its weights can't be read. Give the model that "
+            "it was made from."
+        )
+
+
 def read_bytes(path: str) -> bytes | None:
     """Returns the content of a file; None if it is missing."""
     if not _can_exist(path) or not tf.io.gfile.exists(path):

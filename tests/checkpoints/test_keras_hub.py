@@ -7,7 +7,7 @@ import pathlib
 
 import bert_tf
 from bert_tf import modeling, vocabularies
-from bert_tf.checkpoints import formats, keras_hub_names, names
+from bert_tf.checkpoints import formats, keras_hub_names, names, tf1_files
 from bert_tf.checkpoints import keras_hub as keras_hub_presets
 from bert_tf.encoders import roberta
 from bert_tf.errors import InputError
@@ -117,6 +117,14 @@ class TestReading:
         )
         with pytest.raises(InputError, match="has another shape than roberta"):
             formats.open_checkpoint(preset(other, tmp_path / "wide"))
+
+    @pytest.mark.filterwarnings("ignore:Layer .* does not have")
+    def test_a_quantized_preset(self, tmp_path):
+        theirs = keras_hub.models.BertTextClassifier(backbone(), 2)
+        theirs.backbone.quantize("int8")
+        source = formats.open_checkpoint(preset(theirs, tmp_path))
+        with pytest.raises(tf1_files.UnreadableError, match="is quantized"):
+            source.read([*source.shapes])
 
     @pytest.mark.parametrize("strips", [True, False])
     def test_vocabulary(self, tmp_path, strips):
