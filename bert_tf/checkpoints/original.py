@@ -166,7 +166,7 @@ def open_checkpoint(prefix: str) -> opened.Checkpoint:
         values = tf1_files.read(prefix, [ours[name] for name in wanted])
         return {name: values[ours[name]] for name in wanted}
 
-    beside = read_files(os.path.dirname(prefix))
+    beside = read_files(os.path.dirname(prefix) or ".")
     if beside.config:
         names.check(beside.config, weights, prefix)
     return opened.Checkpoint(
