@@ -74,19 +74,19 @@ def open_checkpoint(path: str) -> opened.Checkpoint:
 
 def _open_folder(folder: str) -> opened.Checkpoint:
     here = set(tf.io.gfile.listdir(folder))
-    if keras_hub.CONFIG in here:
-        values = opened.read_json(folder, keras_hub.CONFIG)
-        if "class_name" in values:
-            return keras_hub.open_checkpoint(folder)
-        if here & set(huggingface_weights.FILES) or "model_type" in values:
-            return huggingface.open_checkpoint(folder)
+    has_theirs = bool(here & set(huggingface_weights.FILES))
+    values = opened.read_json(folder, keras_hub.CONFIG)
+    if "class_name" in values:
+        return keras_hub.open_checkpoint(folder)
+    if has_theirs and keras_hub.CONFIG in here:
+        return huggingface.open_checkpoint(folder)
     if any(name.endswith(".index") for name in here):
         return original.open_checkpoint(tf1_files.find(folder))
     for row in families.FAMILIES.values():
         if row.weights_file and row.weights_file.name in here:
             return _open_weights_file(folder, row, row.weights_file)
-    if here & set(huggingface_weights.FILES):
-        # Reports that there is no config.json.
+    if has_theirs or "model_type" in values:
+        # Reports the missing config.json, or the missing weights.
         return huggingface.open_checkpoint(folder)
     if "saved_model.pb" in here:
         raise InputError(

@@ -105,6 +105,14 @@ class TestTf1:
         for path in (tf1, "bert_model.ckpt"):
             assert formats.open_checkpoint(path).do_lower_case is False
 
+    def test_next_to_a_config_of_transformers(self, tf1):
+        """As in a model on the Hub that has no other weights."""
+        config = pathlib.Path(tf1, "config.json")
+        config.write_text('{"model_type": "bert"}')
+        source = formats.open_checkpoint(tf1)
+        assert source.path == f"{tf1}/bert_model.ckpt"
+        assert source.config == _CONFIG
+
     def test_several_are_ambiguous(self, tmp_path):
         for name in ("a", "b"):
             tf1_files.write(str(tmp_path / name), {"x": [1.0]})
