@@ -71,6 +71,11 @@ def is_name(path: str) -> bool:
     )
 
 
+def repository(path: str) -> str:
+    """Returns the OWNER/NAME that a path names; "" unless `is_name`."""
+    return _ADDRESS.sub("", path).partition("@")[0] if is_name(path) else ""
+
+
 @functools.cache
 def _download(name: str, with_weights: bool) -> str:
     """Returns the folder of a model, the same one in the whole process."""

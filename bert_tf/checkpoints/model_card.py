@@ -89,8 +89,8 @@ def _front_matter(
     yield "library_name: transformers"
     if task:
         yield f"pipeline_tag: {task}"
-    if hub.is_name(source.path):
-        yield f"base_model: {source.path.partition('@')[0]}"
+    if base := hub.repository(source.path):
+        yield f"base_model: {base}"
     yield "tags:"
     yield from (f"- {tag}" for tag in ("bert_tf", family))
     yield "---"

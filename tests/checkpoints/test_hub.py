@@ -157,6 +157,17 @@ def test_a_checkpoint_of_the_original(tf1, client, tmp_path):
         samples.assert_equal(_NAME, tf1)
 
 
+@pytest.mark.parametrize("address", ["hf://", "https://huggingface.co/"])
+def test_the_card_of_what_is_written_names_it(
+    address, saved, server, client, tmp_path
+):
+    with client(server):
+        source = formats.open_checkpoint(f"{address}{_NAME}@main")
+        formats.write(str(tmp_path / "hf"), "hf", source)
+    card = (tmp_path / "hf" / "README.md").read_text()
+    assert f"\nbase_model: {_NAME}\n" in card
+
+
 @pytest.mark.slow
 def test_a_preset_of_keras_hub(tf1, client, tmp_path):
     pytest.importorskip("keras_hub", reason="needs the extra `keras-hub`")
