@@ -1,7 +1,6 @@
 """A checkpoint of any format, opened: what is in it, under our names."""
 
 import dataclasses
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -117,20 +116,10 @@ def read_json(folder: str, name: str, **kinds: type) -> dict[str, Any]:
     there and not null is not of its kind.
     """
     path = os.path.join(folder, name)
-    text = read_text(path)
-    if text is None:
+    data = read_bytes(path)
+    if data is None:
         return {}
     try:
-        values = json.loads(text)
-    # Also of lists in lists without end.
-    except (ValueError, RecursionError) as error:
-        if plain := tf1_files.not_weights(path):
-            raise tf1_files.UnreadableError(plain) from error
-        raise tf1_files.UnreadableError(
-            f"{path} is not JSON: {error}. Copy or download it again."
-        ) from error
-    try:
-        json_files.check(values, path, kinds)
+        return json_files.parse_object(data, path, **kinds)
     except InputError as error:
         raise tf1_files.UnreadableError(str(error)) from error
-    return values

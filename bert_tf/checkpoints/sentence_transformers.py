@@ -7,7 +7,6 @@ maximum sequence length is in `sentence_bert_config.json`, or since version 6 in
 """
 
 import dataclasses
-import json
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -19,6 +18,7 @@ from bert_tf.checkpoints import (
     opened,
 )
 from bert_tf.errors import InputError
+from bert_tf.storage import json_files
 
 import tensorflow as tf
 from absl import logging
@@ -124,15 +124,10 @@ def read(root: str) -> Vectors:
 
 def _modules(root: str) -> list[dict[str, Any]]:
     path = os.path.join(root, MODULES)
-    text = opened.read_text(path)
-    if text is None:
+    data = opened.read_bytes(path)
+    if data is None:
         return []
-    try:
-        modules = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(
-            f"{path} is not JSON: {error}. Copy or download the folder again."
-        ) from error
+    modules = json_files.parse(data, path)
     if not isinstance(modules, list) or not all(
         isinstance(module, dict) for module in modules
     ):

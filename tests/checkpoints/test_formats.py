@@ -79,6 +79,14 @@ class TestRoundTrip:
         text = (tmp_path / "again" / "vocab.txt").read_text(encoding="utf-8")
         assert text == "".join(f"{piece}\n" for piece in pieces)
 
+    def test_files_with_a_byte_order_mark(self, tmp_path, tf1):
+        """As from an editor of Windows."""
+        convert(tf1, "hf", tmp_path / "hf")
+        for name in ("config.json", "tokenizer_config.json"):
+            path = tmp_path / "hf" / name
+            path.write_text(path.read_text(), encoding="utf-8-sig")
+        samples.assert_equal(str(tmp_path / "hf"), tf1)
+
 
 class TestTf1:
     @pytest.mark.slow
@@ -258,7 +266,9 @@ class TestDamaged:
         convert(tf1, output_format, folder, head)
         if not (folder / name).exists():
             (folder / "model.safetensors").unlink()
-        start = re.escape(f"{folder / name} can't be read: ")
+        is_json = name.endswith(".json")
+        problem = "is not whole JSON" if is_json else "can't be read"
+        start = re.escape(f"{folder / name} {problem}: ")
         for content, said in (
             (b"", "it is empty. Copy or download it again."),
             (_POINTER, "it is a pointer of git-lfs, .*Run `git lfs pull` in"),
