@@ -265,8 +265,6 @@ def weights_in(source):
 
 def write(path, source, description):
     """Writes the checkpoint and importance.json, both or nothing."""
-    if not _OVERWRITE.value:
-        formats.check_target(path)
     size = 4 * weights_in(source)
     for note in formats.lost_in_tf1(source):
         logging.warning("%s", note)

@@ -294,8 +294,6 @@ def write(
             told = casing.told_by(source.vocab, "The vocabulary")
             source = dataclasses.replace(source, do_lower_case=told)
     is_prefix = output_format == "tf1" and original.is_prefix(path)
-    if not overwrite and not is_prefix:
-        check_target(path)
     # Checked first: writing HDF5 to a full disk crashes.
     size = sum(4 * math.prod(shape) for shape in source.shapes.values())
     place: contextlib.AbstractContextManager[str] = (
@@ -316,7 +314,7 @@ def write(
             head = huggingface_names.head_there(config, head)
             notes += huggingface_names.differences(config, head)
             if card is None:
-                card = _card(folder, path, source, config, weights)
+                card = _card(folder, path, source, config, head, weights)
         if output_format == "keras_hub":
             notes += _lost_in_a_preset(source, config, head)
         if card is not None:
@@ -342,14 +340,14 @@ def _card(
     path: str,
     source: opened.Checkpoint,
     config: modeling.BertConfig,
+    head: str,
     weights: set[str],
 ) -> bytes:
     """Returns the model card of a folder that will be renamed to `path`."""
-    head = names.find_head(source.shapes, source.path)
     return model_card.make_card(
         source,
         config,
-        huggingface_names.head_there(config, head),
+        head,
         weights,
         os.path.basename(path.rstrip("/")),
         tf.io.gfile.exists(os.path.join(folder, tokenizer_files.TOKENIZER)),
@@ -400,14 +398,3 @@ def _lost_in_a_preset(
             f"classes: {', '.join(source.labels)}."
         )
     return notes
-
-
-def check_target(path: str) -> None:
-    """Raises InputError if writing to `path` would overwrite anything."""
-    if not tf.io.gfile.exists(path):
-        return
-    if not tf.io.gfile.isdir(path) or tf.io.gfile.listdir(path):
-        raise InputError(
-            "A checkpoint is written to a new folder, or an empty one. Remove "
-            f"what is there or choose another. Received: path={path}"
-        )
