@@ -79,7 +79,11 @@ def write(
 
 def _begins_with(path: str, ending: str = "") -> list[str]:
     """Returns the paths that begin with `path`, and end with `ending`."""
-    return tf.io.gfile.glob(f"{file_systems.glob_escape(path)}*{ending}")
+    found = tf.io.gfile.glob(f"{file_systems.glob_escape(path)}*{ending}")
+    if os.path.dirname(path):
+        return found
+    # In the working directory, TensorFlow finds ./NAME.
+    return [os.path.basename(name) for name in found]
 
 
 def _remove_all(paths: Sequence[str]) -> None:

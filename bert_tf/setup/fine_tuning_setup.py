@@ -223,7 +223,7 @@ def _set_words(files: trained_models.ModelFiles, model: keras.Model) -> None:
         return
     name = families.find(files.config).words
     (words,) = (x for x in model.variables if x.path == name)
-    table = np.array(words)  # [V, E], or more rows if it is padded
+    table = np.asarray(words).copy()  # [V, E], maybe padded with rows
     vectors = word_vectors.read(
         path, files.vocab, files.vocabulary, table.shape[1]
     )

@@ -105,10 +105,11 @@ class TestTf1:
         weights = ({v.path: v for v in x.variables} for x in (other, model))
         reference.assert_same(*weights)
 
-    def test_the_casing_of_a_run_from_inside_it(self, tf1, monkeypatch):
+    def test_a_run_from_inside_its_folder(self, tf1, monkeypatch):
         flags = pathlib.Path(tf1, "flags.txt")
         flags.write_text("--do_lower_case=false\n")
         monkeypatch.chdir(tf1)
+        samples.assert_equal("bert_model.ckpt", tf1)
         for path in (tf1, "bert_model.ckpt"):
             assert formats.open_checkpoint(path).do_lower_case is False
 

@@ -220,7 +220,7 @@ def test_positions_that_a_roberta_does_not_read(length, tmp_path):
     assert rows == 22
     with torch.no_grad():
         roberta(torch.full([1, rows - 2], 5))
-        with pytest.raises(IndexError):
+        with pytest.raises(RuntimeError, match="index 22 is out of bounds"):
             roberta(torch.full([1, rows - 1], 5))
     roberta.config.save_pretrained(tmp_path)
     types = {"": "Transformer", "1_Pooling": "Pooling"}

@@ -110,7 +110,7 @@ def test_word_vectors_in_a_padded_table(tmp_path, caplog):
     config = dataclasses.replace(tiny_files.CONFIG, vocab_size=len(pieces) + 6)
     model = families.make(config)
     words = model.embeddings.word_embeddings
-    expected = np.array(words)
+    expected = np.asarray(words).copy()
     expected[pieces.index("cat")] = 1
     (tmp_path / "vectors.txt").write_text(f"cat{' 1' * 8}\nmouse{' 2' * 8}\n")
     files = trained_models.ModelFiles(
