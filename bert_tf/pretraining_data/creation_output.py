@@ -185,7 +185,7 @@ class Output:
                     "wrote it. Choose another --output_file, or replace it by "
                     f"--overwrite. Received: output_file={path}"
                 )
-            if manifests.find([os.fspath(path)]):
+            if path.parent.exists() and manifests.find([os.fspath(path)]):
                 raise InputError(
                     f"{path} is in the manifest of other records in its "
                     "folder. Remove these with their manifest, or choose "
