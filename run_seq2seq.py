@@ -274,7 +274,13 @@ class Seq2Seq(fine_tune.Task):
     def _results(self, run, split, batch_size, writes=True):
         """Returns the results on a split, and the texts if it `writes` them."""
         targets = [pair.target for pair in self._pairs(split)]
-        has_targets = None not in targets
+        missing = targets.count(None)
+        has_targets = not missing
+        if 0 < missing < len(targets):
+            logging.warning(
+                "No scores of --%s_file: %d of its %d rows have no target.",
+                *(split, missing, len(targets)),
+            )
         if has_targets and writes:
             seq2seq_scores.check_packages()
         function = generated_texts.outputs(run.model, has_targets, writes)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from bert_tf import phases
 from bert_tf.errors import InputError
 from bert_tf.records import record_types, shuffled_writer
+from bert_tf.storage import input_files
 from bert_tf.tasks import table_formats, tables, text_batches
 from bert_tf.text import graph_rows
 
@@ -110,13 +111,19 @@ class Source:
                     f"Received: {shorter} ends before line {number} of {longer}"
                 )
             yield Pair(source, target)
-        if not os.path.getsize(self.path):
-            raise InputError(f"{self.path}: the file has no lines.")
 
 
 def _lines(path: str) -> Iterator[str]:
+    """Yields the lines of a text file; InputError if there are none."""
+    input_files.check_can_be_read_again(path)
+    is_empty = True
     for _, line in tables.lines(path):
+        is_empty = False
         yield line.removesuffix("\n").removesuffix("\r")
+    if is_empty:
+        raise InputError(
+            f"{path}: the file has no lines. Expected a text on each."
+        )
 
 
 # ---- Writing -----------------------------------------------------------------

@@ -160,15 +160,21 @@ class TestRun:
 
     def test_a_table_and_the_weights_of_a_run(self, folder, tmp_path):
         """The beams are those of the run unless others are given."""
+        first, *rows = lines(folder / "test.jsonl")
+        first = json.dumps({**json.loads(first), "to": None})
+        (tmp_path / "test.jsonl").write_text("\n".join([first, *rows]))
         flags = (
-            *("--do_predict", f"--test_file={folder}/test.jsonl"),
+            *("--do_predict", f"--test_file={tmp_path}/test.jsonl"),
             *("--source_column=from", "--target_column=to"),
             f"--init_checkpoint={folder}/output",
         )
-        run(tmp_path / "log", *flags, f"--output_dir={tmp_path}/out")
+        done = run(tmp_path / "log", *flags, f"--output_dir={tmp_path}/out")
         name = "test_predictions.txt"
         before = (folder / "output" / name).read_text()
         assert (tmp_path / "out" / name).read_text() == before
+        log = "No scores of --test_file: 1 of its 9 rows have no target."
+        assert log in done.stderr
+        assert not (tmp_path / "out/test_results.txt").exists()
 
     def test_check_only(self, folder, tmp_path):
         done = run(

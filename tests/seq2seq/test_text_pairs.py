@@ -1,6 +1,7 @@
 """Pairs from files to records, and tokens back to texts."""
 
 from bert_tf.seq2seq import text_pairs
+from bert_tf.tasks import tables
 from bert_tf.text import text_graph
 from bert_tf.vocabularies import word_pieces
 from tests import tiny_files
@@ -50,11 +51,30 @@ class TestSources:
         for one, other, words in (
             ("a.en", "short", "short ends before line 2 of .*a.en"),
             ("short", "a.de", "short ends before line 2 of .*a.de"),
-            ("empty", "empty", "the file has no lines"),
+            ("empty", "empty", "empty: the file has no lines"),
+            ("a.en", "empty", "empty: the file has no lines"),
         ):
             source = text_pairs.Source(f"{folder}/{one}", f"{folder}/{other}")
             with pytest.raises(ValueError, match=words):
                 list(source.pairs())
+
+    def test_sources_of_which_there_are_none(self, folder):
+        (folder / "empty").write_text("")
+        source = text_pairs.Source(f"{folder}/empty", file_format="text")
+        with pytest.raises(ValueError, match="empty: the file has no lines"):
+            list(source.pairs(needs_targets=False))
+
+    def test_pipes_are_read_twice(self, folder):
+        pipe = "/dev/null"  # A pipe would block if it is opened after all.
+        for paths in ((pipe, f"{folder}/a.de"), (f"{folder}/a.en", pipe)):
+            with pytest.raises(ValueError, match=r"read twice.*/dev/null$"):
+                next(text_pairs.Source(*paths).pairs())
+
+    def test_files_of_a_bucket(self, monkeypatch):
+        """They have no size in the local file system."""
+        monkeypatch.setattr(tables, "lines", lambda path: [(1, f"{path}\n")])
+        source = text_pairs.Source("gs://b/a.en", "gs://b/a.de")
+        assert list(source.pairs()) == [("gs://b/a.en", "gs://b/a.de")]
 
     def test_table_with_a_target_file(self, folder):
         source = text_pairs.Source(
