@@ -4,11 +4,14 @@ Errors name the file and the line, as in `tasks.tables`.
 """
 
 import difflib
+import functools
 from collections.abc import Collection, Iterable, Mapping
 
 from bert_tf.errors import InputError
 from bert_tf.storage import input_files
 from bert_tf.tasks import label_column
+
+from absl import logging
 
 
 def there(
@@ -78,6 +81,15 @@ def suggestion(name: str, names: Iterable[str]) -> str:
     return f"Did you mean {spelled[near[0]]!r}? " if near else ""
 
 
+@functools.cache  # Logs once for each file, which may be read several times.
+def _log_header(path: str, names: str) -> None:
+    logging.info(
+        "Row 1 of %s is taken for the names of its columns: %s. Use "
+        "--has_header=false if it is an example.",
+        *(path, names),
+    )
+
+
 def positions(
     path: str, header: list[str], columns: Mapping[str, str | int]
 ) -> dict[str, int]:
@@ -91,6 +103,9 @@ def positions(
             count == 0 and str(column).isdecimal() and int(column) < len(header)
         ):
             positions[name] = int(column)
+            # The columns of published tasks are integers.
+            if isinstance(column, str):
+                _log_header(path, label_column.listed(header))
         else:
             problem = "appears twice in" if count > 1 else "is missing from"
             raise InputError(

@@ -139,7 +139,8 @@ def read_rows(
 
 
 def read_header(path: str, file_format: str) -> list[str]:
-    """Returns the first row of a TSV or CSV file."""
+    """Returns the first row of a TSV or CSV file, whose rows are read later."""
+    input_files.check_can_be_read_again(path)
     return next((row for _, row in _cells(path, file_format, True)), [])
 
 

@@ -37,6 +37,14 @@ def test_a_row_that_would_be_taken_for_a_header(tmp_path):
     columns = own_files.Columns("0", None, "1")
     with pytest.raises(InputError, match=r"looks like a row.*has_header=false"):
         own_files.custom(columns, {"train": str(path)}, None, False)
+    # Also in files to predict, where the labels are only copied.
+    with pytest.raises(InputError, match=r"looks like a row.*label='1'"):
+        own_files.custom(columns, {"test": str(path)}, ("0", "1"), False)
+    with pytest.raises(InputError, match=r"it has a score.*has_header=false"):
+        own_files.custom(columns, {"train": str(path)}, None, True)
+    path.write_text("good film\ta,b\nbad film\tb\nso\ta\n")
+    with pytest.raises(InputError, match=r"looks like a row.*label='a,b'"):
+        own_files.custom(columns, {"train": str(path)}, None, False, ",")
     # A label name that looks like a number is a name.
     path.write_text("0\t1\na\t1\nb\t0\n")
     task = own_files.custom(columns, {"train": str(path)}, None, False)

@@ -29,11 +29,19 @@ def test_tsv_takes_quotes_and_odd_separators_as_text(tmp_path):
     assert _read(path, {"label": "Label", "text": "Text"}) == [
         (2, {"label": "1", "text": "x y"})
     ]
-    # Columns by number.
+
+
+def test_columns_by_number(tmp_path, caplog):
     path = _write(tmp_path / "a.tsv", "x\ty\nz\tw\n")
     rows = [(1, {"t": "y"}), (2, {"t": "w"})]
-    assert _read(path, {"t": 1}, has_header=False) == rows
-    assert _read(path, {"t": "1"}) == rows[1:]
+    with caplog.at_level("INFO", logger="absl"):
+        assert _read(path, {"t": "1"}, has_header=False) == rows
+        assert _read(path, {"t": 1}) == rows[1:]
+        assert not caplog.text
+        for _ in range(2):
+            assert _read(path, {"t": "1"}) == rows[1:]
+    assert caplog.text.count("a.tsv is taken for the names") == 1
+    assert "columns: x, y. Use --has_header=false" in caplog.text
 
 
 def test_csv_with_commas_quotes_and_line_ends(tmp_path):

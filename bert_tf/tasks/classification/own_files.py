@@ -1,6 +1,7 @@
 """Classification and regression tasks in the user's own files."""
 
 import dataclasses
+import math
 import random
 from collections.abc import Mapping, Sequence
 
@@ -9,6 +10,7 @@ from bert_tf.tasks import label_column, table_formats, tables
 from bert_tf.tasks.classification import classification_task
 
 from absl import logging
+from etils import epath
 
 _METRICS = ("accuracy", "macro_f1")
 _MULTI_LABEL_METRICS = ("micro_f1", "macro_f1", "subset_accuracy")
@@ -85,6 +87,8 @@ def custom(
                 "A score is one number. Leave out --label_separator or "
                 f"--regression. Received: label_separator={label_separator!r}"
             )
+        for split in splits.values():
+            _check_header(split, None)
         return classification_task.Task(
             classification_task.CUSTOM, None, ("spearman", "pearson"), splits
         )
@@ -100,7 +104,7 @@ def custom(
         labels = label_column.ordered(learned, known)
     label_column.check(labels)
     for split in splits.values():
-        _check_header(split, labels)
+        _check_header(split, labels, label_separator)
     return classification_task.Task(
         classification_task.CUSTOM,
         tuple(labels),
@@ -111,22 +115,45 @@ def custom(
 
 
 def _check_header(
-    split: classification_task.Split, labels: Sequence[str]
+    split: classification_task.Split,
+    labels: Sequence[str] | None,
+    separator: str | None = None,
 ) -> None:
-    """Raises InputError if the header row is an example."""
+    """Raises InputError if the header row is an example.
+
+    Args:
+        split: The file. A missing one is reported when it is read.
+        labels: All labels; None for scores.
+        separator: Separator of the labels of a text, if there are several.
+    """
+    column = str(split.gold if split.label is None else split.label)
     if not split.has_header or split.file_format == "jsonl":
         return
-    if not str(split.label).isdecimal():
+    if not column.isdecimal() or not epath.Path(split.file).exists():
         return
     header = tables.read_header(split.file, split.file_format)
-    cell = dict(enumerate(header)).get(int(str(split.label)))
-    are_names = {str(split.text_a), str(split.label)} <= set(header)
-    if cell in labels and not are_names:
+    cell = dict(enumerate(header)).get(int(column), "")
+    are_names = {str(split.text_a), column} <= set(header)
+    if not are_names and _is_label(cell, labels, separator):
         raise InputError(
             f"{split.file}: the first line looks like a row, not a header: it "
-            "has one of the labels. Give --has_header=false, or the names of "
-            f"columns. Received: label={cell!r}, label_column={split.label}"
+            f"has {'a score' if labels is None else 'one of the labels'}. Give "
+            "--has_header=false, or the names of columns. Received: "
+            f"label={label_column.shortened(repr(cell))}, label_column={column}"
         )
+
+
+def _is_label(
+    cell: str, labels: Sequence[str] | None, separator: str | None
+) -> bool:
+    """Whether a cell has a score, or only known labels."""
+    if labels is None:
+        try:
+            return math.isfinite(float(cell))
+        except ValueError:
+            return False
+    parts = {cell} if separator is None else label_column.split(cell, separator)
+    return bool(parts) and set(labels).issuperset(parts)
 
 
 def hold_out(
