@@ -89,7 +89,7 @@ _VERBOSE_LOGGING = _DATA.boolean(
 )
 _STRICT = shared_flags.strict(_DATA, "question", only_with="do_train")
 
-command_line.start(__name__, later=("version_2_with_negative",))
+command_line.start(__name__, later=("version_2_with_negative", "answer_head"))
 
 from bert_tf import heads, joint_answers, losses
 from bert_tf.errors import InputError

@@ -130,7 +130,8 @@ def test_the_joint_head(trained, tmp_path):
             odd = odds[question.key]
             assert answer["null_score"] == pytest.approx(odd, abs=1e-4)
     trained.run(
-        *(tmp_path, *bare, "--do_predict"),
+        # A search of one's own, without saying again what it goes with.
+        *(tmp_path, *bare, "--do_predict", "--start_n_top=4"),
         f"--predict_file={files}/dev2.json",
     )
     assert _json(output, "predictions") == predictions
