@@ -15,9 +15,15 @@ VOCABULARIES = (
     "symbols.txt",
     "word_characters.txt",
 )
+# Files that --glue_server_files writes.
+_GLUE_SERVER_FILES = (
+    *("AX.tsv", "CoLA.tsv", "MNLI-m.tsv", "MNLI-mm.tsv", "MRPC.tsv"),
+    *("QNLI.tsv", "QQP.tsv", "RTE.tsv", "SST-2.tsv", "STS-B.tsv", "WNLI.tsv"),
+)
 # Files that runs write into their folder in evaluation and prediction.
 RESULT_FILES = (
     "eval_results*.txt",
+    "eval_predictions.txt",
     "eval_report*.txt",
     "confusion_matrix*.png",
     "baselines*.txt",
@@ -31,6 +37,7 @@ RESULT_FILES = (
     "nbest_predictions.json",
     "null_odds.json",
     "null_score_diff_threshold.txt",
+    *_GLUE_SERVER_FILES,
     "flags.txt",
 )
 # Files that they write in training, next to checkpoints.

@@ -1,11 +1,13 @@
 """Outputs never overwrite an input, or files of other programs."""
 
 import os
+import pathlib
 import re
 import threading
 
 from bert_tf.flags import run_folders
-from bert_tf.storage import file_systems
+from bert_tf.storage import file_systems, written_files
+from bert_tf.tasks.glue import glue_submission
 from tests import scripts, small_script
 
 import pytest
@@ -160,6 +162,17 @@ def test_a_file_that_another_process_wrote_meanwhile(tmp_path, monkeypatch):
     assert (done.wait(), done.stdout) == (1, "")
     assert done.stderr.startswith("error: new exists. Choose another")
     assert sorted(os.listdir()) == ["log", "new", "script.py"]
+
+
+def test_no_result_replaces_a_file_of_the_user():
+    names = set(glue_submission.FILES)
+    pattern = re.compile(r'(?:run\.|\b_)path\((?:run, )?f?"(.+?)"')
+    for script in pathlib.Path(__file__).parents[2].glob("run_*.py"):
+        for name in pattern.findall(script.read_text()):
+            names |= {name.format(x, name=x) for x in ("eval", "test")}
+    assert {"eval_predictions.txt", "test_entities.jsonl"} <= names
+    found = written_files.matching(sorted(names), written_files.RESULT_FILES)
+    assert found == sorted(names)
 
 
 def test_a_folder_in_a_bucket_with_a_bracket():
