@@ -125,6 +125,21 @@ class Section:
         parser = (
             flags.ArgumentParser() if default == "" else flag_values.Text(name)
         )
+        return self._text(parser, name, default, text, how)
+
+    def spaced(self, name: str, default: str, text: str, **how: Any) -> Holder:
+        """Defines a text flag of parts with blanks or line ends between."""
+        parser = flag_values.Spaced(name)
+        return self._text(parser, name, default, text, how)
+
+    def _text(
+        self,
+        parser: flags.ArgumentParser[str],
+        name: str,
+        default: str | None,
+        text: str,
+        how: dict[str, Any],
+    ) -> Holder:
         holder = flags.DEFINE(
             parser, name, default, text, serializer=flags.ArgumentSerializer()
         )

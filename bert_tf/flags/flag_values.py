@@ -110,7 +110,7 @@ def _empty(name: str) -> InputError:
 
 
 class Text(flags.ArgumentParser):
-    """Parses a non-empty text."""
+    """Parses a non-empty text in one line, as flags.txt has a flag a line."""
 
     def __init__(self, name: str):
         self._name = name
@@ -118,7 +118,19 @@ class Text(flags.ArgumentParser):
     def parse(self, argument: Any) -> Any:
         if argument == "":
             raise _empty(self._name)
+        if "\n" in argument or "\r" in argument:
+            raise InputError(
+                f"--{self._name} must be in one line. "
+                f"Received: {self._name}={argument!r}"
+            )
         return argument
+
+
+class Spaced(Text):
+    """Parses parts with blanks between, which may be on several lines."""
+
+    def parse(self, argument: Any) -> Any:
+        return super().parse(" ".join(argument.split()) or argument)
 
 
 class Words(flags.ListParser):

@@ -23,8 +23,14 @@ def write_flagfile(path: str) -> None:
     lines = [
         f"# {help_text.command()} --flagfile={path}",
         f"# {now}",
-        *(f"--{name}={text}" for name, text in sorted(_values().items())),
     ]
+    for name, text in sorted(_values().items()):
+        if text != text.rstrip():
+            lines.append(
+                "# Flagfiles drop the blank that ends the next line. Remove "
+                f"the line, and pass --{name}."
+            )
+        lines.append(f"--{name}={text}")
     files.write_lines(path, lines)
 
 

@@ -20,7 +20,7 @@ SEARCH = flag_sections.Section(
     min=1,
     only_with="do_eval",
 )
-SEARCH_SPACE = _SEARCH.string(
+SEARCH_SPACE = _SEARCH.spaced(
     "search_space",
     "learning_rate=5e-5,4e-5,3e-5,2e-5 train_batch_size=16,32 "
     "num_train_epochs=2,3,4",

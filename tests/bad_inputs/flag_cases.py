@@ -211,6 +211,8 @@ def _values(flag: flags.Flag, folder: str) -> Iterator[tuple[Any, str]]:
         yield " ", empty
     elif isinstance(parser, flag_values.Text):
         yield "", empty
+        if not isinstance(parser, flag_values.Spaced):
+            yield "a\nb", f"--{name} must be in one line. Received: {name}='a"
     if isinstance(parser, flag_values.Words):
         lists = f"--{name} must be texts with commas between, in one line;"
         yield "a\nb", lists

@@ -96,6 +96,15 @@ class TestFlagfile:
             "normalize": "true",
         }
 
+    def test_a_blank_that_absl_drops_is_noted(self, tmp_path, use):
+        path = tmp_path / "flags.txt"
+        use("--label=x ")
+        flagfiles.write_flagfile(str(path))
+        assert flagfiles.read_flagfile(str(path))["label"] == "x "
+        note = "Remove the line, and pass --label.\n--label=x \n"
+        assert note in path.read_text()
+        assert use(f"--flagfile={path}").label == "x"
+
     def test_own_lines_may_be_short(self, tmp_path):
         path = tmp_path / "flags.txt"
         path.write_text("# note\n\n--do_train\n--label=a=b\n")

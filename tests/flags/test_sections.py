@@ -32,6 +32,15 @@ class TestValues:
     def test_values_are_taken(self, tmp_path, given):
         assert small_script.taken(tmp_path, given, "--do_train") == []
 
+    def test_parts_on_several_lines_are_one_line(self):
+        with script_flags.own_flags():
+            from bert_tf.flags import flag_sections
+
+            section = flag_sections.Section("Search")
+            space = section.spaced("space", "a=1", "Its space.")
+            flags.FLAGS(["script.py", "--space= a=1,2\n  b=3 "])
+            assert space.value == "a=1,2 b=3"
+
 
 class TestUsed:
     @pytest.mark.parametrize(
