@@ -337,6 +337,7 @@ def main(_):
         # A small model may have fewer than the last four.
         choice = choice.limited_to(layers)
     choice.check(layers)
+    feature_layers.check_unit(vectors.unit, files.vocabulary)
     source_file, path = _INPUT_FILE.value, _OUTPUT_FILE.value
     total = count_lines(source_file) if source_file else None
     strategy = set_up_distribution()

@@ -80,6 +80,8 @@ def test_a_classifier_of_transformers(tmp_path):
         for loaded in (model, exported):
             found = _probabilities(loaded(asked))
             np.testing.assert_allclose(found, expected, atol=1e-5)
+    with pytest.raises(ValueError, match="do not begin with <cls>"):
+        bert_tf.load(tmp_path / "theirs", head="encoder", unit="cls")
 
 
 @pytest.mark.exhaustive

@@ -8,6 +8,7 @@ from bert_tf import vocabularies
 from bert_tf.checkpoints import huggingface_tokenizer, tokenizer_files
 from bert_tf.contrib import xlnet_vocabulary
 from bert_tf.errors import InputError
+from bert_tf.tasks.features import feature_layers
 from bert_tf.text import graph_offsets, text_graph
 from bert_tf.vocabularies import added_tokens, sentence_pieces, unigram_json
 from tests import sample_texts
@@ -86,6 +87,12 @@ def _original(text, lower):
                 parts[0] = parts[0][1:]
         ids += map(processor.piece_to_id, [*parts, ","])
     return ids
+
+
+def test_the_first_token_is_no_cls():
+    feature_layers.check_unit("mean", vocabulary())
+    with pytest.raises(InputError, match=r"begin with <cls>\. Use unit=mean"):
+        feature_layers.check_unit("cls", vocabulary())
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Self
 
-from bert_tf import modeling, options
+from bert_tf import modeling, options, vocabularies
 from bert_tf.errors import InputError
 
 import tensorflow as tf
@@ -105,6 +105,16 @@ CHOICES: Mapping[str, Callable[[Choice, modeling.BertOutputs], tf.Tensor]] = {
 }
 # Number of concatenated layers in a vector, if more than one.
 JOINED = {"concat_last_four": 4, "concat_embeddings_last": 2}
+
+
+def check_unit(unit: str, vocabulary: vocabularies.Vocabulary) -> None:
+    """Raises InputError for "cls" if sequences do not begin with [CLS]."""
+    cls, template = vocabulary.special.cls, vocabulary.template
+    if unit == "cls" and cls.id not in template.before:
+        raise InputError(
+            "unit=cls reads the first token, and sequences of this model do "
+            f"not begin with {cls.text}. Use unit=mean. Received: unit=cls"
+        )
 
 
 def pool(vectors: tf.Tensor, input_mask: tf.Tensor, unit: str) -> tf.Tensor:

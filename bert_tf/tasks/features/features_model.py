@@ -151,6 +151,7 @@ def extractor(
             "A SavedModel gives vectors of a token, or one of a text: cls or "
             f"mean. Received: unit={unit}"
         )
+    feature_layers.check_unit(unit, vocabulary)
     description = {
         "head": "encoder",
         **vocabulary.settings,
