@@ -104,6 +104,7 @@ command_line.start(__name__, later=("long_documents",))
 
 from bert_tf import heads
 from bert_tf.checkpoints import tf1_files, trained_models
+from bert_tf.errors import listed
 from bert_tf.exporting import saved_model
 from bert_tf.setup import (
     auxiliary_lm,
@@ -227,7 +228,7 @@ class Classification(fine_tune.Task):
         if self.has_baselines:
             self.average = baselines_setup.find_average(self.files, tokenizer)
         if self.labels:
-            logging.info("Labels: %s.", ", ".join(self.labels))
+            logging.info("Labels: %s.", listed(self.labels))
         return lambda split, path, seed: encoder.write(
             path,
             self.examples_to_write(split),

@@ -1,4 +1,6 @@
-"""The errors that users see, apart from bugs."""
+"""The errors that users see, apart from bugs, and parts of their messages."""
+
+from collections.abc import Sequence
 
 
 class InputError(ValueError):
@@ -17,3 +19,21 @@ class InputError(ValueError):
 
 class NotFiniteError(InputError, FloatingPointError):
     """Training has produced numbers that are infinite or NaN."""
+
+
+# ---- Texts of messages ------------------------------------------------------
+
+_MOST_LISTED = 20
+
+
+def shortened(text: str, length: int = 80) -> str:
+    """Returns a text for a message, truncated to `length`."""
+    return text if len(text) <= length else text[:length] + "…"
+
+
+def listed(names: Sequence[str], separator: str = ", ") -> str:
+    """Returns names for a message: the first ones and the count."""
+    text = separator.join(map(shortened, names[:_MOST_LISTED]))
+    if len(names) > _MOST_LISTED:
+        text += f" and others, {len(names)} in all"
+    return text

@@ -12,7 +12,7 @@ from bert_tf.checkpoints import (
     trained_models,
 )
 from bert_tf.encoders import families
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, listed
 
 import keras
 from absl import logging
@@ -79,7 +79,7 @@ def fit_labels(
         logging.warning(
             "The head of %s is for other classes (%s): it is not used.",
             source.path,
-            ", ".join(source.labels or [str(trained[0])]),
+            listed(source.labels or [str(trained[0])]),
         )
         kept = {n: s for n, s in source.shapes.items() if n not in own}
         config = source.config

@@ -23,7 +23,7 @@ from bert_tf.checkpoints import (
     restoring,
     tf1_files,
 )
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, listed
 
 import keras
 import tensorflow as tf
@@ -167,12 +167,12 @@ def _other_labels(
 
 
 def _named(labels: Sequence[str] | None) -> str:
-    return ", ".join(labels) if labels else "none, but a score"
+    return listed(labels) if labels else "none, but a score"
 
 
 def _classes(source: opened.Checkpoint) -> str:
     if source.labels:
-        return f"the labels {', '.join(source.labels)}"
+        return f"the labels {listed(source.labels)}"
     return f"{source.shapes['output_weights'][0]} classes"
 
 
@@ -279,6 +279,6 @@ def check_labels(folder: str, labels: Sequence[str] | None) -> None:
     if trained is not None and trained != tuple(labels or ()):
         raise InputError(
             f"The model in {folder} was trained with other labels: "
-            f"{', '.join(trained)}. Give the same, in this order, or choose "
+            f"{listed(trained)}. Give the same, in this order, or choose "
             f"another output_dir. Received: labels={_named(labels)}"
         )

@@ -12,11 +12,10 @@ from bert_tf import (
 )
 from bert_tf.checkpoints import names, opened, trained_models
 from bert_tf.encoders import families
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, listed
 from bert_tf.exporting import inference, quantized, saved_model
 from bert_tf.seq2seq import decoder, seq2seq_model, seq2seq_options
 from bert_tf.tasks import (
-    label_column,
     next_piece_model,
     next_sentence_model,
     token_detection,
@@ -302,20 +301,20 @@ def _check_classes(
         if count == 1:
             known = "gives a score, and has no classes"
             way_out = "Give --regression, and no labels"
-        named_by, listed = "means a score", "none, but a score"
+        named_by, received = "means a score", "none, but a score"
         if labels is not None:
             named_by = f"names {len(labels)}"
-            listed = label_column.listed(labels, ",")
+            received = listed(labels, ",")
         raise InputError(
             f"{source.path} {known}, and {settings.labels_from} {named_by}. "
-            f"{way_out}. Received: labels={listed}"
+            f"{way_out}. Received: labels={received}"
         )
     # Labels must be in the order of the classes, or they would be misnamed.
     named = source.labels
     if named is not None and labels is not None and named != tuple(labels):
         raise InputError(
-            f"{source.path} names its classes {label_column.listed(named)}. "
+            f"{source.path} names its classes {listed(named)}. "
             "Leave out --labels and --task_name, or give these in this order; "
             "convert_checkpoint.py --labels renames them. "
-            f"Received: labels={label_column.listed(labels, ',')}"
+            f"Received: labels={listed(labels, ',')}"
         )

@@ -20,7 +20,7 @@ from bert_tf.checkpoints import (
     sentence_transformers,
     trained_models,
 )
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, listed
 from bert_tf.exporting import saved_model
 from bert_tf.seq2seq import seq2seq_options
 from bert_tf.serving import makers, served_heads, serving_model
@@ -267,8 +267,8 @@ def _check_task(said: Said, task: classification_task.Task | None) -> None:
     labels = None if is_score else tuple(given or ())
     if task and task.labels != labels:
         flag = "--regression" if is_score else "--labels"
-        has = label_column.listed(task.labels) if task.labels else "a score"
-        wanted = label_column.listed(labels, ",") if labels else "a score"
+        has = listed(task.labels) if task.labels else "a score"
+        wanted = listed(labels, ",") if labels else "a score"
         raise InputError(
             f"--task_name and {flag} contradict each other, as {task.name} has "
             f"{has}: leave one out. Received: task_name={name}, "

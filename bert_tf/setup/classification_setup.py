@@ -5,9 +5,9 @@ Called from the `main` of run_classifier.py and shrink_model.py only.
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, listed
 from bert_tf.flags import classification_flags
-from bert_tf.tasks import label_column, tables
+from bert_tf.tasks import tables
 from bert_tf.tasks.classification import (
     class_weights,
     classification_task,
@@ -53,7 +53,7 @@ def find_task(
     if labels and classification_flags.REGRESSION.value:
         raise InputError(
             "A score has no labels: leave out --labels or --regression. "
-            f"Received: labels={label_column.listed(labels, ',')}, "
+            f"Received: labels={listed(labels, ',')}, "
             "regression=true"
         )
     if not labels and "train" not in files:
@@ -136,6 +136,6 @@ def find_class_weights(
         weights = class_weights.balanced(examples, task.labels)
     else:
         weights = class_weights.parse(given, task.labels)
-    texts = (f"{x} {w:.4g}" for x, w in zip(task.labels, weights, strict=True))
-    logging.info("Weights of the classes: %s.", ", ".join(texts))
+    texts = [f"{x} {w:.4g}" for x, w in zip(task.labels, weights, strict=True)]
+    logging.info("Weights of the classes: %s.", listed(texts))
     return weights

@@ -6,12 +6,11 @@ Called from the `main` of the training scripts only.
 import dataclasses
 import math
 import os
-from collections.abc import Sequence
 
 from bert_tf import modeling, options, vocabularies
 from bert_tf.checkpoints import formats, names, opened, trained_models
 from bert_tf.encoders import families
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, listed
 from bert_tf.flags import distillation_flags, run_flags
 
 from absl import flags, logging
@@ -268,22 +267,17 @@ def _order(
                 "The teacher %s does not name its classes: assuming %s, in "
                 "this order. To name them, put a labels.txt next to it.",
                 source.path,
-                ", ".join(ours),
+                listed(ours),
             )
         return None
     if theirs is None or set(theirs) != set(ours):
         raise InputError(
             f"The teacher {source.path} has other labels than the student: "
-            f"{_listed(theirs) if theirs else f'{number} without names'}. Give "
+            f"{listed(theirs) if theirs else f'{number} without names'}. Give "
             "a teacher of the same task, in whatever order. "
-            f"Received: labels={_listed(student.labels or ('none, a score',))}"
+            f"Received: labels={listed(student.labels or ('none, a score',))}"
         )
     return None if theirs == ours else tuple(map(theirs.index, ours))
-
-
-def _listed(labels: Sequence[str]) -> str:
-    more = [f"and {len(labels) - 12} more"] * (len(labels) > 12)
-    return ", ".join([*labels[:12], *more])
 
 
 # ---- The layers --------------------------------------------------------------

@@ -5,29 +5,15 @@ import math
 import re
 from collections.abc import Collection, Sequence
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, listed, shortened
 
 from absl import logging
 
-_MOST_LISTED = 20
 # The loss is its square, in float32, summed over a batch.
 _MOST_OF_A_SCORE = 1e15
 
 # A class, a score, several classes, or None if hidden (test set).
 Label = str | float | tuple[str, ...] | None
-
-
-def shortened(text: str, length: int = 80) -> str:
-    """Returns a text for an error message, truncated to `length`."""
-    return text if len(text) <= length else text[:length] + "…"
-
-
-def listed(labels: Sequence[str], separator: str = ", ") -> str:
-    """Returns labels for an error message: the first ones and the count."""
-    text = separator.join(map(shortened, labels[:_MOST_LISTED]))
-    if len(labels) > _MOST_LISTED:
-        text += f" and others, {len(labels)} in all"
-    return text
 
 
 def split(text: str, separator: str) -> tuple[str, ...]:

@@ -7,9 +7,8 @@ import difflib
 import functools
 from collections.abc import Collection, Iterable, Mapping
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, listed, shortened
 from bert_tf.storage import input_files
-from bert_tf.tasks import label_column
 
 from absl import logging
 
@@ -38,13 +37,13 @@ def check_width(where: str, row: list[str], least: int, most: int) -> None:
     if len(row) < least:
         raise InputError(
             f"{where}: a column is missing. Expected at least {least} columns. "
-            f"Received: {len(row)} columns, {label_column.shortened(repr(row))}"
+            f"Received: {len(row)} columns, {shortened(repr(row))}"
         )
     # A separator within a text shifts the rest of it into unused columns.
     if len(row) > most:
         raise InputError(
             f"{where}: more columns than the first row. Expected {most}. "
-            f"Received: {len(row)}, {label_column.shortened(repr(row))}. Quote "
+            f"Received: {len(row)}, {shortened(repr(row))}. Quote "
             "fields that hold the separator (CSV), or remove tabs from texts "
             "(TSV)."
         )
@@ -105,12 +104,12 @@ def positions(
             positions[name] = int(column)
             # The columns of published tasks are integers.
             if isinstance(column, str):
-                _log_header(path, label_column.listed(header))
+                _log_header(path, listed(header))
         else:
             problem = "appears twice in" if count > 1 else "is missing from"
             raise InputError(
                 f"{path}, line 1: the column {column!r} {problem} the header. "
                 f"{_of_one_column(header)}{suggestion(str(column), header)}"
-                f"Received: {label_column.shortened(', '.join(header), 300)}"
+                f"Received: {shortened(', '.join(header), 300)}"
             )
     return positions

@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, shortened
 from bert_tf.storage import input_files
-from bert_tf.tasks import label_column
 
 # An array's opening bracket or the comma after an item, and white space.
 _BETWEEN = re.compile(r"\s*[\[,]?\s*")
@@ -68,7 +67,7 @@ def _checked_object(where: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError(
             f"{where}: expected a JSON object, one per line or in one array. "
-            f"Received: {label_column.shortened(repr(value))}"
+            f"Received: {shortened(repr(value))}"
         )
     return value
 

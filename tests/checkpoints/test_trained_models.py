@@ -75,7 +75,10 @@ def test_labels(tmp_path):
     assert (tmp_path / "labels.txt").read_text() == "a b\nc\n"
     assert trained_models.read_labels(folder) == ("a b", "c")
     trained_models.check_labels(folder, ["a b", "c"])
-    for labels, named in ((("c", "a b"), "c, a b"), (None, "none, but a sco")):
+    for labels, named in (
+        *((("c", "a b"), "c, a b"), (None, "none, but a sco")),
+        (tuple(map(str, range(99))), ".* 19 and others, 99 in all$"),
+    ):
         message = f"other labels: a b, c.*Received: labels={named}"
         with pytest.raises(ValueError, match=message):
             trained_models.check_labels(folder, labels)

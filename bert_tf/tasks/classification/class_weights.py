@@ -9,9 +9,8 @@ import collections
 import math
 from collections.abc import Iterable, Sequence
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, listed
 from bert_tf.tasks import tables
-from bert_tf.tasks.label_column import listed
 
 BALANCED = "balanced"
 # Beyond these, float32 has no digits left for the other classes.
@@ -68,7 +67,7 @@ def balanced(
         raise InputError(
             "--class_weights=balanced needs an example of each class. Remove "
             "these from --labels, or give weights as LABEL=WEIGHT. "
-            f"Received: no examples of {', '.join(missing)}"
+            f"Received: no examples of {listed(missing)}"
         )
     if are_sets:
         # A label that all examples have would weigh 0.

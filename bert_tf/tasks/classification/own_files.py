@@ -5,7 +5,7 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, shortened
 from bert_tf.tasks import label_column, table_formats, tables
 from bert_tf.tasks.classification import classification_task
 
@@ -14,6 +14,8 @@ from etils import epath
 
 _METRICS = ("accuracy", "macro_f1")
 _MULTI_LABEL_METRICS = ("micro_f1", "macro_f1", "subset_accuracy")
+# Up to this number, every row of a small file may have its own label.
+_MANY_LABELS = 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,7 +141,7 @@ def _check_header(
             f"{split.file}: the first line looks like a row, not a header: it "
             f"has {'a score' if labels is None else 'one of the labels'}. Give "
             "--has_header=false, or the names of columns. Received: "
-            f"label={label_column.shortened(repr(cell))}, label_column={column}"
+            f"label={shortened(repr(cell))}, label_column={column}"
         )
 
 
@@ -200,7 +202,9 @@ def _learned_labels(
     )
     found: set[str] = set()
     first: set[str] | None = None  # Labels that only row 1 has.
+    number = 0
     for line, columns in rows:
+        number += 1
         labels: tuple[str, ...] = (columns["label"],)
         if separator is not None:
             labels = label_column.split(columns["label"], separator)
@@ -216,6 +220,12 @@ def _learned_labels(
             f"{split.file}: the first line looks like a header: no other has "
             "its label. Give --has_header=true, or name all labels by "
             "--labels. Received: "
-            f"label={label_column.shortened(repr(', '.join(sorted(first))))}"
+            f"label={shortened(repr(', '.join(sorted(first))))}"
+        )
+    if separator is None and len(found) > max(_MANY_LABELS, number / 2):
+        logging.warning(
+            "%s has %d different labels in %d rows, and each becomes a class. "
+            "Use --regression if they are scores.",
+            *(split.file, len(found), number),
         )
     return found

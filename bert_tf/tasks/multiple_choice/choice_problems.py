@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, shortened
 from bert_tf.storage import file_systems, input_files
-from bert_tf.tasks import label_column, table_formats, tables
+from bert_tf.tasks import table_formats, tables
 
 _ENDINGS = ("ending0", "ending1", "ending2", "ending3")
 # Marks the blank to fill in a RACE question.
@@ -101,12 +101,10 @@ def _files(folder: str) -> list[str]:
 def _check(where: str, problem: Problem) -> None:
     count = len(problem.choices)
     if count < 2 or not all(choice.strip() for choice in problem.choices):
-        texts = [
-            label_column.shortened(choice, 20) for choice in problem.choices
-        ]
+        texts = [shortened(choice, 20) for choice in problem.choices]
         raise InputError(
             f"{where}: expected two choices or more, none of them empty. "
-            f"Received: {count}, {label_column.shortened(repr(texts), 400)}"
+            f"Received: {count}, {shortened(repr(texts), 400)}"
         )
     if problem.label is not None and not 0 <= problem.label < count:
         raise InputError(
@@ -155,7 +153,7 @@ def _number(where: str, text: str) -> int:
     if not text.strip().isdecimal():
         raise InputError(
             f"{where}: the label must be the number of the right choice, from "
-            f"0. Received: label={label_column.shortened(repr(text))}"
+            f"0. Received: label={shortened(repr(text))}"
         )
     return int(text)
 
@@ -250,7 +248,7 @@ def _asked(
     label = None
     if answer is not None:
         if len(answer) != 1 or not "A" <= answer <= "Z":
-            received = label_column.shortened(repr(answer))
+            received = shortened(repr(answer))
             raise InputError(
                 f"{where}: the answer must be a letter, A for the first "
                 f"option. Received: answer={received}"

@@ -10,7 +10,7 @@ import dataclasses
 import re
 from collections.abc import Iterator, Sequence
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, listed, shortened
 from bert_tf.storage import input_files
 from bert_tf.tasks import label_column, tables
 from bert_tf.tasks.tagging import schemes
@@ -144,7 +144,7 @@ def _rows(path: str, columns: Columns) -> Iterator[tuple[int, str, str]]:
             raise InputError(
                 f"{path}, line {line}: another number of columns than before. "
                 f"Expected {width}. Received: {len(fields)}, "
-                f"{label_column.shortened(repr(fields))}. Give --separator if "
+                f"{shortened(repr(fields))}. Give --separator if "
                 "it is not what stands between the columns."
             )
         is_universal = width == _UNIVERSAL_WIDTH and columns.token % width > 0
@@ -157,7 +157,7 @@ def _rows(path: str, columns: Columns) -> Iterator[tuple[int, str, str]]:
             raise InputError(
                 f"{path}, line {line}: a word or its label is empty. Write "
                 "both, or remove the line. "
-                f"Received: {label_column.shortened(repr(fields))}"
+                f"Received: {shortened(repr(fields))}"
             )
         yield line, word, label
     if skipped:
@@ -199,7 +199,7 @@ def _check_columns(
             "and its label, with a tab or blanks between. Give --token_column, "
             "--label_column or --separator, or --test_has_labels=false for a "
             f"test file without labels. Received: {width} columns, "
-            f"{label_column.shortened(repr(list(fields)))}, "
+            f"{shortened(repr(list(fields)))}, "
             f"token_column={columns.token}, label_column={columns.label}"
         )
 
@@ -228,7 +228,7 @@ def check(
             if label not in known:
                 raise InputError(
                     f"{path}, line {line}: this label is not one of those "
-                    f"trained on ({', '.join(labels)}). "
+                    f"trained on ({listed(labels)}). "
                     f"{_way_out(label, labels)}. Received: label={label!r}"
                 )
     if scheme != schemes.NO_SCHEME:

@@ -221,6 +221,18 @@ def test_errors_are_short_however_many_or_long_the_labels(tmp_path):
     assert str(error.value).endswith(f"label='{'z' * 79}…")
 
 
+def test_scores_that_are_taken_for_classes(tmp_path, caplog):
+    rows = [f"x\t{i / 4}\n" for i in range(30)]
+    path = _write(tmp_path / "a.tsv", "text\tlabel\n" + "".join(rows * 2))
+    assert len(_custom({"train": path}).labels) == 30
+    assert not caplog.text  # As there are two rows of each.
+    path = _write(tmp_path / "b.tsv", "text\tlabel\n" + "".join(rows))
+    _custom({"train": path})
+    problem = "b.tsv has 30 different labels in 30 rows, and each becomes a"
+    assert problem in caplog.text
+    assert "--regression" in caplog.text
+
+
 def test_labels_that_no_row_to_train_on_has(tmp_path, caplog):
     strict = dataclasses.replace(_COLUMNS, strict=True)
     path = _write(tmp_path / "a.tsv", "text\tlabel\nx\t1,2\ny\t\n")
