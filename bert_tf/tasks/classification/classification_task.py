@@ -33,6 +33,7 @@ class Split:
         file_format: One of table_formats.FORMATS.
         where: A column and the value that rows to keep have in it.
         rows: Indices of the rows to keep, from 0; None for all.
+        excluded: Indices of the rows to leave out.
         gold: Column of labels in a test file, which are not scored.
         strict: Whether a bad row is an error; otherwise a few are skipped.
     """
@@ -46,6 +47,7 @@ class Split:
     file_format: str = "tsv"
     where: tuple[str, str] | None = None
     rows: frozenset[int] | None = None
+    excluded: frozenset[int] = frozenset()
     gold: str | int | None = None
     strict: bool = True
 
@@ -148,6 +150,8 @@ def read(
     for number, (line, columns) in enumerate(
         read_columns(path, row, skip, task.is_multi_label, with_gold, left_out)
     ):
+        if number in row.excluded:
+            continue
         if row.rows is not None and number not in row.rows:
             continue
         if row.where and columns["where"] != row.where[1]:
@@ -165,8 +169,8 @@ def read(
             columns.get("text_b", ""),
             label,
         )
-    # For held-out rows, only once for both splits.
-    if row.rows is None or split == "train":
+    # Held-out rows are in the file of the training rows, which was reported.
+    if row.rows is None:
         left_out.warn(number + 1, "rows")
     if empty:
         _warn_of_empty(path, empty)

@@ -150,6 +150,10 @@ def test_hold_out_is_the_documented_sample(tmp_path):
     train = [text for text, _, _ in _read(task, "train")]
     assert dev == [f"t{i}" for i in sorted(chosen)]
     assert train == [f"t{i}" for i in range(50) if i not in chosen]
+    sets = {x: (y.rows, y.excluded) for x, y in task.splits.items()}
+    dev_rows = frozenset(chosen)
+    # The large set of the training rows is not stored.
+    assert sets == {"train": (None, dev_rows), "dev": (dev_rows, frozenset())}
     for fraction in (0.001, 0.999):
         with pytest.raises(ValueError, match=r"rows on both sides.*50 rows"):
             own_files.hold_out(task, fraction, seed=7)
