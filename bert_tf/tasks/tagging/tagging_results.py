@@ -165,8 +165,11 @@ def write_columns(
             if is_comment or not text.strip(" \t"):
                 yield text
                 continue
-            # The other lines without a word start a document.
-            label = labels.get(line, schemes.OUTSIDE)
+            label = labels.get(line)
+            if label is None:
+                # The start of a document, or a row of CoNLL-U without a label.
+                starts = text.split()[0] == conll.DOCUMENT_START
+                label = schemes.OUTSIDE if starts else "_"
             yield f"{text}{separator}{label}"
 
     files.write_lines(path, rows())

@@ -77,7 +77,15 @@ def test_universal_dependencies(tmp_path, caplog):
         for line in _UNIVERSAL.splitlines(keepends=True)
     )
     path = write(tmp_path, text)
-    first, second = conll.read(path, conll.Columns(token=1, label=3))
+    columns = conll.Columns(token=1, label=3)
+    first, second = conll.read(path, columns)
+    out = tmp_path / "out.conll"
+    tagging_results.write_columns(
+        *(str(out), path, columns, (first, second), "ABCDEFGHI")
+    )
+    rows = [x for x in out.read_text().splitlines() if x and x[0] != "#"]
+    # Rows without a label have CoNLL-U's `_`.
+    assert "".join(row[-1] for row in rows) == "_AB_CDEFGHI_"
     assert first.words == ("vamos", "nos", "a", "el", "mar")
     assert first.labels == ("VERB", "PRON", "ADP", "DET", "NOUN")
     assert second.words == ("#", "Sue", "likes", "coffee")
