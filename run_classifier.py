@@ -198,7 +198,8 @@ class Classification(fine_tune.Task):
         if weight:
             auxiliary_lm.check(weight, self.files.config)
         self.predicted_tokens = self.length if weight else 0
-        self.documents.check(self.length - 2)
+        special = self.files.vocabulary.template.special(1)
+        self.documents.check(self.length - special)
         if not self.work.train:
             return
         if self.hold_out:

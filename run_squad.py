@@ -119,11 +119,6 @@ from absl import logging
 # ---- Objective: sums, to be divided by weights summed over all replicas -----
 
 
-def weights(batch):
-    """Returns the divisor of the loss: the number of windows."""
-    return {"span": tf.reduce_sum(batch["row_weights"])}
-
-
 def mask_padding(logits, batch):
     """Masks the logits of padding, [B, S], so that it is never chosen."""
     # Unlike in the original, a loss does not depend on the length of its batch.
@@ -160,7 +155,7 @@ def compare(logits, teacher, batch, temperature):
     return loss / 2
 
 
-OBJECTIVE = loop.Objective(weights, sums)
+OBJECTIVE = loop.Objective(squad_joint.weights, sums)
 
 
 # ---- Answers ----------------------------------------------------------------

@@ -110,8 +110,7 @@ def read_rows(
         yield from _json_rows(path, columns, lists, optional, left_out)
         return
     positions: dict[str, int] | None = None
-    short_lines: list[int] = []
-    number_of_rows = width = 0
+    number_of_rows = width = short = first_short = 0
     for line, row in _text_rows(path, file_format, has_header, left_out):
         width = width or len(row)
         if positions is None:
@@ -130,12 +129,18 @@ def read_rows(
                 continue
         number_of_rows += 1
         if len(row) < least:
-            short_lines.append(line)
+            short += 1
+            first_short = first_short or line
             continue
         texts = {name: row[at] for name, at in positions.items()}
         yield Row(line, row, positions, texts)
     left_out.check(number_of_rows)
-    _check_found(path, number_of_rows, short_lines, has_header)
+    _check_found(path, number_of_rows, has_header)
+    if short:
+        logging.warning(
+            "%s: skipped %d rows that lack a column, the first at line %d.",
+            *(path, short, first_short),
+        )
 
 
 def read_header(path: str, file_format: str) -> list[str]:
@@ -190,21 +195,11 @@ def _text_rows(
         yield line, row
 
 
-def _check_found(
-    path: str, number_of_rows: int, short_lines: list[int], has_header: bool
-) -> None:
-    """Raises InputError if there are no rows; warns of skipped rows."""
+def _check_found(path: str, number_of_rows: int, has_header: bool) -> None:
     if not number_of_rows:
         raise InputError(
             f"{path}: the file has no rows. Expected at least one row"
             f"{' under the header' if has_header else ''}."
-        )
-    if short_lines:
-        logging.warning(
-            "%s: skipped %d rows that lack a column, the first at line %d.",
-            path,
-            len(short_lines),
-            short_lines[0],
         )
 
 

@@ -218,10 +218,6 @@ def _cut(example: tables.Example) -> tables.Example:
     )
 
 
-def _characters(example: tables.Example) -> int:
-    return len(example.text_a) + len(example.text_b)
-
-
 def _labels(
     task: classification_task.Task, examples: Sequence[tables.Example]
 ) -> np.ndarray:
@@ -346,7 +342,9 @@ def _evaluate(
     labels: list[np.ndarray] = []
     predicted: list[list[np.ndarray]] = [[] for _ in trained]
     seconds = [baseline.seconds for baseline in trained]
-    for batch in text_batches.of_texts(examples, _characters, _BATCH_SIZE):
+    for batch in text_batches.of_texts(
+        examples, text_records.characters, _BATCH_SIZE
+    ):
         labels.append(_labels(task, batch))
         for i, baseline in enumerate(trained):
             meter = phases.Meter()

@@ -78,7 +78,7 @@ class Encoder:
         phase = phases.Phase("Tokenizing", "examples")
         with shuffled_writer.writer(path, seed) as writer:
             for batch in text_batches.of_texts(
-                examples, _characters, _BATCH_SIZE
+                examples, characters, _BATCH_SIZE
             ):
                 packed, owners, batch_cut = self._pack(
                     [example.text_a for example in batch],
@@ -142,7 +142,8 @@ class Encoder:
         return columns
 
 
-def _characters(example: tables.Example) -> int:
+def characters(example: tables.Example) -> int:
+    """Returns the number of characters in the texts of an example."""
     return len(example.text_a) + len(example.text_b)
 
 

@@ -26,7 +26,8 @@ _WEIGHT = 0.5
 # ---- Objective: sums, to be divided by weights summed over all replicas -----
 
 
-def _weights(batch: _Batch) -> dict[str, tf.Tensor]:
+def weights(batch: _Batch) -> dict[str, tf.Tensor]:
+    """Returns the divisor of the loss: the number of windows."""
     return {"span": tf.reduce_sum(batch["row_weights"])}
 
 
@@ -53,7 +54,7 @@ def _sums(
     return {"span": {"loss": loss, **metrics}}
 
 
-OBJECTIVE = loop.Objective(_weights, _sums)
+OBJECTIVE = loop.Objective(weights, _sums)
 
 
 # ---- Search -----------------------------------------------------------------
