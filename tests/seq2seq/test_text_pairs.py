@@ -1,6 +1,5 @@
 """Pairs from files to records, and tokens back to texts."""
 
-import os
 
 from bert_tf.seq2seq import text_pairs
 from bert_tf.tasks import tables
