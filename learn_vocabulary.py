@@ -453,7 +453,11 @@ def read_tokenizer_config(path: epath.Path) -> tokenizer_config.Config:
 def check_folder(path: epath.Path) -> None:
     """Raises InputError if other files there would replace the vocabulary."""
     kind = _KIND.value
-    there = read_tokenizer_config(path)
+    # vocab.json is read as well, and may be new. Its neighbour has the same.
+    is_json = path.name == byte_pair_files.VOCAB
+    there = read_tokenizer_config(
+        path.with_name(byte_pair_files.MERGES) if is_json else path
+    )
     is_other = vocabularies.KINDS[kind].tokenizer and there.tokenizer
     # WordPiece settings may be meant: see check_settings.
     if is_other or (kind != _WORDS and (there.added or there.settings)):
