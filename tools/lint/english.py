@@ -51,7 +51,8 @@ _DOCUMENTED = (
 
 def pages_are_plain_english(repository: Repository) -> Iterator[Problem]:
     """Pages use the field's words, which readers know and search for."""
-    for file in [*repository.pages, *repository.notebooks]:
+    readme = repository.files("README.md")
+    for file in [*readme, *repository.pages, *repository.notebooks]:
         yield from _problems(file, 1, file.text)
 
 
