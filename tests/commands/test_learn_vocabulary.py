@@ -379,7 +379,12 @@ class TestMain:
         (tmp_path / file).write_text(json.dumps(content))
         (tmp_path / "text1").write_text("a b")
         with pytest.raises(AssertionError, match="another tokenizer, such as"):
-            self.run(tmp_path, kind=kind, vocab_file=tmp_path / name)
+            self.run(
+                tmp_path,
+                kind=kind,
+                vocab_size=300,
+                vocab_file=tmp_path / name,
+            )
         assert not (tmp_path / name).exists()
 
     def test_reads_all_formats(self, tmp_path, words):

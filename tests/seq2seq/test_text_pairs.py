@@ -1,6 +1,5 @@
 """Pairs from files to records, and tokens back to texts."""
 
-
 from bert_tf.seq2seq import text_pairs
 from bert_tf.tasks import tables
 from bert_tf.text import text_graph
