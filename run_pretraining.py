@@ -133,7 +133,7 @@ _MAX_EVAL_STEPS = _EVALUATION.integer(
 
 command_line.start(__name__)
 
-from bert_tf import kept_kernels, vocabularies
+from bert_tf import files, kept_kernels, vocabularies
 from bert_tf.checkpoints import model_files, original
 from bert_tf.records import manifests, pipeline
 from bert_tf.setup import (
@@ -199,7 +199,11 @@ def train(
 
     def begin():
         train_examples.write(folder, trained_on)
-        original.write_contents(folder, beside)
+        if vocab:
+            original.write_contents(folder, beside)
+        else:  # A vocabulary in the folder is the user's.
+            config = beside[original.CONFIG]
+            files.write_bytes(os.path.join(folder, original.CONFIG), config)
         run_setup.keep_flags()
 
     def batches(start, step):

@@ -170,12 +170,12 @@ class WordpieceTokenizer:
 
     def split(self, word: str) -> list[str]:
         """Returns the tokens of one word; the caller must not change them."""
-        # Not kept: such words may be long, and are rarely the same.
-        if len(word) > self.max_input_chars_per_word:
-            return [self.unk_token]
         pieces = self._cache.get(word)
         if pieces is None:
             pieces = self._split(word) or [self.unk_token]
+            # Such words may be long, and are rarely the same.
+            if len(word) > self.max_input_chars_per_word:
+                return pieces
             if len(self._cache) >= _CACHED_WORDS:
                 self._cache.clear()
             self._cache[word] = pieces
@@ -183,6 +183,8 @@ class WordpieceTokenizer:
 
     def _split(self, word: str) -> list[str]:
         """Returns the tokens of a word, empty if it cannot be spelt."""
+        if len(word) > self.max_input_chars_per_word:
+            return []
         pieces: list[str] = []
         start, prefix = 0, ""
         while start < len(word):

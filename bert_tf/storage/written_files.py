@@ -47,6 +47,7 @@ STATE_FILES = (
     "checkpoint",
     "bert_config.json",
     *VOCABULARIES,
+    "tokenizer_config.json",
     "labels.txt",
     "train_examples.json",
 )
