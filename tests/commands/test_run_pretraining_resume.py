@@ -243,6 +243,7 @@ def test_vocabulary_of_the_start_is_kept_in_best(trained, tmp_path):
     output = tmp_path / "out"
     # Left by another start, which was killed before its first checkpoint.
     output.mkdir()
+    (output / "lock").touch()
     left = output / "tokenizer_config.json"
     left.write_text('{"strip_accents": true}')
     flags = f"--init_checkpoint={start}/model.ckpt-2"
