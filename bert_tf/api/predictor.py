@@ -221,7 +221,7 @@ def _checked_size(size: Any) -> int:
 
 # ---- Inputs -----------------------------------------------------------------
 
-# Forms of a text, and of one whose second may lack. Several heads have each.
+# The forms of a text, and of texts whose second is optional, of several heads.
 _TAKE_EMPTY_TEXTS = (serving_lines.CLASSIFICATION, serving_lines.TAGGING)
 
 

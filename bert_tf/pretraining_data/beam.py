@@ -82,7 +82,7 @@ _NAMES = {"DaskRunner": "apache_beam.runners.dask.dask_runner.DaskRunner"}
 _Counts = dict[str, int]
 _Tokenized = tuple[pretraining_sequences.Corpus, _Counts]
 # A chunk, a repetition, and sequences with their keys.
-_Block = tuple[stages.Piece, int, np.ndarray, pretraining_sequences.Sequences]
+_Block = tuple[stages.Chunk, int, np.ndarray, pretraining_sequences.Sequences]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,7 +93,7 @@ class _Plan:
     second segments from it.
     """
 
-    partners: dict[stages.Piece, list[tuple[stages.Piece, int]]]
+    partners: dict[stages.Chunk, list[tuple[stages.Chunk, int]]]
     layout: stages.Layout
     counts: _Counts
 
@@ -175,14 +175,14 @@ def _build(
 
 def _tokenize(
     unit: corpus.Unit, job: creation_job.Job
-) -> Iterator[tuple[stages.Piece, _Tokenized]]:
+) -> Iterator[tuple[stages.Chunk, _Tokenized]]:
     """Yields the chunks of a unit with their documents and counts."""
     for piece, documents, counts in local_creation.tokenize_unit(job, unit):
         yield piece, (documents, counts)
 
 
 def _plan(
-    counted: Iterable[tuple[stages.Piece, _Counts]],
+    counted: Iterable[tuple[stages.Chunk, _Counts]],
     job: creation_job.Job,
     output: creation_output.Output,
 ) -> _Plan:
@@ -205,8 +205,8 @@ def _plan(
 
 
 def _send(
-    item: tuple[stages.Piece, _Tokenized], plan: _Plan
-) -> Iterator[tuple[stages.Piece, Any]]:
+    item: tuple[stages.Chunk, _Tokenized], plan: _Plan
+) -> Iterator[tuple[stages.Chunk, Any]]:
     """Yields documents by receiving chunk: None marks the chunk's own."""
     piece, (documents, counts) = item
     if not counts["documents"]:
@@ -217,7 +217,7 @@ def _send(
 
 
 def _cut(
-    item: tuple[stages.Piece, Iterable[Any]],
+    item: tuple[stages.Chunk, Iterable[Any]],
     job: creation_job.Job,
     plan: _Plan,
 ) -> Iterator[tuple[int, _Block]]:

@@ -257,7 +257,7 @@ class Result:
                         "If a line has several, --input_format=documents "
                         "splits them."
                         if input_format == "lines"
-                        else "Is --language that of the text?"
+                        else "Check that --language matches the text."
                     )
                 )
             )

@@ -32,7 +32,7 @@ from etils import epath
 def tokenize_unit(
     job: creation_job.Job, unit: corpus.Unit
 ) -> Iterator[
-    tuple[stages.Piece, pretraining_sequences.Corpus, dict[str, int]]
+    tuple[stages.Chunk, pretraining_sequences.Corpus, dict[str, int]]
 ]:
     """Yields the chunks of a unit: their documents and counts."""
     vocabulary, tokenizer, words = job.vocabulary, job.tokenizer, job.words
@@ -61,9 +61,9 @@ def _tokenize(
 
 def _cut(
     job: creation_job.Job,
-    pieces: Sequence[stages.Piece],
+    pieces: Sequence[stages.Chunk],
     layout: stages.Layout,
-    piece: stages.Piece,
+    piece: stages.Chunk,
     repetition: int,
 ) -> Iterator[workers.Counts]:
     partner = stages.partner(piece, pieces, job.seed, repetition)
@@ -83,7 +83,7 @@ def _cut(
 
 def _write(
     job: creation_job.Job,
-    pieces: Sequence[stages.Piece],
+    pieces: Sequence[stages.Chunk],
     layout: stages.Layout,
     shard: int,
     file: str,
@@ -111,7 +111,7 @@ def _write(
 
 
 def _slice(
-    job: creation_job.Job, pieces: Sequence[stages.Piece], number: int
+    job: creation_job.Job, pieces: Sequence[stages.Chunk], number: int
 ) -> tuple[np.ndarray, pretraining_sequences.Sequences]:
     keys, sequences = zip(
         *(
@@ -216,7 +216,7 @@ def write_manifest(
 
 def _tokenize_all(
     job: creation_job.Job, pool: workers.Workers
-) -> tuple[list[stages.Piece], collections.Counter[str]]:
+) -> tuple[list[stages.Chunk], collections.Counter[str]]:
     """Runs phase 1; returns the chunks with documents, and all counts."""
     units = job.units
     # Each task has a copy of the job, and there are many units.
@@ -268,7 +268,7 @@ def _run_tasks(
 def _cut_all(
     job: creation_job.Job,
     pool: workers.Workers,
-    pieces: Sequence[stages.Piece],
+    pieces: Sequence[stages.Chunk],
     layout: stages.Layout,
 ) -> None:
     parts = [
@@ -292,7 +292,7 @@ def _cut_all(
 def _write_all(
     job: creation_job.Job,
     pool: workers.Workers,
-    pieces: Sequence[stages.Piece],
+    pieces: Sequence[stages.Chunk],
     layout: stages.Layout,
     paths: Sequence[str],
     counts: collections.Counter[str],

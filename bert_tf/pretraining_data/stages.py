@@ -47,7 +47,7 @@ LENGTH = "length_"
 _LENGTHS = 16
 
 # A chunk of the corpus: the number of its unit, and its number in the unit.
-Piece = tuple[int, int]
+Chunk = tuple[int, int]
 
 
 def _generator(*seed: int) -> np.random.Generator:
@@ -150,8 +150,8 @@ def _count_chinese(documents: Sequence[corpus.Document]) -> int:
 
 
 def partner(
-    piece: Piece, pieces: Sequence[Piece], seed: int, repetition: int
-) -> Piece | None:
+    piece: Chunk, pieces: Sequence[Chunk], seed: int, repetition: int
+) -> Chunk | None:
     """Draws the chunk that random second segments come from, or None.
 
     It is not `piece` itself. `pieces` are all chunks with documents.
@@ -164,7 +164,7 @@ def partner(
 
 
 def sequences_of_piece(
-    piece: Piece,
+    piece: Chunk,
     documents: pretraining_sequences.Corpus,
     others: pretraining_sequences.Corpus | None,
     settings: pretraining_sequences.Settings,

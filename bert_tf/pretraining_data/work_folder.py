@@ -171,7 +171,7 @@ class WorkFolder:
     # ---- Documents ----------------------------------------------------------
 
     def save_documents(
-        self, piece: stages.Piece, documents: pretraining_sequences.Corpus
+        self, piece: stages.Chunk, documents: pretraining_sequences.Corpus
     ) -> None:
         """Writes the documents of a chunk."""
         path = self.path / "tokens" / "{:06d}-{:04d}.npy".format(*piece)
@@ -185,7 +185,7 @@ class WorkFolder:
                 np.lib.format.write_array(file, array)
 
     def load_documents(
-        self, piece: stages.Piece
+        self, piece: stages.Chunk
     ) -> pretraining_sequences.Corpus:
         """Reads the documents of a chunk."""
         path = self.path / "tokens" / "{:06d}-{:04d}.npy".format(*piece)
@@ -205,7 +205,7 @@ class WorkFolder:
 
     def save_sequences(
         self,
-        piece: stages.Piece,
+        piece: stages.Chunk,
         repetition: int,
         keys: np.ndarray,
         sequences: pretraining_sequences.Sequences,
@@ -234,12 +234,12 @@ class WorkFolder:
             table.tobytes() + heads.tobytes() + tokens.tobytes(),
         )
 
-    def has_sequences(self, piece: stages.Piece, repetition: int) -> bool:
+    def has_sequences(self, piece: stages.Chunk, repetition: int) -> bool:
         """Returns whether the sequences have been saved."""
         return self._sequences(piece, repetition).exists()
 
     def load_slice(
-        self, piece: stages.Piece, repetition: int, number: int
+        self, piece: stages.Chunk, repetition: int, number: int
     ) -> tuple[np.ndarray, pretraining_sequences.Sequences]:
         """Reads the keys and sequences of a slice."""
         path = self._sequences(piece, repetition)
@@ -262,7 +262,7 @@ class WorkFolder:
             labels=heads["label"],
         )
 
-    def _sequences(self, piece: stages.Piece, repetition: int) -> epath.Path:
+    def _sequences(self, piece: stages.Chunk, repetition: int) -> epath.Path:
         name = "{:06d}-{:04d}-{:03d}.bin".format(*piece, repetition)
         return self.path / "sequences" / name
 

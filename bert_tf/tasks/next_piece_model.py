@@ -118,7 +118,7 @@ class _NextPieceModule(tf.Module):
         if not self._template.before:
             counts = serving_inputs.only_if(
                 tf.reduce_all(counts > 0),
-                "Each text must have tokens: nothing is before it.",
+                "Each text must have tokens, as no token is put before it.",
                 {"counts": counts},
             )["counts"]
         return batch, counts

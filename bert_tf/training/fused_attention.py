@@ -96,7 +96,7 @@ def against_batch(
     if model.config.activations is not None:
         return "the encoder has no attention"
     if not model.can_fuse_attention:
-        return "the encoder adds scores that it has not"
+        return "attention adds scores that the kernel lacks"
     if model.compute_dtype not in ("bfloat16", "float16"):
         return f"it needs bfloat16 or float16, not {model.compute_dtype}"
     size = model.config.hidden_size // model.config.num_attention_heads

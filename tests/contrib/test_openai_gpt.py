@@ -251,7 +251,7 @@ def test_next_tokens(tmp_path, has_special):
         assert list(pieces) == tokenizer.convert_ids_to_tokens(rows)
         np.testing.assert_allclose(scores, expected.values, atol=1e-5)
     if not has_special:
-        message = "must have tokens: nothing is before it"
+        message = "must have tokens, as no token is put before it"
         with pytest.raises(tf.errors.InvalidArgumentError, match=message):
             score(text=tf.constant([""]))
 

@@ -101,7 +101,7 @@ class TestTokenizeDocuments:
         )
         assert ("--input_format=documents splits" in said) == (unused > 0)
         said = " ".join(result.summary("jsonl"))
-        assert ("Is --language that of the text" in said) == (unused > 0)
+        assert ("Check that --language matches" in said) == (unused > 0)
 
     @pytest.mark.parametrize(
         ("text", "masking", "has_words", "is_warned"),
