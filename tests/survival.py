@@ -34,12 +34,15 @@ class Kind:
         script: Name of the script without ".py".
         flags: Flags with {data} and {out}, separated by spaces.
         refusal: Error of the second of two runs.
+        file: The file that the run writes, which it does not replace once it
+            is complete; None if a run that has ended can be started again.
     """
 
     name: str
     script: str
     flags: str
     refusal: str = "{out} is in use: "
+    file: str | None = None
 
 
 KINDS = (
@@ -95,6 +98,7 @@ KINDS = (
         "--init_checkpoint={data}/model --batch_size=2 --max_seq_length=16 "
         "--sort_window=8",
         "Another process writes {out}/x.npy.offsets.npy: ",
+        "x.npy",
     ),
     Kind(
         "augmentation",
@@ -103,6 +107,7 @@ KINDS = (
         "--has_header=false --text_a_column=0 --candidates=5 --batch_size=8 "
         "--init_checkpoint={data}/model --max_seq_length=32 --sort_window=100",
         "Another process writes {out}/x.tsv: ",
+        "x.tsv",
     ),
 )
 
@@ -211,8 +216,12 @@ class Laboratory:
                 run.kill()
                 run.wait()
                 done += 1
-            else:  # It had finished: start over.
+                # A kill during the exit of a process comes too late.
+                has_ended = bool(kind.file) and (out / kind.file).exists()
+            else:
                 assert run.wait() == 0, run.stderr
+                has_ended = True
+            if has_ended:  # Start over.
                 problems = self._compare(kind, out)
                 if problems:
                     return problems

@@ -24,13 +24,12 @@ def laboratory(tmp_path_factory: pytest.TempPathFactory) -> survival.Laboratory:
     ids=lambda kind: kind.name,
 )
 def test_what_a_killed_run_leaves(kind, laboratory):
-    assert not laboratory.killed(kind, 1, random.Random(kind.name))
+    # The first kill is after 0.62 of the time of an uninterrupted run.
+    assert not laboratory.killed(kind, 1, random.Random(5))
 
 
-@pytest.mark.parametrize(
-    "kind",
-    combinations.some(survival.KINDS[:1], survival.KINDS[:2]),
-    ids=lambda kind: kind.name,
-)
+# Each of its assertions has a cheaper test of locks, files and data creation.
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", survival.KINDS[:2], ids=lambda kind: kind.name)
 def test_what_a_run_started_twice_leaves(kind, laboratory):
     assert not laboratory.twice(kind, random.Random(kind.name))
