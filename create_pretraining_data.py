@@ -57,6 +57,7 @@ from bert_tf.pretraining_data import (
     workers,
 )
 from bert_tf.storage import paths
+from bert_tf.vocabularies import sentence_pieces
 
 from absl import flags, logging
 from etils import epath
@@ -158,6 +159,7 @@ _RANDOM_NEXT_SENTENCE = _RECORDS.boolean(
     "ALBERT's name: true means --objective=nsp, false --objective=sop.",
     rare=True,
 )
+_OBJECTIVES = ("objective", _RANDOM_NEXT_SENTENCE.name)
 _RECORDS.define(_SETTINGS, "pack", "max_sequences_per_row")
 _SHOW = _SHOWING.integer(
     "show",
@@ -279,6 +281,15 @@ def job_of_flags(output: creation_output.Output) -> creation_job.Job:
     vocabulary.check(vocab_file)
     check_words_are_pieces(vocabulary)
     settings.check_room(vocabulary)
+    recipe = (*_OBJECTIVES, *mask_flags.POLICIES)
+    if vocabulary.kind == sentence_pieces.SentencePieces.kind and not any(
+        flags.FLAGS[name].present for name in recipe
+    ):
+        logging.warning(
+            "The vocabulary is ALBERT's, and these records are BERT's: pairs "
+            "for next sentence prediction and masks of single tokens. For "
+            "ALBERT's, pass --flagfile=configs/albert_records.flags."
+        )
     reader = text_flags.reader()
     if vocabulary.has_sentences and reader.input_format != "lines":
         extras.check(

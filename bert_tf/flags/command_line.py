@@ -7,6 +7,7 @@ and ends with `run(main)`.
 import contextlib
 import difflib
 import importlib.util
+import itertools
 import logging as python_logging
 import os
 import re
@@ -186,7 +187,11 @@ def _parse() -> list[str]:
             text = f"Waiting for the program that writes to {path}."
             print(text, file=sys.stderr)
     try:
-        return flags.FLAGS(arguments)
+        expanded, notes = _expand(arguments[1:])
+        rest = flags.FLAGS([arguments[0], *expanded])
+        for note in notes:
+            logging.warning("%s", note)
+        return rest
     except flags.UnrecognizedFlagError as error:
         own = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
         names = [flag.name for flag in own]
@@ -203,6 +208,59 @@ def _parse() -> list[str]:
         raise InputError(_of_flag(str(error))) from None
     except UnicodeDecodeError as error:
         raise _of_flagfile(f"it is not UTF-8 text, {error.reason}") from None
+
+
+def _expand(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """Reads the flagfiles of a command line, and settles what aliases say.
+
+    Of two names of a flag, the later counts, as for a flag given twice. Within
+    the command line or within a flagfile nobody overrides a value on purpose.
+
+    Returns:
+        All arguments, and sentences about names that do not count.
+    """
+    expanded: list[str] = []
+    own: list[str] = []
+    notes: list[str] = []
+    while arguments:
+        is_file = re.match("--?flagfile(=|$)", arguments[0])
+        number = 2 if is_file and not is_file[1] else 1
+        given, arguments = arguments[:number], arguments[number:]
+        if not is_file:
+            own += given
+        else:
+            given = flags.FLAGS.read_flags_from_files(given)
+            given += _winners(given, notes)
+        expanded += given
+    return expanded + _winners(own, notes), notes
+
+
+def _winners(arguments: list[str], notes: list[str]) -> list[str]:
+    """Returns arguments that make aliases count which win over a flag."""
+    named: dict[str, str] = {}
+    for argument, following in itertools.pairwise([*arguments, ""]):
+        name, has_value, value = argument.partition("=")
+        if name.startswith("-"):
+            named[name.lstrip("-")] = value if has_value else following
+    winners = []
+    for alias in [name for name in named if name in flags.FLAGS]:
+        about = flag_sections.find_about(flags.FLAGS[alias])
+        if about is None or not about.alias:
+            continue
+        name = about.alias
+        if named.get(name, named[alias]) == named[alias]:
+            continue
+        if not about.wins:
+            raise InputError(
+                f"--{alias} is another name of --{name}: leave one out. "
+                f"Received: {alias}={named[alias]}, {name}={named[name]}"
+            )
+        notes.append(
+            f"Not used, because --{alias}={named[alias]} is another name of "
+            f"it: --{name}={named[name]}."
+        )
+        winners.append(f"--{name}={named[alias]}")
+    return winners
 
 
 def _of_flagfile(problem: object) -> InputError:

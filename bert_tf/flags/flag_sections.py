@@ -65,7 +65,8 @@ class About:
         own: Patterns of files written into a NEW_FOLDER; names for a FOLDER.
         required: Whether a run needs it.
         rare: Whether only `--helpfull` shows it.
-        alias: Whether it is another name of a flag.
+        alias: The flag that it is another name of, or "".
+        wins: Whether an alias counts if both names are given.
         only_with: Conditions that must all hold, or the flag has no effect.
     """
 
@@ -77,7 +78,8 @@ class About:
     own: tuple[str, ...] = ()
     required: bool = False
     rare: bool = False
-    alias: bool = False
+    alias: str = ""
+    wins: bool = False
     only_with: tuple[Condition, ...] = ()
 
 
@@ -226,11 +228,15 @@ class Section:
         )
         return self._keep(holder, "A,B,...", how)
 
-    def alias(self, name: str, holder: Holder) -> Holder:
-        """Defines another name of a flag, with the same conditions."""
+    def alias(self, name: str, holder: Holder, wins: bool = False) -> Holder:
+        """Defines another name of a flag, with the same conditions.
+
+        If both names are given with different values, that is an error, unless
+        the alias `wins`.
+        """
         kind = _ABOUT[flags.FLAGS[holder.name]].kind
         alias = flags.DEFINE_alias(name, holder.name)
-        return self._keep(alias, kind, {"alias": True})
+        return self._keep(alias, kind, {"alias": holder.name, "wins": wins})
 
     # ---- Dataclasses --------------------------------------------------------
 

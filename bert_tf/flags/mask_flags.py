@@ -27,6 +27,8 @@ DO_PERMUTATION = _MASKS.boolean(
     "A flag of ALBERT's script that is not supported. Must be false.",
     rare=True,
 )
+# Flags that select what is masked together.
+POLICIES = ("masking", "ngram", DO_WHOLE_WORD_MASK.name)
 _OF_WORDS = (
     "do_whole_word_mask",
     "masking=whole_word",

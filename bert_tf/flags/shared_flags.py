@@ -37,10 +37,13 @@ def bert_config_file(
 def vocab_file(
     section: flag_sections.Section, text: str, **how: Any
 ) -> flag_sections.Holder:
-    """Defines the vocabulary; also under the name in ALBERT's scripts."""
+    """Defines the vocabulary; also under the name in ALBERT's scripts.
+
+    In ALBERT's commands, --vocab_file next to it is a text that nobody reads.
+    """
     how = {"holds": flag_sections.MODEL, **how}
     holder = section.input_path("vocab_file", text, **how)
-    _ORIGINAL.alias("spm_model_file", holder)
+    _ORIGINAL.alias("spm_model_file", holder, wins=True)
     return holder
 
 

@@ -45,11 +45,6 @@ def check(
     Raises InputError if a feature is missing or has another length or dtype, or
     if a file cannot be read as TFRecords.
     """
-
-    def first(path: str) -> list[bytes]:
-        dataset = tf.data.TFRecordDataset(path).take(1)
-        return list(dataset.as_numpy_iterator())
-
     # In parallel, since opening a remote file takes tens of milliseconds.
     with concurrent.futures.ThreadPoolExecutor(_FILES_AT_A_TIME) as pool:
         list(pool.map(lambda path: check_lengths(path, 1), paths))
@@ -60,6 +55,12 @@ def check(
     for path, records in zip(paths, found, strict=True):
         for record in records:
             _check_record(record_type, path, 1, record, lengths, is_by_manifest)
+
+
+def first(path: str) -> list[bytes]:
+    """Returns the first record of a file, or nothing if it is empty."""
+    dataset = tf.data.TFRecordDataset(path).take(1)
+    return list(dataset.as_numpy_iterator())
 
 
 @contextlib.contextmanager

@@ -385,7 +385,10 @@ def _find_originals(
     max_seq_length: int | None,
     max_predictions_per_seq: int | None,
 ) -> Data:
-    """Looks at records as the original made them, which had no manifest."""
+    """Looks at records that BERT's or ALBERT's script made, without manifest.
+
+    Only ALBERT's have the feature `token_boundary`.
+    """
     lengths = {
         "S": max_seq_length or 128,
         "P": max_predictions_per_seq or 20,
@@ -398,4 +401,7 @@ def _find_originals(
     counts = reading.count(files)
     if not sum(counts):
         raise InputError(f"{files[0]} holds no records.")
-    return Data(files, counts, record_types.PRETRAINING, lengths, "nsp", None)
+    # No file is empty.
+    example = reading.decode(files[0], reading.first(files[0])[0])
+    kind = "sop" if "token_boundary" in example.features.feature else "nsp"
+    return Data(files, counts, record_types.PRETRAINING, lengths, kind, None)

@@ -9,6 +9,7 @@ import shutil
 
 from bert_tf.records import manifests, reading, record_types
 from tests import held_locks, scripts, small_disks
+from tests.vocabularies import sentence_models
 
 import numpy as np
 import pytest
@@ -232,6 +233,20 @@ class TestRecords:
         assert (masking["policy"], masking["ngram"]) == ("ngram", 2)
         assert masking["favor_shorter_ngram"] is False
         assert manifest.made_of["short_seq_prob"] == 0.1
+
+
+@pytest.mark.parametrize(
+    ("flag", "warns"), [("--dupe_factor=1", True), ("--objective=nsp", False)]
+)
+def test_records_of_bert_with_the_vocabulary_of_albert(
+    inputs, tmp_path, flag, warns
+):
+    model = tmp_path / "spiece.model"
+    model.write_bytes(sentence_models.train())
+    changes = {"vocab_file": model, "do_lower_case": False}
+    lines = make(inputs, tmp_path, flag, **changes).lines
+    warnings = [x for x in lines if "configs/albert_records.flags" in x]
+    assert len(warnings) == warns
 
 
 def test_one_document_is_enough_for_one_segment(inputs, tmp_path):

@@ -4,7 +4,7 @@ import dataclasses
 
 from bert_tf import options
 from bert_tf.errors import InputError
-from tests import script_flags, small_script
+from tests import script_flags, scripts, small_script
 
 import pytest
 from absl import flags
@@ -70,6 +70,62 @@ class TestUsed:
     def test_argument_is_named_before_missing_flags(self, tmp_path):
         line = small_script.refused(tmp_path, "train.csv", required=True)
         assert line.endswith("Received: 'train.csv'")
+
+
+@pytest.fixture(scope="module", name="read")
+def _read():
+    """Returns a function that parses a command line of run_classifier.py."""
+    with scripts.starting("run_classifier") as (start, _):
+
+        def read(*words):
+            for flag in flags.FLAGS._flags().values():
+                flag.unparse()
+            start([*words, "--output_dir=out"])
+            return flags.FLAGS.vocab_file
+
+        yield read
+
+
+class TestAliases:
+    @pytest.mark.parametrize(
+        ("words", "expected"),
+        [
+            (["--spm_model_file=a.model", "--vocab_file=a.vocab"], "a.model"),
+            (["--spm_model_file", "a.model", "--vocab_file", "a"], "a.model"),
+            (["--flagfile=both"], "a.model"),
+            (["--flagfile=both", "--vocab_file=b.model"], "b.model"),
+            (["--flagfile", "both", "-vocab_file", "b.model"], "b.model"),
+            (["--flagfile=model", "--flagfile=vocab"], "a.vocab"),
+            (["--vocab_file=b.model", "--flagfile=model"], "a.model"),
+        ],
+    )
+    def test_the_model_of_albert_counts_unless_it_is_overridden(
+        self, read, words, expected, tmp_path, monkeypatch
+    ):
+        monkeypatch.chdir(tmp_path)
+        model, vocab = "--spm_model_file=a.model\n", "--vocab_file=a.vocab\n"
+        (tmp_path / "model").write_text(model)
+        (tmp_path / "vocab").write_text(vocab)
+        (tmp_path / "both").write_text("--flagfile=model\n" + vocab)
+        assert read(*words) == expected
+
+    def test_the_name_that_does_not_count_is_logged(self, read, caplog):
+        read("--spm_model_file=a.model", "--vocab_file=a.vocab")
+        assert (
+            "Not used, because --spm_model_file=a.model is another name of it: "
+            "--vocab_file=a.vocab."
+        ) in caplog.messages
+
+    def test_contradiction(self, read, capfd):
+        read("--albert_config_file=a.json", "--bert_config_file=a.json")
+        assert flags.FLAGS.bert_config_file == "a.json"
+        with pytest.raises(SystemExit):
+            read("--albert_config_file=a.json", "--bert_config_file=b.json")
+        assert capfd.readouterr().err.endswith(
+            "error: --albert_config_file is another name of "
+            "--bert_config_file: leave one out. Received: "
+            "albert_config_file=a.json, bert_config_file=b.json\n"
+        )
 
 
 @pytest.fixture(scope="module")

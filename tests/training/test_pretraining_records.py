@@ -1,12 +1,19 @@
 """Tests of the records of bert_tf/training/pretraining.py."""
 
 import dataclasses
+import functools
 import pathlib
 import re
 
 from bert_tf import modeling
 from bert_tf.errors import InputError
-from bert_tf.records import manifests, masking, pipeline, record_types
+from bert_tf.records import (
+    manifests,
+    masking,
+    pipeline,
+    reading,
+    record_types,
+)
 from bert_tf.storage import paths
 from bert_tf.training import pretraining
 from tests import pretraining_records
@@ -38,6 +45,23 @@ def test_sizes_of_rows_of_several_sequences():
     }
     expected = {"sequences": 3, "tokens": 6, "pairs": 9 + 1 + 4}
     assert pretraining.sizes(batch) == expected
+
+
+def test_records_of_albert_are_of_the_order_of_sentences(tmp_path):
+    """Its script writes a feature that BERT's does not."""
+    files = pretraining_records.write(tmp_path, [3])
+    config = modeling.BertConfig(**pretraining_records.CONFIG)
+    lengths = pretraining_records.LENGTHS
+    found = functools.partial(
+        pretraining.find, files, config, lengths["S"], lengths["P"]
+    )
+    assert found().objective == "nsp"
+    example = tf.train.Example.FromString(reading.first(files[0])[0])
+    starts = example.features.feature["token_boundary"].int64_list
+    starts.value.extend([1] * lengths["S"])
+    with tf.io.TFRecordWriter(files[0]) as writer:
+        writer.write(example.SerializeToString())
+    assert found().objective == "sop"
 
 
 @pytest.mark.slow
