@@ -57,7 +57,6 @@ from bert_tf.pretraining_data import (
     workers,
 )
 from bert_tf.storage import paths
-from bert_tf.vocabularies import sentence_pieces
 
 from absl import flags, logging
 from etils import epath
@@ -281,14 +280,14 @@ def job_of_flags(output: creation_output.Output) -> creation_job.Job:
     vocabulary.check(vocab_file)
     check_words_are_pieces(vocabulary)
     settings.check_room(vocabulary)
-    recipe = (*_OBJECTIVES, *mask_flags.POLICIES)
-    if vocabulary.kind == sentence_pieces.SentencePieces.kind and not any(
-        flags.FLAGS[name].present for name in recipe
-    ):
+    recipe = vocabularies.KINDS[vocabulary.kind].recipe
+    choices = (*_OBJECTIVES, *mask_flags.POLICIES)
+    if recipe and not any(flags.FLAGS[name].present for name in choices):
         logging.warning(
-            "The vocabulary is ALBERT's, and these records are BERT's: pairs "
-            "for next sentence prediction and masks of single tokens. For "
-            "ALBERT's, pass --flagfile=configs/albert_records.flags."
+            "These records are for BERT: pairs for next sentence prediction, "
+            "and masks of single tokens. For the model of this vocabulary, "
+            "pass --flagfile=configs/%s.",
+            recipe,
         )
     reader = text_flags.reader()
     if vocabulary.has_sentences and reader.input_format != "lines":

@@ -66,7 +66,7 @@ class About:
         required: Whether a run needs it.
         rare: Whether only `--helpfull` shows it.
         alias: The flag that it is another name of, or "".
-        wins: Whether an alias counts if both names are given.
+        wins: Whether an alias counts if a command has both names.
         only_with: Conditions that must all hold, or the flag has no effect.
     """
 
@@ -231,8 +231,8 @@ class Section:
     def alias(self, name: str, holder: Holder, wins: bool = False) -> Holder:
         """Defines another name of a flag, with the same conditions.
 
-        If both names are given with different values, that is an error, unless
-        the alias `wins`.
+        A command with different values for the two is an error, unless the
+        alias `wins`.
         """
         kind = _ABOUT[flags.FLAGS[holder.name]].kind
         alias = flags.DEFINE_alias(name, holder.name)
