@@ -280,14 +280,14 @@ def job_of_flags(output: creation_output.Output) -> creation_job.Job:
     vocabulary.check(vocab_file)
     check_words_are_pieces(vocabulary)
     settings.check_room(vocabulary)
-    recipe = vocabularies.KINDS[vocabulary.kind].recipe
     choices = (*_OBJECTIVES, *mask_flags.POLICIES)
-    if recipe and not any(flags.FLAGS[name].present for name in choices):
+    if vocabularies.KINDS[vocabulary.kind].objective == "sop" and not any(
+        flags.FLAGS[name].present for name in choices
+    ):
         logging.warning(
-            "These records are for BERT: pairs for next sentence prediction, "
-            "and masks of single tokens. For the model of this vocabulary, "
-            "pass --flagfile=configs/%s.",
-            recipe,
+            "The vocabulary is like ALBERT's, and these records are BERT's: "
+            "next sentence prediction, and masks of single tokens. For "
+            "ALBERT's, pass --flagfile=configs/albert_records.flags."
         )
     reader = text_flags.reader()
     if vocabulary.has_sentences and reader.input_format != "lines":

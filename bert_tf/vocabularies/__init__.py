@@ -120,7 +120,7 @@ KINDS: dict[str, Kind] = {
         difference=sentence_pieces.difference,
         append=sentence_pieces.append,
         check=unigram_json.check,
-        recipe="albert_records.flags",
+        objective="sop",
     ),
     symbols.Symbols.kind: Kind(
         files=(symbols.FILE,),

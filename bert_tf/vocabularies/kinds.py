@@ -105,8 +105,8 @@ class Kind:
         read: Creates the vocabulary from such contents. The second argument is
             `do_lower_case`, which kinds without casing ignore; the third is the
             name for errors.
-        recipe: The flagfile in configs/ for the pre-training records of its
-            model, if that model's script makes others than BERT's by default.
+        objective: The objective of pre-training records that the script of its
+            model makes by default.
     """
 
     files: tuple[str, ...]
@@ -122,7 +122,7 @@ class Kind:
     append: added_tokens.Append | None = None
     settings: tuple[str, ...] = ()
     check: Callable[[Mapping[str, Any], str], None] = _check_nothing
-    recipe: str = ""
+    objective: str = "nsp"
 
     def has(self, contents: Mapping[str, bytes]) -> bool:
         """Whether all its files are among these, by name and content."""
