@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from bert_tf import configuration, files, modeling, options, vocabularies
+from bert_tf import configuration, files, modeling, vocabularies
 from bert_tf.checkpoints import (
     casing,
     hub,
@@ -28,8 +28,6 @@ from bert_tf.errors import InputError
 from bert_tf.storage import weight_files
 
 import tensorflow as tf
-
-FORMATS = options.CHECKPOINT_FORMATS
 
 
 def open_checkpoint(path: str) -> opened.Checkpoint:

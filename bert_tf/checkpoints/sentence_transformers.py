@@ -41,7 +41,7 @@ _WAY_OUT = "Give --unit, and maybe --normalize, to make other vectors."
 class Vectors:
     """How a text becomes a vector, of length 1 if `normalize` is set.
 
-    The unit (of features.UNITS) is "mean" or "cls" here. `max_seq_length`
+    The unit (of options.UNITS) is "mean" or "cls" here. `max_seq_length`
     counts tokens; `features` is a key of features.CHOICES.
     """
 

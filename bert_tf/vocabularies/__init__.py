@@ -291,16 +291,16 @@ def named(path: epath.PathLike) -> list[str]:
     return [*own, *ending, word_pieces.WordPiece.kind]
 
 
-def find(folder: epath.PathLike, say: bool = True) -> Files | None:
+def find(folder: epath.PathLike) -> Files | None:
     """Reads the vocabulary in a folder; None unless all its files are there.
 
     A tokenizer.json with other tokens counts instead, with a warning, as in
-    transformers. For `say` see `open`.
+    transformers.
     """
     found = path_in(folder)
     if found is None:
         return None
-    return _open_files(found, say, follows_tokenizer=True)
+    return _open_files(found, say=True, follows_tokenizer=True)
 
 
 def with_settings(

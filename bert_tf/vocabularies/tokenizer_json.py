@@ -265,9 +265,9 @@ def check_byte_pairs(found: Mapping[str, Any], name: str) -> None:
         raise otherwise(name, "a RoBERTa", field, value)
 
 
-def merges(data: str | bytes, name: str) -> Merges:
-    """Returns the merged pairs of a BPE in the file `name`, by rank."""
-    return _merges(json.loads(data)["model"].get("merges"), name)
+def merges(data: str) -> Merges:
+    """Returns the merged pairs of a BPE of `tokenizers`, by rank."""
+    return _merges(json.loads(data)["model"].get("merges"), "tokenizers")
 
 
 def _merges(found: Any, name: str) -> Merges:

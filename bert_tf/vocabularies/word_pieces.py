@@ -155,11 +155,6 @@ class WordPiece(vocabulary.Vocabulary):
         return tuple(piece for piece in pieces if piece not in self.ids)
 
     @functools.cached_property
-    def template(self) -> vocabulary.Template:
-        """`[CLS] first [SEP]`, or `[CLS] first [SEP] second [SEP]`."""
-        return vocabulary.Template.of_bert(self.special)
-
-    @functools.cached_property
     def continues(self) -> np.ndarray:
         """[V] bool, whether a token begins with `##`."""
         mark = vocab_files.SUFFIX_INDICATOR
