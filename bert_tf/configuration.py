@@ -485,7 +485,7 @@ def _check(
         )
     act = _activation(values["hidden_act"])
     _check_activation("hidden_act", act)
-    _check_activation("hidden_act", values["transform_act"] or act)
+    _check_activation("transform_act", values["transform_act"] or act)
     _check_activation("pooler_act", values["pooler_act"], kind.pooler_acts)
     _check_activation("score_act", values["score_act"], SCORE_ACTS)
 
