@@ -108,7 +108,7 @@ def _layout_at(path: epath.PathLike, count: int) -> tuple[str, ...]:
     it, by the id of `<s>`, the kind of model or the number of tokens.
     """
     folder = epath.Path(path).parent
-    found = tokenizer_json.find(folder / "tokenizer.json")
+    found = tokenizer_json.find(folder / tokenizer_json.FILE)
     vocab = found["model"].get("vocab") if found else None
     layout = _layout_of(_names(vocab)) if isinstance(vocab, list) else None
     if layout is not None:

@@ -17,6 +17,8 @@ from bert_tf.storage import input_files
 
 from etils import epath
 
+FILE = "tokenizer.json"
+
 _WORD_PIECE, _BPE, UNIGRAM = "WordPiece", "BPE", "Unigram"
 _START = b'"model"'
 # The key of the steps in a part that is a sequence.
