@@ -51,7 +51,7 @@ def final_sigmas(codes: tf.Tensor, kinds: tf.Tensor) -> tf.Tensor:
     """Replaces capital sigmas that end a word by small final ones.
 
     Unicode's rule considers the nearest characters that are not ignored: the
-    one before is cased, the one after is not. `kinds` are those of
+    one before is cased, the one after is not. `kinds` are found by
     `characters.sigma_kinds`. The first and the last code point are spaces, so
     rolling joins no words.
     """
