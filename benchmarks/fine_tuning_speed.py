@@ -20,6 +20,7 @@ import functools
 import os
 import statistics
 import tempfile
+from collections.abc import Callable
 
 from benchmarks import own_process, pretraining_step, weights
 from benchmarks.parity import fine_tuning
@@ -130,7 +131,7 @@ def transformers(task: classification_task.Task) -> float:
     return pretraining_step.timed(step, _SECONDS.value)
 
 
-_SIDES = {
+_SIDES: dict[str, Callable[[classification_task.Task], float]] = {
     "ours": ours,
     "with_padding": functools.partial(ours, skips_padding=False),
     "transformers": transformers,
