@@ -25,18 +25,10 @@ Symbols, the most frequent words between white space:
         --input_file=/data/visits/*.txt --vocab_file=symbols.txt
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bert_tf import (
-    extras,
-    files,
-    phases,
-    tokenization,
-    vocab_files,
-    vocabularies,
-)
+from bert_tf import extras, files, phases, tokenization, vocab_files
 from bert_tf.errors import InputError
 from bert_tf.flags import command_line, flag_sections, text_flags, unused
 from bert_tf.pretraining_data import corpus
@@ -49,7 +41,8 @@ from bert_tf.text import (
 from bert_tf.vocabularies import (
     byte_pair_files,
     byte_pairs,
-    symbols,
+    new_vocabulary,
+    sentence_pieces,
     tokenizer_config,
 )
 
@@ -66,15 +59,10 @@ _MOST_ROWS = 1 << 22
 # The share of words with rare characters in a text of alphabets.
 _FEW = 0.001
 
-# What can be learned -> how the name of its file ends, if it matters.
+# What can be learned.
 _WORDS, _BYTES, _SENTENCES = "word_pieces", "byte_pairs", "sentence_pieces"
 _SYMBOLS = "symbols"
-_ENDINGS = {
-    _WORDS: "",
-    _BYTES: ".json",
-    _SENTENCES: ".model",
-    _SYMBOLS: ".symbols",
-}
+_KINDS = (_WORDS, _BYTES, _SENTENCES, _SYMBOLS)
 # Flags that not all kinds have.
 _FLAGS = {
     "extend_vocab": (_WORDS,),
@@ -103,7 +91,7 @@ _OVERWRITE = _OUTPUT.boolean(
 _KIND = _MODEL.choice(
     "kind",
     _WORDS,
-    tuple(_ENDINGS),
+    _KINDS,
     "Kind of vocabulary: word_pieces as BERT, byte_pairs as RoBERTa, "
     "sentence_pieces as ALBERT, or symbols, separated by white space.",
 )
@@ -209,13 +197,10 @@ def learn_byte_pairs(path: str) -> None:
             words, _VOCAB_SIZE.value, _MIN_FREQUENCY.value
         )
     warn_of_fewer(len(vocabulary.pieces))
-    folder = epath.Path(path).parent
-    folder.mkdir(parents=True, exist_ok=True)
     contents = vocabulary.files
-    # The specified file is written last: if it exists, both are complete.
-    for name in (byte_pair_files.MERGES, byte_pair_files.VOCAB):
-        files.write_bytes(folder / name, contents[name])
-    logging.info("Wrote %s tokens to %s.", f"{len(vocabulary.pieces):,}", path)
+    merges = {byte_pair_files.MERGES: contents[byte_pair_files.MERGES]}
+    data = contents[byte_pair_files.VOCAB]
+    write(path, data, len(vocabulary.pieces), merges)
 
 
 def learn_sentence_pieces(path: str) -> None:
@@ -229,11 +214,11 @@ def learn_sentence_pieces(path: str) -> None:
         model = learning_sentence_pieces.learn(
             words, _VOCAB_SIZE.value, _CHARACTER_COVERAGE.value
         )
-    epath.Path(path).parent.mkdir(parents=True, exist_ok=True)
-    files.write_bytes(path, model)
-    pieces = vocabularies.open(path, _DO_LOWER_CASE.value, say=False).pieces
+    pieces = sentence_pieces.SentencePieces.parse(
+        {sentence_pieces.FILE: model}, _DO_LOWER_CASE.value, path
+    ).pieces
     warn_of_fewer(len(pieces))
-    logging.info("Wrote %s tokens to %s.", f"{len(pieces):,}", path)
+    write(path, model, len(pieces))
 
 
 def learn_symbols(path: str) -> None:
@@ -243,11 +228,9 @@ def learn_symbols(path: str) -> None:
     vocabulary = learning_symbols.learn(
         counts, _VOCAB_SIZE.value, _MIN_FREQUENCY.value
     )
-    epath.Path(path).parent.mkdir(parents=True, exist_ok=True)
     warn_of_fewer(len(vocabulary.pieces))
     (data,) = vocabulary.files.values()
-    files.write_bytes(path, data)
-    logging.info("Wrote %s tokens to %s.", f"{len(vocabulary.pieces):,}", path)
+    write(path, data, len(vocabulary.pieces))
     total, unknown = learning_symbols.coverage(vocabulary, counts)
     logging.info(
         "The text: %s symbols, %s of them different, %.3f %% are [UNK].",
@@ -263,18 +246,6 @@ def learn_symbols(path: str) -> None:
         )
 
 
-def kind_of(path: epath.Path) -> str:
-    """Returns the kind that a file of this name is read as."""
-    if path.name == symbols.FILE:
-        return _SYMBOLS
-    found = [
-        kind
-        for kind, end in _ENDINGS.items()
-        if end and path.name.endswith(end)
-    ]
-    return found[0] if found else _WORDS
-
-
 def check_kind() -> None:
     """Raises InputError for what the kind has not, before work."""
     kind, path = _KIND.value, epath.Path(_VOCAB_FILE.value)
@@ -284,44 +255,15 @@ def check_kind() -> None:
                 f"--{name} is not used with --kind={kind}: leave it out, or "
                 f"learn {' or '.join(kinds)}. Received: kind={kind}"
             )
-    other = kind_of(path)
-    if kind == _WORDS and other != _WORDS:
-        raise InputError(
-            f"A file of this name is read as one of {other}: give another "
-            f"name, or --kind={other}. "
-            f"Received: vocab_file={_VOCAB_FILE.value}"
-        )
-    if kind != other:
-        usual = f"be {symbols.FILE} or " if kind == _SYMBOLS else ""
-        raise InputError(
-            f"The name of a file of {kind} must {usual}end in "
-            f"{_ENDINGS[kind]}, by which it is known again. "
-            f"Received: vocab_file={_VOCAB_FILE.value}"
-        )
+    new_vocabulary.check_name(path, kind, _KINDS)
     if kind == _BYTES:
-        check_byte_pairs(path)
+        learning_byte_pairs.check_room(_VOCAB_SIZE.value)
+        byte_pairs.library()
     if kind == _SENTENCES:
         learning_sentence_pieces.check_room(_VOCAB_SIZE.value)
     if kind == _SYMBOLS:
         learning_symbols.check_room(_VOCAB_SIZE.value)
-
-
-def check_byte_pairs(path: epath.Path) -> None:
-    """Raises InputError if their files can't be made or written."""
-    merges = path.parent / byte_pair_files.MERGES
-    if path.name != byte_pair_files.VOCAB:
-        raise InputError(
-            f"Byte pairs are written as {byte_pair_files.VOCAB}, with "
-            f"{byte_pair_files.MERGES} beside it. "
-            f"Received: vocab_file={_VOCAB_FILE.value}"
-        )
-    if merges.exists() and not _OVERWRITE.value:
-        raise InputError(
-            f"{merges} exists. Pass --overwrite to replace it, or give "
-            f"another folder. Received: vocab_file={_VOCAB_FILE.value}"
-        )
-    learning_byte_pairs.check_room(_VOCAB_SIZE.value)
-    byte_pairs.library()
+    new_vocabulary.check_folder(path, kind, _OVERWRITE.value)
 
 
 def extend(
@@ -395,111 +337,56 @@ def warn_of_fewer(number: int) -> None:
         )
 
 
+def write(
+    path: str, data: bytes, count: int, others: Mapping[str, bytes] = {}
+) -> None:
+    """Writes a vocabulary of `count` tokens, and its other files by name.
+
+    The specified file is written last: if it exists, all are complete.
+    """
+    folder = epath.Path(path).parent
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, other in others.items():
+        files.write_bytes(folder / name, other)
+    files.write_bytes(path, data)
+    logging.info("Wrote %s tokens to %s.", f"{count:,}", path)
+
+
 # ---- Main -------------------------------------------------------------------
 
 
-def base_of_flags() -> dict[str, int] | None:
-    """Returns the vocabulary to extend; None for a new one.
+def base_of_flags() -> tuple[dict[str, int] | None, dict[str, Any]]:
+    """Returns the vocabulary to extend, None for a new one, and the settings.
 
     Raises:
         InputError: It can't be extended, or a new one would have no room.
     """
-    path = _EXTEND_VOCAB.value
-    if not path:
+    path, lower = _EXTEND_VOCAB.value, _DO_LOWER_CASE.value
+    if path:
+        base = tokenization.load_vocab(path, flag="extend_vocab")
+    else:
         learning.check_room(_VOCAB_SIZE.value, _NUM_UNUSED.value)
-        return None
-    base = tokenization.load_vocab(path, flag="extend_vocab")
-    strip_accents = settings_of_flags().get("strip_accents")
-    vocab_files.check_casing(base, _DO_LOWER_CASE.value, path, strip_accents)
+    settings = new_vocabulary.settings_of(path, lower, _STRIP_ACCENTS.value)
+    if not path:
+        return None, settings
+    vocab_files.check_casing(base, lower, path, settings.get("strip_accents"))
     if not _NUM_APPENDED.value and not learning.unused_rows(list(base)):
         raise InputError(
             f"{path} has no [unused] rows to fill. Append rows by "
             "--num_appended, or learn a new vocabulary, without "
             f"--extend_vocab. Received: {len(base)} pieces"
         )
-    return base
-
-
-def settings_of_flags() -> dict[str, Any]:
-    """Returns the settings of the tokenizer that are not the default.
-
-    Unless the flag is set, they come from the vocabulary to extend.
-    """
-    path, lower = epath.Path(_EXTEND_VOCAB.value or ""), _DO_LOWER_CASE.value
-    found: dict[str, Any] = {}
-    if _EXTEND_VOCAB.value:
-        there = read_tokenizer_config(path)
-        if there.added:
-            raise InputError(
-                f"{path} has added tokens, whose IDs new tokens would take. "
-                "Extend the vocabulary of a model without them. "
-                f"Received: {there.added[0].content!r} next to --extend_vocab"
-            )
-        found |= there.settings
-    if _STRIP_ACCENTS.value is not None:
-        found["strip_accents"] = _STRIP_ACCENTS.value
-    if found.get("strip_accents") == lower:
-        del found["strip_accents"]
-    return found
-
-
-def read_tokenizer_config(path: epath.Path) -> tokenizer_config.Config:
-    """Returns what the files next to a vocabulary say of its tokenizer."""
-    row = vocabularies.KINDS[_KIND.value]
-    is_named = path.name in row.files
-    return tokenizer_config.read(path, is_named, row.settings, row.tokenizer)
-
-
-def check_folder(path: epath.Path) -> None:
-    """Raises InputError if other files there would replace the vocabulary."""
-    kind = _KIND.value
-    # vocab.json is read as well, and may be new. Its neighbour has the same.
-    is_json = path.name == byte_pair_files.VOCAB
-    there = read_tokenizer_config(
-        path.with_name(byte_pair_files.MERGES) if is_json else path
-    )
-    is_other = vocabularies.KINDS[kind].tokenizer and there.tokenizer
-    # WordPiece settings may be meant: see check_settings.
-    if is_other or (kind != _WORDS and (there.added or there.settings)):
-        raise InputError(
-            f"{path.parent} has the files of another tokenizer, such as "
-            f"{there.name or path.parent / tokenizer_config.FILE}, which would "
-            "be read with the new vocabulary. Give another folder. Received: "
-            f"vocab_file={path}"
-        )
-
-
-def check_settings(path: epath.Path, settings: Mapping[str, Any]) -> None:
-    """Raises InputError if settings would not be read with the vocabulary."""
-    file = path.parent / tokenizer_config.FILE
-    if settings and path.name != vocabularies.USUAL_FILE:
-        raise InputError(
-            f"The settings of a tokenizer are kept in {file.name} next to a "
-            f"file named {vocabularies.USUAL_FILE}: write one of this name. "
-            f"Received: vocab_file={path}, {json.dumps(settings)}"
-        )
-    there = read_tokenizer_config(path)
-    is_other = bool(there.added) or dict(there.settings) != settings
-    is_other &= bool(there.added or there.settings) or file.exists()
-    if is_other and not (settings and _OVERWRITE.value):
-        way = "--overwrite" if settings else "the same --strip_accents"
-        raise InputError(
-            f"{path.parent} has files that set another tokenizer for its "
-            f"{path.name}, such as {file.name}. Give another folder, or "
-            f"{way}. Received: vocab_file={path}, {json.dumps(settings)}"
-        )
+    return base, settings
 
 
 def learn_word_pieces(path: str) -> None:
     """Learns or extends a WordPiece vocabulary and writes its file."""
     # Else hours of work would end in an error.
-    base = base_of_flags()
-    settings = settings_of_flags()
-    check_settings(epath.Path(path), settings)
+    base, settings = base_of_flags()
+    new_vocabulary.check_settings(epath.Path(path), settings, _OVERWRITE.value)
     if not base:
         extras.check("tokenizers", "data", "Vocabularies that are learned")
     reader = text_flags.reader()
-    epath.Path(path).parent.mkdir(parents=True, exist_ok=True)
     words = learning.count_words(
         read(text_flags.units(), reader), _DO_LOWER_CASE.value, **settings
     )
@@ -511,11 +398,13 @@ def learn_word_pieces(path: str) -> None:
         pieces = learn(words, _NUM_UNUSED.value)
         if not warn_of_characters(words):
             warn_of_fewer(len(pieces))
-    if dict(read_tokenizer_config(epath.Path(path)).settings) != settings:
-        file = epath.Path(path).parent / tokenizer_config.FILE
-        files.write_bytes(file, tokenizer_config.to_json((), settings))
-    files.write_text(path, vocab_files.vocab_text(pieces))
-    logging.info("Wrote %s tokens to %s.", f"{len(pieces):,}", path)
+    there = new_vocabulary.read_config(epath.Path(path), _WORDS)
+    others = {}
+    if dict(there.settings) != settings:
+        data = tokenizer_config.to_json((), settings)
+        others[tokenizer_config.FILE] = data
+    text = vocab_files.vocab_text(pieces)
+    write(path, text.encode(), len(pieces), others)
     report("The text", pieces, words)
 
 
@@ -532,7 +421,6 @@ def main(_):
     command_line.unwind_at_signals()
     meter = phases.Meter()
     check_kind()
-    check_folder(epath.Path(_VOCAB_FILE.value))
     if unused.given(flags.FLAGS["language"]):
         logging.warning("Not used, as sentences are not split: --language.")
     _LEARN[_KIND.value](_VOCAB_FILE.value)

@@ -108,7 +108,6 @@ from bert_tf.errors import listed
 from bert_tf.exporting import saved_model
 from bert_tf.setup import (
     auxiliary_lm,
-    baselines_setup,
     classification_setup,
     distillation_setup,
     fine_tune,
@@ -176,7 +175,9 @@ class Classification(fine_tune.Task):
         self.splits = [x for split in self.work.splits for x in find(split)]
         self.has_baselines = self.work.evaluate and _BASELINES.value
         if self.has_baselines:
-            baselines_setup.check(task, self.data_dir, self.work.train)
+            classification_setup.check_baselines(
+                task, self.data_dir, self.work.train
+            )
         if self.work.predict and _GLUE_SERVER_FILES.value:
             glue.check_server_files(task)
         self.documents = classification_setup.find_long_documents(task)
@@ -227,7 +228,9 @@ class Classification(fine_tune.Task):
         tokenizer = text_graph.make_tokenizer(self.files.vocabulary)
         encoder = text_records.Encoder(tokenizer, self.length, self.documents)
         if self.has_baselines:
-            self.average = baselines_setup.find_average(self.files, tokenizer)
+            self.average = classification_setup.find_average(
+                fine_tuning_flags.WORD_VECTORS.value, self.files, tokenizer
+            )
         if self.labels:
             logging.info("Labels: %s.", listed(self.labels))
         return lambda split, path, seed: encoder.write(

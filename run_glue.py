@@ -36,6 +36,7 @@ from bert_tf.flags import (
     run_flags,
     shared_flags,
 )
+from bert_tf.storage import kept_flags
 from bert_tf.tasks.glue import glue_scores
 
 from absl import flags
@@ -405,7 +406,7 @@ def main(_):
             folder,
         )
         return
-    flagfiles.write_flagfile(os.path.join(folder, "flags.txt"))
+    flagfiles.write_flagfile(os.path.join(folder, kept_flags.FILE))
     experiment.plan(start)
     run_all(experiment, start, ax)
 

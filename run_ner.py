@@ -105,7 +105,6 @@ from bert_tf.checkpoints import tf1_files, trained_models
 from bert_tf.setup import fine_tune, run_setup, trained_setup
 from bert_tf.storage import input_files
 from bert_tf.tasks.tagging import (
-    predicting,
     tagging_model,
     tagging_records,
     tagging_results,
@@ -240,7 +239,9 @@ class Tagging(fine_tune.Task):
             The label of each word, in the order of the file, and the mean loss.
         """
         length = run.data[split].max_seq_length
-        outputs = predicting.best_labels(run.model, len(self.labels), length)
+        outputs = tagging_results.best_labels(
+            run.model, len(self.labels), length
+        )
         parts = list(fine_tuning.predict(run, split, outputs, batch_size))
         labels = np.concatenate([part["labels"] for part in parts])
         labels = labels[labels >= 0]

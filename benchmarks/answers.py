@@ -67,9 +67,9 @@ _TAGS = ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
 # ---- Lines ------------------------------------------------------------------
 
 
-def _column(name, file, *columns):
-    """Returns the columns of a task's file, row by row."""
-    path = os.path.join(_GLUE_DIR.value, name, file)
+def _column(name, *columns):
+    """Returns the columns of a task's training file, row by row."""
+    path = os.path.join(_GLUE_DIR.value, name, "train.tsv")
     with open(path, encoding="utf-8-sig", newline="") as rows:
         found = csv.DictReader(rows, delimiter="\t", quoting=csv.QUOTE_NONE)
         return [tuple(row[x] for x in columns) for row in found]
@@ -77,12 +77,12 @@ def _column(name, file, *columns):
 
 def sentences():
     """Returns sentences of SST-2."""
-    return [text for (text,) in _column("SST-2", "train.tsv", "sentence")]
+    return [text for (text,) in _column("SST-2", "sentence")]
 
 
 def pairs():
     """Returns pairs of MRPC."""
-    return _column("MRPC", "train.tsv", "#1 String", "#2 String")
+    return _column("MRPC", "#1 String", "#2 String")
 
 
 def masked():

@@ -75,9 +75,9 @@ def config_of(point: Point) -> dict:
 def measure(point: Point) -> Cost:
     """Times steps in this process, and measures the memory they add."""
     importlib.import_module("bert_tf.heads")
-    before = _resident()
+    before = pretraining_step.resident()
     config, P = config_of(point), point.predictions
-    step = pretraining_step.make(config, point.batch, point.length, P)
+    step, _ = pretraining_step.make(config, point.batch, point.length, P)
     seconds = pretraining_step.timed(step, _SECONDS.value)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     from bert_tf import modeling
@@ -91,11 +91,6 @@ def measure(point: Point) -> Cost:
         accelerators.training_flops(model, B, B * S, B * S * S, B * P),
         memory_use.training_memory(model, B, S, P).total,
     )
-
-
-def _resident() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize()
 
 
 def run(point: Point) -> Cost:

@@ -48,6 +48,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 
+from benchmarks import commands
 from bert_tf import tokenization, vocabularies
 from bert_tf.pretraining_data import (
     corpus,
@@ -61,7 +62,6 @@ from bert_tf.vocabularies import word_pieces
 
 from absl import app, flags
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 _TEXT = flags.DEFINE_string(
     "text", None, "WikiExtractor output.", required=True
 )
@@ -111,7 +111,7 @@ def command(path: str, output: str, *more: str) -> list[str]:
     """Returns the command that creates data from a text."""
     return [
         sys.executable,
-        str(ROOT / "create_pretraining_data.py"),
+        str(commands.ROOT / "create_pretraining_data.py"),
         f"--input_file={path}",
         "--input_format=wikiextractor",
         f"--vocab_file={_VOCAB_FILE.value}",

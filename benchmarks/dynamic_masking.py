@@ -17,17 +17,14 @@ import tempfile
 import time
 from collections.abc import Callable
 
-from benchmarks import random_records
-from bert_tf import heads, modeling, optimization
+from benchmarks import pretraining_step, random_records
 from bert_tf.pretraining_data import pretraining_sequences
 from bert_tf.records import dynamic_masks, record_types
 from bert_tf.records import pipeline as records_pipeline
-from bert_tf.training import loop, pretraining, schedules
 
 import tensorflow as tf
 from absl import app, flags
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 _MODEL = flags.DEFINE_string("model", "mini", "Of configs/models.")
 _POLICY = flags.DEFINE_string("masking", "token", "The policy.")
 _ROUNDS = flags.DEFINE_integer("rounds", 5, "Times that each side runs.")
@@ -77,22 +74,7 @@ def reader(batches):
 
 def trainer(batches):
     """Returns a function that trains a number of steps."""
-    path = ROOT / "configs" / "models" / f"{_MODEL.value}.json"
-    model = heads.BertPretrainer(
-        modeling.Bert(modeling.BertConfig.from_json_file(str(path)))
-    )
-    optimizer = optimization.AdamWeightDecay(
-        schedules.linear_warmup_decay(1e-4, 100, 10000)
-    )
-    optimizer.build(model.trainable_variables)
-    train = loop.make_train_steps(
-        tf.distribute.get_strategy(),
-        model,
-        optimizer,
-        pretraining.objective("nsp"),
-        batches,
-        seed=1,
-    )
+    train = pretraining_step.train_steps(_MODEL.value, "nsp", batches)
     return lambda count: train(0, count)
 
 

@@ -13,11 +13,10 @@ the file, and the size of the file.
 """
 
 import os
-import pathlib
 import tempfile
 import time
 
-from benchmarks import weights
+from benchmarks import against_transformers, weights
 from bert_tf import modeling
 from bert_tf.checkpoints import formats, restoring, trained_models
 from bert_tf.tasks.features import (
@@ -29,18 +28,8 @@ from bert_tf.tasks.features import (
 
 import numpy as np
 import tensorflow as tf
-from absl import app, flags
+from absl import app
 
-_INPUT_FILE = flags.DEFINE_string(
-    "input_file", None, "A text on each line.", required=True
-)
-_LINES = flags.DEFINE_integer("lines", 500, "How many of them.", 1)
-_BATCH_SIZE = flags.DEFINE_integer("batch_size", 32, "Lines at a time.", 1)
-_MAX_SEQ_LENGTH = flags.DEFINE_integer("max_seq_length", 128, "Tokens.", 4)
-_THREADS = flags.DEFINE_integer(
-    "threads", os.cpu_count() or 1, "Cores for each."
-)
-_ROUNDS = 2
 # Lines in memory at a time, as in extract_features.py's --sort_window.
 _WINDOW = 4096
 _CHOICE, _UNIT = feature_layers.Choice("last"), "token"
@@ -85,7 +74,7 @@ def make_theirs(length, batch_size):
     import torch
     import transformers
 
-    torch.set_num_threads(_THREADS.value)
+    torch.set_num_threads(against_transformers.THREADS.value)
     pipeline = transformers.pipeline(
         "feature-extraction",
         model=weights.minilm(),
@@ -103,29 +92,23 @@ def make_theirs(length, batch_size):
 
 def main(_):
     """Measures both in turn and prints the ratio."""
-    tf.config.threading.set_intra_op_parallelism_threads(_THREADS.value)
-    texts = pathlib.Path(_INPUT_FILE.value).read_text("utf-8").split("\n")
-    lines = [text.strip() for text in texts if text.strip()][: _LINES.value]
-    length, batch_size = _MAX_SEQ_LENGTH.value, _BATCH_SIZE.value
+    lines = against_transformers.start()
+    length = against_transformers.MAX_SEQ_LENGTH.value
+    batch_size = against_transformers.BATCH_SIZE.value
     read, vectors, vocab = make_ours(length, batch_size)
     contenders = {
         "ours": lambda texts: [x[:, 0] for x in vectors(read(texts))],
         "transformers": make_theirs(length, batch_size),
     }
-    found = {name: extract(lines) for name, extract in contenders.items()}
+    found, seconds = against_transformers.measure(contenders, lines)
     difference = max(
         # Batches of transformers include padding.
         np.abs(ours - theirs[: len(ours)]).max()
         for ours, theirs in zip(*found.values(), strict=True)
     )
     tokens = sum(map(len, found["ours"]))
-    seconds = dict.fromkeys(contenders, np.inf)
-    for _ in range(_ROUNDS):
-        for name, extract in contenders.items():
-            began = time.perf_counter()
-            extract(lines)
-            seconds[name] = min(seconds[name], time.perf_counter() - began)
-    print(f"{len(lines)} lines, {tokens} tokens, {_THREADS.value} threads")
+    threads = against_transformers.THREADS.value
+    print(f"{len(lines)} lines, {tokens} tokens, {threads} threads")
     for name, value in seconds.items():
         print(
             f"{name:12} {len(lines) / value:8.1f} lines/s "
@@ -136,7 +119,7 @@ def main(_):
     for file_format in feature_files.FORMATS:
         value, size = min(
             seconds_with_file(file_format, lines, read, vectors, vocab)
-            for _ in range(_ROUNDS)
+            for _ in range(against_transformers.ROUNDS)
         )
         print(
             f"{file_format:12} {len(lines) / value:8.1f} lines/s "

@@ -16,9 +16,11 @@ Prints sequences/s (the median of the rounds) and the ratios.
 """
 
 import collections
+import functools
 import os
 import statistics
 import tempfile
+from collections.abc import Callable
 
 from benchmarks import own_process, pretraining_step, weights
 from benchmarks.parity import fine_tuning
@@ -29,8 +31,6 @@ from bert_tf.training import schedules
 
 import numpy as np
 from absl import app, flags
-
-SIDES = ("ours", "with_padding", "transformers")
 
 _ROUNDS = flags.DEFINE_integer("rounds", 3, "Times that each side runs.")
 _SECONDS = flags.DEFINE_float("seconds", 15.0, "Of steps in every round.")
@@ -113,11 +113,6 @@ def ours(task: classification_task.Task, skips_padding: bool = True) -> float:
         return pretraining_step.timed(step, _SECONDS.value)
 
 
-def with_padding(task: classification_task.Task) -> float:
-    """Returns the seconds of a step that computes padding."""
-    return ours(task, skips_padding=False)
-
-
 def transformers(task: classification_task.Task) -> float:
     """Returns the seconds of a step in PyTorch."""
     own = fine_tuning.Theirs(task, seed=1)
@@ -136,6 +131,13 @@ def transformers(task: classification_task.Task) -> float:
     return pretraining_step.timed(step, _SECONDS.value)
 
 
+_SIDES: dict[str, Callable[[classification_task.Task], float]] = {
+    "ours": ours,
+    "with_padding": functools.partial(ours, skips_padding=False),
+    "transformers": transformers,
+}
+
+
 def run(side: str, task: str) -> float:
     """Runs one implementation in a separate process; returns sequences/s."""
     names = ("data_dir", "threads", "seconds", "examples")
@@ -151,13 +153,13 @@ def main(argv):
     """Runs all implementations in turn and prints the table."""
     del argv
     if _RUN.value:
-        print(globals()[_RUN.value](glue.find(flags.FLAGS.tasks[0])))
+        print(_SIDES[_RUN.value](glue.find(flags.FLAGS.tasks[0])))
         return
     print(f"{os.cpu_count()} cores; {_ROUNDS.value} rounds, sides in turn")
     for task in flags.FLAGS.tasks:
         found = collections.defaultdict(list)
         for _ in range(_ROUNDS.value):
-            for side in SIDES:
+            for side in _SIDES:
                 found[side].append(run(side, task))
         print(f"{task}: batch {fine_tuning.BATCH}")
         best = statistics.median(found["ours"])

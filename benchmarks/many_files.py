@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 
-from benchmarks import pretraining_step
+from benchmarks import commands, pretraining_step
 from bert_tf import modeling
 from bert_tf.records import manifests, record_types, tfrecord
 
@@ -76,7 +76,7 @@ def seconds_to_first_step(
     """Runs steps; returns the time of the one after `before`."""
     log = folder / f"run-{kind}" / "metrics.jsonl"
     command = [
-        *(sys.executable, str(pretraining_step.ROOT / "run_pretraining.py")),
+        *(sys.executable, str(commands.ROOT / "run_pretraining.py")),
         *(f"--input_file={folder / kind}/*.tfrecord", "--do_train"),
         *(f"--output_dir={log.parent}", "--train_batch_size=8"),
         *(f"--bert_config_file={folder}/config.json", "--log_steps=1"),

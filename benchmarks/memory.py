@@ -47,12 +47,12 @@ def _measure(config, B, S, P, remat, accumulate):
 
     import tensorflow as tf
 
-    before = _resident()
+    before = pretraining_step.resident()
     model = heads.BertPretrainer(modeling.Bert(modeling.BertConfig(**config)))
     model.bert.encoder.remat = remat
     optimizer = optimization.AdamWeightDecay(lambda step: tf.constant(1e-4))
     optimizer.build(model.trainable_variables)
-    state = _resident() - before
+    state = pretraining_step.resident() - before
     batch = pretraining_step.rows(config, B, S, P)
     batch = {
         name: tf.constant(x, tf.float32 if x.dtype == "float32" else tf.int32)
@@ -74,15 +74,10 @@ def _measure(config, B, S, P, remat, accumulate):
 
     seed = tf.constant([1, 2])
     step.get_concrete_function(seed)
-    before = _resident()
+    before = pretraining_step.resident()
     step(seed)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return state + peak - before
-
-
-def _resident() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize()
 
 
 def main(argv):

@@ -32,12 +32,11 @@ def _without_types(sizes: Config, dropout: float) -> Config:
 
 
 def _student(
-    vectors: int, size: int, dropout: float, **more: float
+    size: int, dropout: float, **more: float
 ) -> Callable[[Config, float], Config]:
     """Returns the config of an encoder without attention layers.
 
-    `vectors` and `size` are multiples of D; `dropout` is a multiple of the
-    usual rate.
+    `size` is a multiple of D; `dropout` is a multiple of the usual rate.
     """
 
     def config(sizes: Config, rate: float) -> Config:
@@ -45,7 +44,7 @@ def _student(
         return {
             "vocab_size": sizes["vocab_size"],
             "max_position_embeddings": sizes["max_position_embeddings"],
-            "embedding_size": vectors * D,
+            "embedding_size": D,
             "hidden_size": size * D,
             "hidden_dropout_prob": dropout * rate,
             **more,
@@ -57,7 +56,7 @@ def _student(
 def _awd_lstm(sizes: Config, dropout: float) -> Config:
     rates = {x: round(10 * dropout * y, 3) for x, y in _AWD_RATES.items()}
     return {
-        **_student(1, 1, 1)(sizes, dropout),
+        **_student(1, 1)(sizes, dropout),
         "hidden_size": 50,
         "lstm_size": 2 * sizes["hidden_size"],
         **{f"{name}_dropout_prob": rate for name, rate in rates.items()},
@@ -123,7 +122,7 @@ OBJECTIVES = {
     ),
     "elmo": Objective(
         "bilstm_lm",
-        config=_student(1, 2, 1, num_hidden_layers=2),
+        config=_student(2, 1, num_hidden_layers=2),
         rates=("3e-4", "1e-3"),
         needs_minutes=True,
         note="ELMo's biLM reads WordPiece tokens, as an ELMo of characters "
@@ -160,19 +159,19 @@ UNTRAINED = {
     "random_ltr": OBJECTIVES["ltr_no_nsp"],
     "textcnn": Objective(
         "textcnn",
-        config=_student(1, 3, 5),
+        config=_student(3, 5),
         rates=("1e-3", "3e-3"),
         needs_minutes=True,
     ),
     "bilstm": Objective(
         "bilstm",
-        config=_student(1, 2, 1),
+        config=_student(2, 1),
         rates=("1e-3", "3e-3"),
         needs_minutes=True,
     ),
     "esim": Objective(
         "esim",
-        config=_student(1, 1, 5),
+        config=_student(1, 5),
         rates=("3e-4", "1e-3"),
         needs_minutes=True,
         needs_pairs=True,

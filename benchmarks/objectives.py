@@ -290,7 +290,7 @@ def fine_tuned(
     commands.run(
         *("run_classifier.py", target, f"--output_dir={target}"),
         *("--do_train", "--do_eval", "--use_checkpoint=last", *start),
-        *(*tables(task, is_trial=is_trial), f"--seed={seed}"),
+        *(*tables(task, is_trial), f"--seed={seed}"),
         *("--train_batch_size=32", f"--learning_rate={rate}"),
         *("--eval_batch_size=64", "--keep_checkpoint_max=1"),
         f"--num_train_epochs={float(passes) * TASKS[task].epochs}",
@@ -301,32 +301,10 @@ def fine_tuned(
     return 100 * float(results[TASKS[task].metric])
 
 
-def tables(name: str, *, is_trial: bool) -> list[str]:
+def tables(name: str, is_trial: bool) -> list[str]:
     """Writes the tables of a task; returns the flags that describe them."""
-    task, place = TASKS[name], folder() / "tables" / name
-    data_dir = _DATA_DIR.value
-    commands.check_same(place, f"{data_dir}\n{_MAX_TRAIN_EXAMPLES.value}\n")
-    if name == "docstrings":
-        made = folder() / name
-        commands.run("examples/quickstart/make_data.py", made, str(made))
-        data_dir = str(folder())
-    found = small_tasks.examples(task, data_dir, "train")
-    rows = list(itertools.islice(found, _MAX_TRAIN_EXAMPLES.value))
-    if not is_trial:
-        scored = small_tasks.examples(task, data_dir, task.scored)
-        parts = {"train": rows, "scored": [*scored]}
-    elif task.held_out:
-        scored = small_tasks.examples(task, data_dir, task.held_out)
-        parts = {"train": rows, "held_out": [*scored]}
-    else:
-        everything = small_tasks.examples(task, data_dir, "train")
-        learned, held_out = small_tasks.hold_out(task, rows, everything)
-        parts = {"learned": learned, "held_out": held_out}
-    paths = [place / f"{part}.tsv" for part in parts]
-    data: list[str] = []
-    for path, of_part in zip(paths, parts.values(), strict=True):
-        data = small_tasks.write(task, of_part, path)
-    return [*data, f"--train_file={paths[0]}", f"--dev_file={paths[1]}"]
+    count = _MAX_TRAIN_EXAMPLES.value
+    return small_tasks.tables(name, _DATA_DIR.value, count, folder(), is_trial)
 
 
 def scores(name: str, task: str) -> tuple[list[float], list[pathlib.Path]]:
@@ -357,7 +335,7 @@ def baselines(task: str) -> dict[str, float]:
         *("run_classifier.py", target, f"--output_dir={target}"),
         *("--do_train", "--do_eval", f"--{_BASELINES}"),
         *(write_config("textcnn", 0.1), vocabulary(ALL["textcnn"])),
-        *tables(task, is_trial=False),
+        *tables(task, False),
         # The script also trains a model, which is not used.
         *("--num_train_epochs=1", "--keep_checkpoint_max=1"),
     )

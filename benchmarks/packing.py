@@ -15,7 +15,8 @@ import statistics
 import tempfile
 import time
 
-from bert_tf import heads, modeling, optimization, options, vocabularies
+from benchmarks import pretraining_step
+from bert_tf import options, vocabularies
 from bert_tf.flags import text_flags
 from bert_tf.pretraining_data import (
     corpus,
@@ -24,13 +25,11 @@ from bert_tf.pretraining_data import (
     stages,
 )
 from bert_tf.records import pipeline, record_types, tfrecord
-from bert_tf.training import loop, pretraining, schedules
 
 import numpy as np
 import tensorflow as tf
 from absl import app, flags
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 _VOCAB_FILE = flags.DEFINE_string("vocab_file", None, "Uncased.", required=True)
 _MODEL = flags.DEFINE_string("model", "tiny", "Of configs/models.")
 _LENGTH = flags.DEFINE_integer("length", 512, "S.")
@@ -66,17 +65,8 @@ def make_trainer(folder, sequences, settings, vocabulary):
     record_type = record_types.PRETRAINING_TYPES[settings.record_type]
     with tfrecord.Writer(path) as writer:
         writer.write_all(record_type.encode_batch(rows))
-    config = ROOT / "configs" / "models" / f"{_MODEL.value}.json"
-    model = heads.BertPretrainer(
-        modeling.Bert(modeling.BertConfig.from_json_file(str(config)))
-    )
-    optimizer = optimization.AdamWeightDecay(
-        schedules.linear_warmup_decay(1e-4, 100, 10000)
-    )
-    optimizer.build(model.trainable_variables)
-    strategy = tf.distribute.get_strategy()
     batches = pipeline.distribute(
-        strategy,
+        tf.distribute.get_strategy(),
         pipeline.train([path], [writer.records], _BATCH.value, seed=1),
         record_type,
         {
@@ -85,9 +75,8 @@ def make_trainer(folder, sequences, settings, vocabulary):
             "K": settings.max_sequences_per_row,
         },
     )
-    objective = pretraining.objective(settings.objective)
-    train = loop.make_train_steps(
-        strategy, model, optimizer, objective, batches, seed=1
+    train = pretraining_step.train_steps(
+        _MODEL.value, settings.objective, batches
     )
     return train, pretraining_rows.statistics(rows, vocabulary)
 

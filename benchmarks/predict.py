@@ -13,13 +13,11 @@ Prints both speeds, the ratio, and the number of equal best answers.
 """
 
 import dataclasses
-import os
 import pathlib
 import tempfile
-import time
 from typing import Any
 
-from benchmarks import weights
+from benchmarks import against_transformers, weights
 from bert_tf import files, heads, modeling
 from bert_tf.checkpoints import formats, restoring, tf1_files, trained_models
 from bert_tf.serving import (
@@ -31,20 +29,8 @@ from bert_tf.serving import (
 )
 
 import keras
-import numpy as np
-import tensorflow as tf
-from absl import app, flags
+from absl import app
 
-_INPUT_FILE = flags.DEFINE_string(
-    "input_file", None, "A text on each line.", required=True
-)
-_LINES = flags.DEFINE_integer("lines", 500, "How many of them.", 1)
-_BATCH_SIZE = flags.DEFINE_integer("batch_size", 32, "Lines at a time.", 1)
-_MAX_SEQ_LENGTH = flags.DEFINE_integer("max_seq_length", 128, "Tokens.", 4)
-_THREADS = flags.DEFINE_integer(
-    "threads", os.cpu_count() or 1, "Cores for each."
-)
-_ROUNDS = 2
 _LABELS = ("bad", "good", "so-so")
 _TASKS: dict[str, tuple[Any, Any]] = {
     "masked_lm": ("fill-mask", heads.BertMaskedLM),
@@ -107,7 +93,7 @@ def make_theirs(path, head, length, batch_size):
     import torch
     import transformers
 
-    torch.set_num_threads(_THREADS.value)
+    torch.set_num_threads(against_transformers.THREADS.value)
     cut = {"truncation": True, "max_length": length}
     is_masked = head == "masked_lm"
     options: dict[str, Any] = {"device": "cpu", "batch_size": batch_size}
@@ -140,15 +126,10 @@ def measure(head, lines, length, batch_size):
             "ours": make_ours(path, head, length, batch_size),
             "transformers": make_theirs(path, head, length, batch_size),
         }
-        found = {name: answer(lines) for name, answer in contenders.items()}
-        seconds = dict.fromkeys(contenders, np.inf)
-        for _ in range(_ROUNDS):
-            for name, answer in contenders.items():
-                began = time.perf_counter()
-                answer(lines)
-                seconds[name] = min(seconds[name], time.perf_counter() - began)
+        found, seconds = against_transformers.measure(contenders, lines)
     same = sum(a == b for a, b in zip(*found.values(), strict=True))
-    print(f"{head}: {len(lines)} lines, {_THREADS.value} threads")
+    threads = against_transformers.THREADS.value
+    print(f"{head}: {len(lines)} lines, {threads} threads")
     for name, value in seconds.items():
         print(f"  {name:12} {len(lines) / value:8.1f} lines/s")
     ratio = seconds["transformers"] / seconds["ours"]
@@ -158,10 +139,9 @@ def measure(head, lines, length, batch_size):
 
 def main(_):
     """Measures both tasks."""
-    tf.config.threading.set_intra_op_parallelism_threads(_THREADS.value)
-    texts = pathlib.Path(_INPUT_FILE.value).read_text("utf-8").split("\n")
-    lines = [text.strip() for text in texts if text.strip()][: _LINES.value]
-    length, batch_size = _MAX_SEQ_LENGTH.value, _BATCH_SIZE.value
+    lines = against_transformers.start()
+    length = against_transformers.MAX_SEQ_LENGTH.value
+    batch_size = against_transformers.BATCH_SIZE.value
     # transformers raises an error if the mask is truncated.
     short = [" ".join(line.split()[: length // 4]) for line in lines]
     masked = [with_mask(line) for line in short]

@@ -6,17 +6,16 @@ Shapes as in modeling.py; P: predictions per sequence.
 import atexit
 import json
 import os
-import pathlib
+import resource
 import shutil
 import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
 
+from benchmarks.commands import ROOT
+
 import numpy as np
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-
 
 # Family -> its pre-training objective.
 OBJECTIVES = {
@@ -83,28 +82,10 @@ def rows(config: dict, count: int, S: int, P: int) -> dict[str, np.ndarray]:
     }
 
 
-def make(
-    config: dict,
-    B: int,
-    S: int,
-    P: int,
-    remat: bool = False,
-    accumulate: int = 1,
-    use_xla: bool | None = None,
-    masked_words: bool = False,
-    fused_attention: bool | None = None,
-) -> Callable[[int], None]:
-    """Returns a function that makes a number of steps.
-
-    The objective, the loop and the input are run_pretraining.py's: records are
-    read from a file. With `masked_words`, an encoder with another objective is
-    trained on masked words instead.
-    """
-    step, _ = make_with_state(
-        *(config, B, S, P, remat, accumulate, use_xla, masked_words),
-        fused_attention=fused_attention,
-    )
-    return step
+def resident() -> int:
+    """Returns the bytes of this process in memory."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
 
 
 def model_of(config: Any, masked_words: bool = False) -> tuple[Any, Any, Any]:
@@ -128,22 +109,55 @@ def model_of(config: Any, masked_words: bool = False) -> tuple[Any, Any, Any]:
     return pair, objective, pair.trained_variables
 
 
-def make_with_state(
+def optimizer_of(variables: Any) -> Any:
+    """Returns the optimizer of all benchmarks of pre-training."""
+    from bert_tf import optimization
+    from bert_tf.training import schedules
+
+    optimizer = optimization.AdamWeightDecay(
+        schedules.linear_warmup_decay(1e-4, 100, 10000)
+    )
+    optimizer.build(variables)
+    return optimizer
+
+
+def train_steps(name: str, objective: str, batches: Any) -> Any:
+    """Returns what trains a BERT of configs/models on batches."""
+    from bert_tf import heads, modeling
+    from bert_tf.training import loop, pretraining
+
+    import tensorflow as tf
+
+    config = modeling.BertConfig(**config_of(name))
+    model = heads.BertPretrainer(modeling.Bert(config))
+    return loop.make_train_steps(
+        tf.distribute.get_strategy(),
+        model,
+        optimizer_of(model.trainable_variables),
+        pretraining.objective(objective),
+        batches,
+        seed=1,
+    )
+
+
+def make(
     config: dict,
     B: int,
     S: int,
     P: int,
-    remat: bool = False,
-    accumulate: int = 1,
     use_xla: bool | None = None,
     masked_words: bool = False,
     fused_attention: bool | None = None,
 ) -> tuple[Callable[[int], None], Any]:
-    """Returns the function of `make`, and the `TrainState`."""
-    from bert_tf import optimization
+    """Returns a function that makes a number of steps, and the `TrainState`.
+
+    The objective, the loop and the input are run_pretraining.py's: records are
+    read from a file. With `masked_words`, an encoder with another objective is
+    trained on masked words instead.
+    """
     from bert_tf.encoders import families
     from bert_tf.records import pipeline, record_types, tfrecord
-    from bert_tf.training import distribution, loop, schedules, training_state
+    from bert_tf.training import distribution, loop, training_state
     from bert_tf.training import fused_attention as attention_kernel
 
     import tensorflow as tf
@@ -151,10 +165,7 @@ def make_with_state(
     strategy = tf.distribute.get_strategy()
     made = families.from_values(config)
     model, objective, trained = model_of(made, masked_words)
-    optimizer = optimization.AdamWeightDecay(
-        schedules.linear_warmup_decay(1e-4, 100, 10000)
-    )
-    optimizer.build(trained)
+    optimizer = optimizer_of(trained)
     folder = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder)
     path = os.path.join(folder, "records")
@@ -171,13 +182,12 @@ def make_with_state(
     )
     compiles = distribution.compiles(strategy, use_xla)
     for bert in filter(None, (model.bert, model.generator)):
-        bert.encoder.remat = remat
         bert.fuses_attention = attention_kernel.choose(
             bert, dataset, compiles, fused_attention
         )
     train = loop.make_train_steps(
         *(strategy, model, optimizer, objective, dataset, 1),
-        *(accumulate, compiles),
+        use_xla=compiles,
     )
     state = training_state.TrainState(model, optimizer, seed=1)
     done = 0

@@ -15,7 +15,6 @@ memory of the copy; and whether the files are equal, byte for byte.
 """
 
 import pathlib
-import resource
 import statistics
 import tempfile
 import time
@@ -56,12 +55,12 @@ def measure(step: Any, state: Any, folder: pathlib.Path) -> Round:
     from bert_tf.training import background
 
     alone = _seconds(step, _STEPS.value) / _STEPS.value
-    before = _resident()
+    before = pretraining_step.resident()
     with background.Writer() as writer:
         began = time.perf_counter()
         prefix = state.save(str(folder / "background"), writer)
         stall = time.perf_counter() - began
-        memory = _resident() - before
+        memory = pretraining_step.resident() - before
         saving: list[float] = []
         while not saving or writer.is_writing:
             saving.append(_seconds(step, 1))
@@ -92,18 +91,13 @@ def _contents(prefix: str) -> list[bytes]:
     return [pathlib.Path(prefix + ending).read_bytes() for ending in endings]
 
 
-def _resident() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize()
-
-
 def main(_):
     """Measures, and prints the table."""
     import tensorflow as tf
 
     tf.config.threading.set_intra_op_parallelism_threads(_THREADS.value)
     tf.config.threading.set_inter_op_parallelism_threads(_THREADS.value)
-    step, state = pretraining_step.make_with_state(
+    step, state = pretraining_step.make(
         *(pretraining_step.config_of(_MODEL.value), _BATCH.value),
         *(_LENGTH.value, _PREDICTIONS.value),
     )

@@ -77,7 +77,7 @@ def main(_: list[str]) -> None:
         model, batch, length = json.loads(_RUN.value)
         run = run_of(model, batch, length)
         config = dataclasses.asdict(run.config)
-        step = pretraining_step.make(config, batch, length, run.predictions)
+        step, _ = pretraining_step.make(config, batch, length, run.predictions)
         print(pretraining_step.timed(step, _SECONDS.value))
         return
     works = [work(run_of(*shape)) for shape in FITTED]

@@ -28,6 +28,7 @@ import time
 import urllib.parse
 from collections.abc import Iterator, Sequence
 
+from benchmarks import commands
 from bert_tf import heads, modeling
 from bert_tf.exporting import saved_model
 from bert_tf.vocabularies import word_pieces
@@ -48,7 +49,6 @@ _MEMORY_REQUESTS = flags.DEFINE_integer(
 _SERVER_FLAGS = flags.DEFINE_multi_string(
     "server_flag", [], "Such as --max_batch_size=64."
 )
-_ROOT = pathlib.Path(__file__).resolve().parents[1]
 _SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 _LONGEST, _USUAL = 100, 15  # words
 _LENGTH = 128
@@ -79,7 +79,9 @@ class Load:
 
 def _export(folder: str) -> None:
     """Exports a classifier with random weights."""
-    config = modeling.BertConfig.from_json_file(str(_ROOT / _CONFIG.value))
+    config = modeling.BertConfig.from_json_file(
+        str(commands.ROOT / _CONFIG.value)
+    )
     words = [f"w{i}" for i in range(config.vocab_size - len(_SPECIAL))]
     made = saved_model.classifier(
         heads.BertClassifier(modeling.Bert(config), 2),
@@ -100,7 +102,7 @@ def _serve(folder: str) -> Iterator[tuple[subprocess.Popen, str]]:
         *(f"--model={folder}/model", *_SERVER_FLAGS.value),
     ]
     process = subprocess.Popen(
-        command, cwd=_ROOT, stderr=subprocess.PIPE, text=True
+        command, cwd=commands.ROOT, stderr=subprocess.PIPE, text=True
     )
     try:
         for line in process.stderr or ():

@@ -35,9 +35,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from benchmarks.commands import ROOT
+
 import numpy as np
 
-_ROOT = pathlib.Path(__file__).resolve().parents[1]
 # Lengths of the texts in tokens, including [CLS] and [SEP].
 SHAPES = {
     "1 x 8": [8],
@@ -150,7 +151,7 @@ def _write_weights(flags: argparse.Namespace, folder: pathlib.Path) -> None:
 def _export(
     flags: argparse.Namespace, folder: pathlib.Path, name: str, *more: str
 ) -> None:
-    script = _ROOT / "export_saved_model.py"
+    script = ROOT / "export_saved_model.py"
     command = [
         sys.executable,
         str(script),

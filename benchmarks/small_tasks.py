@@ -11,6 +11,7 @@ import itertools
 import pathlib
 from collections.abc import Iterable, Iterator, Sequence
 
+from benchmarks import commands
 from bert_tf import files
 
 # Texts of an example, and its label or score.
@@ -160,3 +161,40 @@ def write_first(
     """Writes the first training examples; returns the training flags."""
     rows = itertools.islice(examples(task, data_dir, "train"), count)
     return [*write(task, rows, target), f"--train_file={target}"]
+
+
+def tables(
+    name: str, data_dir: str, count: int, folder: pathlib.Path, is_trial: bool
+) -> list[str]:
+    """Writes the tables of a task; returns the flags that describe them.
+
+    Args:
+        name: The task.
+        data_dir: Folder of all tasks.
+        count: Max number of training examples.
+        folder: Folder of what the benchmark writes.
+        is_trial: Whether to score on held-out examples.
+    """
+    task, place = TASKS[name], folder / "tables" / name
+    commands.check_same(place, f"{data_dir}\n{count}\n")
+    if name == "docstrings":
+        made = folder / name
+        commands.run("examples/quickstart/make_data.py", made, str(made))
+        data_dir = str(folder)
+    found = examples(task, data_dir, "train")
+    rows = list(itertools.islice(found, count))
+    if not is_trial:
+        scored = examples(task, data_dir, task.scored)
+        parts = {"train": rows, "scored": [*scored]}
+    elif task.held_out:
+        scored = examples(task, data_dir, task.held_out)
+        parts = {"train": rows, "held_out": [*scored]}
+    else:
+        everything = examples(task, data_dir, "train")
+        learned, held_out = hold_out(task, rows, everything)
+        parts = {"learned": learned, "held_out": held_out}
+    paths = [place / f"{part}.tsv" for part in parts]
+    data: list[str] = []
+    for path, of_part in zip(paths, parts.values(), strict=True):
+        data = write(task, of_part, path)
+    return [*data, f"--train_file={paths[0]}", f"--dev_file={paths[1]}"]

@@ -33,7 +33,7 @@ def trace(model: str) -> dict[str, float]:
     import tensorflow as tf
     from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-    step = pretraining_step.make(
+    step, _ = pretraining_step.make(
         pretraining_step.config_of(model),
         training_speed.batch_size(model),
         flags.FLAGS.length,

@@ -50,10 +50,12 @@ data sheet. Implementations whose library is not installed are left out.
 """
 
 import collections
+import functools
 import importlib.util
 import os
 import statistics
 import sys
+from collections.abc import Callable
 
 from benchmarks import own_process, pretraining_step, transformers_step
 
@@ -88,44 +90,19 @@ def batch_size(model: str) -> int:
 # ---- The sides --------------------------------------------------------------
 
 
-def ours_xla(config: dict, batch: int) -> float:
-    """Times our step, compiled by XLA."""
-    return ours(config, batch, use_xla=True)
-
-
-def ours_op_by_op(config: dict, batch: int) -> float:
-    """Times our step, not compiled."""
-    return ours(config, batch, use_xla=False)
-
-
-def ours_bfloat16(config: dict, batch: int) -> float:
-    """Times our step with --dtype=bfloat16."""
-    _DTYPE.value = "bfloat16"
-    return ours(config, batch)
-
-
-def ours_not_fused(config: dict, batch: int) -> float:
-    """The same with --fused_attention=false."""
-    return ours(config, batch, fused_attention=False)
-
-
-def ours_masked_words(config: dict, batch: int) -> float:
-    """Times our step of the encoder with masked words alone."""
-    return ours(config, batch, masked_words=True)
-
-
 def ours(
     config: dict,
     batch: int,
     use_xla: bool | None = None,
     masked_words: bool = False,
     fused_attention: bool | None = None,
+    dtype: str = "",
 ) -> float:
     """Times run_pretraining.py's own objective, loop and input."""
     from bert_tf.training import distribution
 
-    distribution.set_up("default", dtype=_DTYPE.value)
-    step = pretraining_step.make(
+    distribution.set_up("default", dtype=dtype or _DTYPE.value)
+    step, _ = pretraining_step.make(
         *(config, batch, _LENGTH.value, _PREDICTIONS.value),
         use_xla=use_xla,
         masked_words=masked_words,
@@ -134,33 +111,17 @@ def ours(
     return pretraining_step.timed(step, _SECONDS.value)
 
 
-def transformers_compiled(config: dict, batch: int) -> float:
-    """Times the step of transformers with torch.compile."""
-    return transformers(config, batch, is_compiled=True)
-
-
-def transformers_eager(config: dict, batch: int) -> float:
-    """The same with attention of single operations."""
-    return transformers(config | {"attn_implementation": "eager"}, batch)
-
-
-def transformers(config: dict, batch: int, is_compiled: bool = False) -> float:
+def transformers(
+    config: dict, batch: int, is_compiled: bool = False, is_eager: bool = False
+) -> float:
     """Times BertForPreTraining in PyTorch, or another family's model."""
+    if is_eager:
+        config = config | {"attn_implementation": "eager"}
     step = transformers_step.make(
         *(config, batch, _LENGTH.value, _PREDICTIONS.value),
         *(_DTYPE.value, is_compiled),
     )
     return pretraining_step.timed(step, _SECONDS.value)
-
-
-def keras_hub_onednn_no_xla(config: dict, batch: int) -> float:
-    """Times the step of KerasHub without XLA."""
-    return keras_hub(config, batch, jit_compile=False)
-
-
-def keras_hub_jax(config: dict, batch: int) -> float:
-    """The same on JAX, which `run` selects."""
-    return keras_hub(config, batch)
 
 
 def keras_hub(
@@ -265,6 +226,25 @@ def peak(config: dict, batch: int) -> float:
     return 0.0 if device is None else device.flops[_DTYPE.value]
 
 
+_RUNS: dict[str, Callable[[dict, int], float]] = {
+    "ours": ours,
+    "ours_xla": functools.partial(ours, use_xla=True),
+    "ours_op_by_op": functools.partial(ours, use_xla=False),
+    "ours_bfloat16": functools.partial(ours, dtype="bfloat16"),
+    "ours_not_fused": functools.partial(ours, fused_attention=False),
+    "ours_masked_words": functools.partial(ours, masked_words=True),
+    "transformers": transformers,
+    "transformers_compiled": functools.partial(transformers, is_compiled=True),
+    "transformers_eager": functools.partial(transformers, is_eager=True),
+    "keras_hub": keras_hub,
+    # `run` sets the variables that these need.
+    "keras_hub_onednn": keras_hub,
+    "keras_hub_onednn_no_xla": functools.partial(keras_hub, jit_compile=False),
+    "keras_hub_jax": keras_hub,
+    "peak": peak,
+}
+
+
 # ---- Main -------------------------------------------------------------------
 
 
@@ -349,9 +329,8 @@ def main(argv):
     del argv
     if _RUN.value:
         model, family = _MODELS.value[0], _FAMILIES.value[0]
-        function = globals()[_RUN.value.removesuffix("_onednn")]
         config = pretraining_step.config_of(model, family)
-        print(function(config, batch_size(model)))
+        print(_RUNS[_RUN.value](config, batch_size(model)))
         return
     print(f"{os.cpu_count()} cores; {_ROUNDS.value} rounds, sides in turn")
     for model in _MODELS.value:

@@ -26,7 +26,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks import commands
@@ -227,7 +227,9 @@ class Benchmark:
         )
         join, texts = detokenizer.Detokenizer(vocabulary), []
         began = time.perf_counter()
-        for batch in _by(50, encode(self.texts(f"{_TEST}.en"))):
+        rows = encode(self.texts(f"{_TEST}.en"))
+        for first in range(0, len(rows), 50):
+            batch = rows[first : first + 50]
             for ids in torch_transformer.translate(model, batch, search):
                 texts.append(join([ids])[0].numpy().decode())
         results = {
@@ -265,11 +267,6 @@ def _differences(
     answers = bert_tf.load(str(export))(list(sources))
     pairs = zip(answers, texts, strict=True)
     return sum(answer["target"] != text for answer, text in pairs)
-
-
-def _by(size: int, rows: Sequence) -> Iterator[Sequence]:
-    for first in range(0, len(rows), size):
-        yield rows[first : first + size]
 
 
 def _train_for(

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from bert_tf import config_keys
 from bert_tf.errors import InputError
-from bert_tf.storage import file_systems, input_files
+from bert_tf.storage import file_systems, input_files, json_files
 
 from absl import logging
 
@@ -340,16 +340,9 @@ def read_json_file(path: str) -> dict[str, Any]:
     input_files.check(path, "bert_config_file")
     input_files.check_can_be_read_again(path)
     with file_systems.find_backend(path).open(path, "rb") as file:
-        text = file.read()
-    try:
-        values = json.loads(text)
-    # Bad encoding or syntax, or endlessly nested lists.
-    except (ValueError, RecursionError) as error:
-        problem = input_files.explain_text(text[:64]) or error
-        raise InputError(
-            f"{path} is not JSON: {problem}. Give the bert_config.json of "
-            "the model."
-        ) from error
+        data = file.read()
+    way_out = "Give the bert_config.json of the model."
+    values = json_files.parse(data, path, "JSON", way_out)
     if not isinstance(values, dict):
         raise InputError(
             f"{path} must hold one JSON object, the config of a BERT. "
@@ -485,7 +478,7 @@ def _check(
         )
     act = _activation(values["hidden_act"])
     _check_activation("hidden_act", act)
-    _check_activation("hidden_act", values["transform_act"] or act)
+    _check_activation("transform_act", values["transform_act"] or act)
     _check_activation("pooler_act", values["pooler_act"], kind.pooler_acts)
     _check_activation("score_act", values["score_act"], SCORE_ACTS)
 

@@ -106,6 +106,14 @@ class OutputBias(keras.layers.Layer):
         return ops.affine(x, tf.transpose(words), self.output_bias)
 
 
+def _check_labels(number: int) -> None:
+    if number < 1:
+        raise InputError(
+            "A classifier needs at least one label. "
+            f"Received: num_labels={number}"
+        )
+
+
 class LinearHead(keras.layers.Layer):
     """`x @ output_weights^T + output_bias`, the original's last layer."""
 
@@ -113,11 +121,7 @@ class LinearHead(keras.layers.Layer):
         self, config: modeling.BertConfig, num_outputs: int, **kwargs: Any
     ):
         super().__init__(**kwargs)
-        if num_outputs < 1:
-            raise InputError(
-                "A classifier needs at least one label. "
-                f"Received: num_labels={num_outputs}"
-            )
+        _check_labels(num_outputs)
         self.shape = (num_outputs, config.hidden_size)
         self.initializer = layers.initializer(config)
 
@@ -347,11 +351,7 @@ class BertClassifier(Model):
         **kwargs: Any,
     ):
         super().__init__(bert, name=name, **kwargs)
-        if num_labels < 1:
-            raise InputError(
-                "A classifier needs at least one label. "
-                f"Received: num_labels={num_labels}"
-            )
+        _check_labels(num_labels)
         # Unlike the original, which always drops 0.1, this follows the config,
         # because a config without dropout should have none. It is 0.1 in all
         # released configs.

@@ -15,6 +15,9 @@ UNKNOWN = "[UNK]"
 CLS, SEP, MASK, PAD = "[CLS]", "[SEP]", "[MASK]", "[PAD]"
 SPECIAL_TOKENS = (PAD, UNKNOWN, CLS, SEP, MASK)
 
+# A token that users may replace by their own.
+UNUSED = re.compile(r"\[unused\d+\]")
+
 # A token that continues a word starts with this.
 SUFFIX_INDICATOR = "##"
 

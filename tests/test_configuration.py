@@ -123,7 +123,7 @@ class TestConfig:
             ),
             ({"hidden_size": 10}, "num_attention_heads=3"),
             ({"problem_type": "ranking"}, "multi_label_classification"),
-            ({"transform_act": "gelu_new"}, "hidden_act='gelu_new'"),
+            ({"transform_act": "gelu_new"}, "transform_act='gelu_new'"),
             ({"pooler_act": "none"}, "`pooler_act`"),
             ({"hidden_act": "swish"}, "gelu"),
             *(

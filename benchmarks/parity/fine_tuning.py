@@ -32,7 +32,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from benchmarks import weights
+from benchmarks import commands, weights
 from bert_tf.tasks import tables
 from bert_tf.tasks.classification import (
     classification_metrics,
@@ -43,7 +43,6 @@ from bert_tf.tasks.classification import (
 import numpy as np
 from absl import app, flags
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 _DATA_DIR = flags.DEFINE_string(
     "data_dir", None, "Folder with a folder for each task.", required=True
 )
@@ -108,7 +107,7 @@ def run_classifier(
     name = f"{data.name}-{seed}-{side}-{_EPOCHS.value:g}"
     folder = pathlib.Path(_OUTPUT_DIR.value) / name
     command = [
-        *(sys.executable, str(ROOT / "run_classifier.py")),
+        *(sys.executable, str(commands.ROOT / "run_classifier.py")),
         *(f"--task_name={task}", f"--data_dir={data}"),
         *("--do_train=true", "--do_eval=true", "--use_checkpoint=last"),
         f"--init_checkpoint={weights.minilm()}",

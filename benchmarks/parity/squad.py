@@ -16,11 +16,9 @@ import subprocess
 import sys
 import time
 
-from benchmarks import weights
+from benchmarks import commands, weights
 
 from absl import app, flags
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 _SQUAD_FILE = flags.DEFINE_string(
     "squad_file", None, "SQuAD's dev-v1.1.json.", required=True
@@ -49,7 +47,7 @@ def main(_: list[str]) -> None:
     folder = pathlib.Path(_OUTPUT_DIR.value)
     split(_SQUAD_FILE.value, folder)
     command = [
-        *(sys.executable, str(ROOT / "run_squad.py")),
+        *(sys.executable, str(commands.ROOT / "run_squad.py")),
         *("--do_train=true", "--do_predict=true", "--predict_batch_size=64"),
         *(f"--train_file={folder}/train.json", "--max_seq_length=384"),
         *(f"--predict_file={folder}/test.json", "--train_batch_size=16"),

@@ -16,7 +16,7 @@ from bert_tf.checkpoints import (
 )
 from bert_tf.errors import InputError
 from bert_tf.exporting import export_description, runtimes
-from bert_tf.storage import kept_flags
+from bert_tf.storage import kept_flags, written_files
 
 import tensorflow as tf
 
@@ -53,7 +53,7 @@ def as_text(path: Any) -> str:
 
 def is_export(path: str) -> bool:
     """Whether the folder is a SavedModel, of whomever, or for a runtime."""
-    is_saved_model = tf.io.gfile.exists(os.path.join(path, "saved_model.pb"))
+    is_saved_model = tf.io.gfile.exists(os.path.join(path, written_files.GRAPH))
     return is_saved_model or bool(runtimes.find(path))
 
 

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from bert_tf import configuration, files, modeling, options, vocabularies
+from bert_tf import configuration, files, modeling, vocabularies
 from bert_tf.checkpoints import (
     casing,
     hub,
@@ -25,11 +25,10 @@ from bert_tf.checkpoints import (
 )
 from bert_tf.encoders import families, family, foreign
 from bert_tf.errors import InputError
-from bert_tf.storage import weight_files
+from bert_tf.storage import weight_files, written_files
+from bert_tf.vocabularies import tokenizer_json
 
 import tensorflow as tf
-
-FORMATS = options.CHECKPOINT_FORMATS
 
 
 def open_checkpoint(path: str) -> opened.Checkpoint:
@@ -88,7 +87,7 @@ def _open_folder(folder: str) -> opened.Checkpoint:
     if has_theirs or "model_type" in values:
         # Reports the missing config.json, or the missing weights.
         return huggingface.open_checkpoint(folder)
-    if "saved_model.pb" in here:
+    if written_files.GRAPH in here:
         raise InputError(
             f"The folder {folder} is a SavedModel, which can be served "
             "(run_prediction.py --saved_model) but not be read as a "
@@ -350,7 +349,7 @@ def _card(
         head,
         weights,
         os.path.basename(path.rstrip("/")),
-        tf.io.gfile.exists(os.path.join(folder, tokenizer_files.TOKENIZER)),
+        tf.io.gfile.exists(os.path.join(folder, tokenizer_json.FILE)),
     )
 
 

@@ -16,8 +16,6 @@ from bert_tf.vocabularies import (
 
 from absl import logging
 
-_TOKENIZER = "tokenizer.json"
-_TOKENIZER_CONFIG = "tokenizer_config.json"
 _WORD_PIECE, _PAIRS = "WordPiece", "BPE"
 # A class that splits as the families' do.
 _SAME_CLASS = "MobileBertTokenizer"
@@ -61,7 +59,7 @@ def _warn_of_mask(folder: str, files: vocabularies.Files) -> None:
             "%s: the space before %s is a separate token. bert_tf leaves it "
             'out, so predictions for masked words differ. Set "lstrip": true '
             "there if the model was pre-trained without it.",
-            *(os.path.join(folder, _TOKENIZER), mask),
+            *(os.path.join(folder, tokenizer_json.FILE), mask),
         )
 
 
@@ -77,11 +75,12 @@ def _check_rows(folder: str, files: vocabularies.Files) -> None:
     if tokenizer_rows.has_rows(whole):
         return
     if not vocabularies.read(files, False, folder).may_lack_template:
+        path = os.path.join(folder, tokenizer_json.FILE)
         raise tf1_files.UnreadableError(
-            f"{os.path.join(folder, _TOKENIZER)} has no post_processor, so "
-            "transformers adds no special tokens to a text, and bert_tf always "
-            "does. If the model was trained with them, add a post_processor, "
-            "or set tokenizer_class in tokenizer_config.json to the class of "
+            f"{path} has no post_processor, so transformers adds no special "
+            "tokens to a text, and bert_tf always does. If the model was "
+            "trained with them, add a post_processor, or set tokenizer_class "
+            "in tokenizer_config.json to the class of "
             f"the model. Received: tokenizer_class={kind}"
         )
 
@@ -98,7 +97,7 @@ def _find(folder: str) -> vocabularies.Files | None:
     found = vocabularies.find(folder)
     if found is not None or not _read_tokenizer(folder).get("model"):
         return found
-    path = os.path.join(folder, _TOKENIZER)
+    path = os.path.join(folder, tokenizer_json.FILE)
     kind = tokenizer_json.model_type(path)
     known = {x.tokenizer for x in vocabularies.KINDS.values()}
     if kind not in known:
@@ -121,16 +120,18 @@ def _find(folder: str) -> vocabularies.Files | None:
 
 
 def _read_tokenizer(folder: str) -> Mapping[str, Any]:
-    data = opened.read_bytes(os.path.join(folder, _TOKENIZER))
+    data = opened.read_bytes(os.path.join(folder, tokenizer_json.FILE))
     found = tokenizer_json.parse(data or b"")
     if found is None or not isinstance(found.get("normalizer") or {}, dict):
-        return opened.read_json(folder, _TOKENIZER, model=dict, normalizer=dict)
+        return opened.read_json(
+            folder, tokenizer_json.FILE, model=dict, normalizer=dict
+        )
     return found
 
 
 def _read_tokenizer_config(folder: str) -> dict[str, Any]:
     return opened.read_json(
-        folder, _TOKENIZER_CONFIG, do_lower_case=bool, tokenizer_class=str
+        folder, tokenizer_config.FILE, do_lower_case=bool, tokenizer_class=str
     )
 
 
@@ -143,7 +144,9 @@ def lower_cases(folder: str) -> bool | None:
 
 def max_length(folder: str, longest: int) -> int:
     """Returns how many tokens of a text transformers reads, up to `longest`."""
-    said = opened.read_json(folder, _TOKENIZER_CONFIG, model_max_length=float)
+    said = opened.read_json(
+        folder, tokenizer_config.FILE, model_max_length=float
+    )
     # Without a limit, tokenizers write 1e30.
     return int(min(said.get("model_max_length") or longest, longest))
 

@@ -120,7 +120,7 @@ def _facts(
     if source.vocab is not None and source.do_lower_case is not None:
         casing = {True: "lower-cased", False: "case is kept"}
         facts["text"] = casing[source.do_lower_case]
-    yield from _table("property", "value", facts)
+    yield from _table("property", facts)
 
 
 def _labels(source: opened.Checkpoint) -> Iterator[str]:
@@ -171,12 +171,12 @@ def _training(
     started_from = flags.get("init_checkpoint", "")
     if hub.is_name(started_from):
         shown["`--init_checkpoint`"] = started_from
-    yield from _table("flag", "value", shown)
+    yield from _table("flag", shown)
     scores = _scores(source)
     if scores:
         yield "## Evaluation"
         yield ""
-        yield from _table("metric", "value", scores)
+        yield from _table("metric", scores)
 
 
 def _scores(source: opened.Checkpoint) -> dict[str, str]:
@@ -188,9 +188,9 @@ def _scores(source: opened.Checkpoint) -> dict[str, str]:
     return found if is_same else {}
 
 
-def _table(left: str, right: str, rows: Mapping[str, Any]) -> Iterator[str]:
+def _table(name: str, rows: Mapping[str, Any]) -> Iterator[str]:
     if rows:
-        yield f"{left} | {right}"
+        yield f"{name} | value"
         yield "---|---"
-        yield from (f"{name} | {value}" for name, value in rows.items())
+        yield from (f"{row} | {value}" for row, value in rows.items())
         yield ""

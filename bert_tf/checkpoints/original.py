@@ -18,7 +18,6 @@ from bert_tf.vocabularies import tokenizer_config
 
 import tensorflow as tf
 
-PREFIX = "bert_model.ckpt"
 CONFIG = "bert_config.json"
 # Vocabulary file of released ALBERT models, saved here under its kind's name.
 _RELEASED_PIECES = "30k-clean.model"
@@ -190,7 +189,7 @@ def write(
     The folder must be empty. Writes all of the source's weights and returns
     their names.
     """
-    return write_prefix(os.path.join(folder, PREFIX), source, config)
+    return write_prefix(os.path.join(folder, tf1_files.PREFIX), source, config)
 
 
 def is_prefix(path: str) -> bool:

@@ -19,6 +19,7 @@ from bert_tf.checkpoints import (
 )
 from bert_tf.errors import InputError
 from bert_tf.storage import json_files
+from bert_tf.vocabularies import tokenizer_config
 
 import tensorflow as tf
 from absl import logging
@@ -28,7 +29,6 @@ _POOLING = "config.json"
 _NORMALIZE = "config.json"
 _OF_MODEL = huggingface_names.SBERT_MODEL_FILE
 _OF_ALL = huggingface_names.SBERT_FILE
-_OF_TOKENIZER = "tokenizer_config.json"
 # Patterns of the files that are read in addition to any model's.
 FILES = (MODULES, _OF_MODEL, _OF_ALL, f"[0-9]_*/{_POOLING}")
 # Prefix of pooling modes before version 6; the value is true if one is used.
@@ -41,7 +41,7 @@ _WAY_OUT = "Give --unit, and maybe --normalize, to make other vectors."
 class Vectors:
     """How a text becomes a vector, of length 1 if `normalize` is set.
 
-    The unit (of features.UNITS) is "mean" or "cls" here. `max_seq_length`
+    The unit (of options.UNITS) is "mean" or "cls" here. `max_seq_length`
     counts tokens; `features` is a key of features.CHOICES.
     """
 
@@ -176,7 +176,7 @@ def _check_model(root: str, folder: str) -> None:
     said = opened.read_json(
         folder, _OF_MODEL, modality_config=dict, processing_kwargs=dict
     )
-    tokenizer = opened.read_json(folder, _OF_TOKENIZER)
+    tokenizer = opened.read_json(folder, tokenizer_config.FILE)
     if said.get("do_lower_case") and tokenizer.get("do_lower_case") is False:
         problem = (
             f"{os.path.join(folder, _OF_MODEL)} lower-cases texts for a cased "
@@ -214,7 +214,7 @@ def _longest(root: str) -> int:
     lengths = []
     for name, key in (
         (_OF_MODEL, "max_seq_length"),
-        (_OF_TOKENIZER, "model_max_length"),
+        (tokenizer_config.FILE, "model_max_length"),
     ):
         # Tokenizers without a limit have a length of 1e30.
         length = opened.read_json(folder, name, **{key: float}).get(key)

@@ -19,6 +19,8 @@ from bert_tf.storage import file_systems, input_files, run_lock
 import numpy as np
 import tensorflow as tf
 
+# The released checkpoints, and those that are converted.
+PREFIX = "bert_model.ckpt"
 GLOBAL_STEP = "global_step"
 RECORDS = "data_position/records"
 SEED = "data_position/seed"
@@ -224,7 +226,7 @@ def _only(folder: str) -> str:
     found = [path.removesuffix(".index") for path in paths]
     # Of a process that was killed while it wrote.
     found = [path for path in found if not path.endswith((".tmp", _UNREADABLE))]
-    released = os.path.join(folder, "bert_model.ckpt")
+    released = os.path.join(folder, PREFIX)
     if released in found:
         return released
     if not found:

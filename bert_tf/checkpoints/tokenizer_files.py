@@ -32,13 +32,12 @@ from bert_tf.vocabularies import (
     fairseq_sentence_pieces,
     sentence_pieces,
     tokenizer_config,
+    tokenizer_json,
     unigram_tokenizers,
     word_pieces,
 )
 
-TOKENIZER = "tokenizer.json"
 _SPECIAL = "special_tokens_map.json"
-_CONFIG = "tokenizer_config.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +91,7 @@ def write(
     if made is None:
         return False
     text = made.tokenizer.to_str(pretty=True)
-    files.write_text(os.path.join(folder, TOKENIZER), text)
+    files.write_text(os.path.join(folder, tokenizer_json.FILE), text)
     files.write_json(os.path.join(folder, _SPECIAL), made.special)
     config = {
         **made.special,
@@ -101,7 +100,7 @@ def write(
     }
     more = tokenizer_config.to_json(vocabulary.added, vocabulary.own_settings)
     config |= json.loads(more or b"{}")
-    files.write_json(os.path.join(folder, _CONFIG), config)
+    files.write_json(os.path.join(folder, tokenizer_config.FILE), config)
     return True
 
 

@@ -89,7 +89,7 @@ def check(folder: str, files: vocabularies.Files) -> None:
     """
     if importlib.util.find_spec("tokenizers") is None:
         return
-    path = os.path.join(folder, tokenizer_files.TOKENIZER)
+    path = os.path.join(folder, tokenizer_json.FILE)
     config = os.path.join(folder, tokenizer_config.FILE)
     contents = [opened.read_bytes(x) or b"" for x in (path, config)]
     digest = hashlib.sha256(b"\0".join(contents)).hexdigest() + files.sha256

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from bert_tf import files
 from bert_tf.errors import InputError
-from bert_tf.storage import file_systems
+from bert_tf.storage import file_systems, written_files
 
 
 def numbers(path: str) -> list[int]:
@@ -29,7 +29,7 @@ def numbers(path: str) -> list[int]:
         )
     # Some buckets list folders as "3/".
     names = [name.rstrip("/") for name in system.listdir(path)]
-    if "saved_model.pb" in names:
+    if written_files.GRAPH in names:
         raise InputError(
             "The folder of a model's versions is needed, and this is that of "
             f"a SavedModel. Give the one above it. Received: path={path}"

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from bert_tf import phases
 from bert_tf.errors import InputError
-from bert_tf.storage import file_systems
+from bert_tf.storage import file_systems, written_files
 
 import numpy as np
 import tensorflow as tf
@@ -96,7 +96,9 @@ def write(folder: str, texts: Sequence[Texts], max_seq_length: int) -> int:
 def read_signatures(folder: str) -> dict[str, meta_graph_pb2.SignatureDef]:
     """Returns the signatures of a SavedModel by name, as a server sees them."""
     message = saved_model_pb2.SavedModel()
-    with tf.io.gfile.GFile(os.path.join(folder, "saved_model.pb"), "rb") as f:
+    with tf.io.gfile.GFile(
+        os.path.join(folder, written_files.GRAPH), "rb"
+    ) as f:
         message.ParseFromString(f.read())
     signatures = dict(message.meta_graphs[0].signature_def)
     return {x: y for x, y in signatures.items() if not x.startswith("__")}

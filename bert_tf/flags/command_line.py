@@ -152,8 +152,8 @@ def _end(message: str) -> None:
 class _Help(flags.BooleanFlag):
     """A flag that prints help and exits."""
 
-    def __init__(self, name: str, text: str, full: bool):
-        super().__init__(name, False, text, allow_override=True)
+    def __init__(self, name: str, full: bool):
+        super().__init__(name, False, "Shows the flags.", allow_override=True)
         self._full = full
 
     def parse(self, argument: Any) -> None:
@@ -177,7 +177,7 @@ def _parse() -> list[str]:
         ("helpshort", False),
         ("helpfull", True),
     ):
-        flags.DEFINE_flag(_Help(name, "Shows the flags.", full))
+        flags.DEFINE_flag(_Help(name, full))
     arguments = ["--help" if x == "-h" else x for x in sys.argv]
     if arguments[1:] == ["--version"]:
         terminals.write(f"bert-tf {bert_tf.__version__}\n")

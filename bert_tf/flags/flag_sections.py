@@ -91,6 +91,9 @@ def find_about(flag: flags.Flag) -> About | None:
 _ABOUT: weakref.WeakKeyDictionary[flags.Flag, About]
 _ABOUT = weakref.WeakKeyDictionary()
 Holder: TypeAlias = flags.FlagHolder[Any]
+# How flags are written to flags.txt.
+_PLAIN: flags.ArgumentSerializer[Any] = flags.ArgumentSerializer()
+_CSV = flags.CsvListSerializer(",")
 
 
 # ---- Defining ---------------------------------------------------------------
@@ -127,25 +130,12 @@ class Section:
         parser = (
             flags.ArgumentParser() if default == "" else flag_values.Text(name)
         )
-        return self._text(parser, name, default, text, how)
+        return self._define(parser, name, default, text, "TEXT", how)
 
     def spaced(self, name: str, default: str, text: str, **how: Any) -> Holder:
         """Defines a text flag of parts with blanks or line ends between."""
         parser = flag_values.Spaced(name)
-        return self._text(parser, name, default, text, how)
-
-    def _text(
-        self,
-        parser: flags.ArgumentParser[str],
-        name: str,
-        default: str | None,
-        text: str,
-        how: dict[str, Any],
-    ) -> Holder:
-        holder = flags.DEFINE(
-            parser, name, default, text, serializer=flags.ArgumentSerializer()
-        )
-        return self._keep(holder, "TEXT", how)
+        return self._define(parser, name, default, text, "TEXT", how)
 
     def boolean(
         self, name: str, default: bool | None, text: str, **how: Any
@@ -165,10 +155,7 @@ class Section:
     ) -> Holder:
         """Defines an integer flag with optional bounds."""
         parser = flag_values.Whole(name, options.Bounds(min, max))
-        holder = flags.DEFINE(
-            parser, name, default, text, serializer=flags.ArgumentSerializer()
-        )
-        return self._keep(holder, "N", how)
+        return self._define(parser, name, default, text, "N", how)
 
     def number(
         self,
@@ -183,20 +170,14 @@ class Section:
         """Defines a flag with a finite number, with optional bounds."""
         bounds = options.Bounds(min, max, above)
         parser = flag_values.Number(name, bounds)
-        holder = flags.DEFINE(
-            parser, name, default, text, serializer=flags.ArgumentSerializer()
-        )
-        return self._keep(holder, "NUMBER", how)
+        return self._define(parser, name, default, text, "NUMBER", how)
 
     def number_or(
         self, name: str, default: str | None, word: str, text: str, **how: Any
     ) -> Holder:
         """Defines a flag with a finite number, as text, or a special word."""
         parser = flag_values.NumberOr(name, word)
-        holder = flags.DEFINE(
-            parser, name, default, text, serializer=flags.ArgumentSerializer()
-        )
-        return self._keep(holder, f"NUMBER|{word}", how)
+        return self._define(parser, name, default, text, f"NUMBER|{word}", how)
 
     def choice(
         self,
@@ -208,25 +189,13 @@ class Section:
     ) -> Holder:
         """Defines a flag with a choice of words."""
         names = tuple(allowed)
-        holder = flags.DEFINE(
-            flag_values.OneOf(name, names),
-            name,
-            default,
-            text,
-            serializer=flags.ArgumentSerializer(),
-        )
-        return self._keep(holder, "|".join(names), how)
+        parser = flag_values.OneOf(name, names)
+        return self._define(parser, name, default, text, "|".join(names), how)
 
     def words(self, name: str, default: Any, text: str, **how: Any) -> Holder:
         """Defines a flag with a comma-separated list of texts."""
-        holder = flags.DEFINE(
-            flag_values.Words(name),
-            name,
-            default,
-            text,
-            serializer=flags.CsvListSerializer(","),
-        )
-        return self._keep(holder, "A,B,...", how)
+        parser = flag_values.Words(name)
+        return self._define(parser, name, default, text, "A,B,...", how, _CSV)
 
     def alias(self, name: str, holder: Holder, wins: bool = False) -> Holder:
         """Defines another name of a flag, with the same conditions.
@@ -288,14 +257,23 @@ class Section:
         return self._paths(name, text, {"role": OUTPUT, **how})
 
     def _paths(self, name: str, text: str, how: dict[str, Any]) -> Holder:
+        parser = flag_values.Paths(name)
+        return self._define(parser, name, None, text, "PATHS", how, _CSV)
+
+    def _define(
+        self,
+        parser: flags.ArgumentParser[Any],
+        name: str,
+        default: Any,
+        text: str,
+        kind: str,
+        how: dict[str, Any],
+        serializer: flags.ArgumentSerializer[Any] = _PLAIN,
+    ) -> Holder:
         holder = flags.DEFINE(
-            flag_values.Paths(name),
-            name,
-            None,
-            text,
-            serializer=flags.CsvListSerializer(","),
+            parser, name, default, text, serializer=serializer
         )
-        return self._keep(holder, "PATHS", how)
+        return self._keep(holder, kind, how)
 
     def _keep(self, holder: Holder, kind: str, how: dict[str, Any]) -> Holder:
         terms = how.pop("only_with", ())

@@ -3,7 +3,6 @@
 import collections
 import dataclasses
 import functools
-import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self, get_args, get_type_hints
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple, Self, get_args, get_type_hints
 import bert_tf
 from bert_tf import files, options
 from bert_tf.errors import InputError
-from bert_tf.storage import file_systems, input_files
+from bert_tf.storage import file_systems, input_files, json_files
 
 from etils import epath
 
@@ -97,14 +96,7 @@ class Manifest:
         input_files.check(path)
         input_files.check_can_be_read_again(path)
         data = epath.Path(path).read_bytes()
-        try:
-            values = json.loads(data)
-        # Bad encoding or syntax, or endlessly nested lists.
-        except (ValueError, RecursionError) as error:
-            problem = input_files.explain_text(data[:64]) or error
-            raise InputError(
-                f"{path} is not JSON: {problem}. {_WAY_OUT}"
-            ) from error
+        values = json_files.parse(data, path, "JSON", _WAY_OUT)
         version = values.get("version") if isinstance(values, dict) else None
         if isinstance(version, int) and version > FORMAT_VERSION:
             raise InputError(

@@ -64,13 +64,9 @@ class _Seq2SeqModule(tf.Module):
                 "score": found["score"],
             }
 
-        def serve_text(text):
-            return self.serve(text)
-
         function = functools.partial(tf.function, autograph=False)
-        texts = [serving_inputs.TEXTS]
-        self.serve = function(serve, texts)
-        self.serve_text = function(serve_text, texts)
+        self.serve = function(serve, [serving_inputs.TEXTS])
+        self.serve_text = self.serve
         # Makes the loaded model callable.
         self.__call__ = self.serve
 

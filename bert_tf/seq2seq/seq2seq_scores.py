@@ -32,7 +32,6 @@ def compute(
             to ROUGE.
         tokenizer: One of options.BLEU_TOKENIZERS.
     """
-    check_packages()
     # Not needed by training alone.
     import sacrebleu
     from rouge_score import rouge_scorer, tokenizers

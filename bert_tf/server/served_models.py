@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bert_tf.errors import InputError
 from bert_tf.exporting import unsafe_ops, version_labels
-from bert_tf.server import batching, constant_kernels, servables, signature_defs
+from bert_tf.server import batching, constant_kernels, servables
 from bert_tf.server.refusals import Refusal
+from bert_tf.storage import written_files
 
 import tensorflow as tf
 
@@ -86,7 +87,7 @@ def read_places(folder: str) -> list[version_labels.Served]:
 
 def find_versions(path: str) -> dict[int, str]:
     """Returns the folders of a model's versions by number, newest first."""
-    if tf.io.gfile.exists(os.path.join(path, signature_defs.SAVED_MODEL)):
+    if tf.io.gfile.exists(os.path.join(path, written_files.GRAPH)):
         last = os.path.basename(os.path.abspath(path))
         return {int(last) if last.isdigit() else 1: path}
     if not tf.io.gfile.isdir(path):
@@ -95,7 +96,7 @@ def find_versions(path: str) -> dict[int, str]:
     for entry in tf.io.gfile.listdir(path):
         name = entry.rstrip("/")
         folder = os.path.join(path, name)
-        file = os.path.join(folder, signature_defs.SAVED_MODEL)
+        file = os.path.join(folder, written_files.GRAPH)
         if name.isdigit() and name.isascii() and tf.io.gfile.exists(file):
             found[int(name)] = folder
     return dict(sorted(found.items(), reverse=True))

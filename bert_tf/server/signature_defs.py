@@ -7,7 +7,7 @@ from typing import Any
 
 from bert_tf.errors import InputError
 from bert_tf.server.refusals import Refusal
-from bert_tf.storage import input_files
+from bert_tf.storage import input_files, written_files
 
 import numpy as np
 import tensorflow as tf
@@ -15,7 +15,6 @@ from google.protobuf import json_format, message
 from tensorflow.core.framework import graph_pb2
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
-SAVED_MODEL = "saved_model.pb"
 SERVING_DEFAULT = "serving_default"
 PREDICT = "tensorflow/serving/predict"
 CLASSIFY = "tensorflow/serving/classify"
@@ -160,7 +159,7 @@ def read_graph(path: str) -> graph_pb2.GraphDef:
 
 def _read(path: str) -> meta_graph_pb2.MetaGraphDef:
     input_files.check_no_pipes(path)
-    file = os.path.join(path, SAVED_MODEL)
+    file = os.path.join(path, written_files.GRAPH)
     model = saved_model_pb2.SavedModel()
     try:
         with tf.io.gfile.GFile(file, "rb") as contents:
@@ -168,7 +167,7 @@ def _read(path: str) -> meta_graph_pb2.MetaGraphDef:
     except message.DecodeError:
         raise InputError(
             f"The SavedModel {path} is damaged, or not all there: "
-            f"{SAVED_MODEL} can't be read. Export it again."
+            f"{written_files.GRAPH} can't be read. Export it again."
         ) from None
     graphs = [x for x in model.meta_graphs if "serve" in x.meta_info_def.tags]
     if not graphs or not set(graphs[0].signature_def) - {_INITIALIZER}:

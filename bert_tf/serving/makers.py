@@ -50,7 +50,7 @@ class Settings:
         threshold: How much better "no answer" must score to be predicted.
         top_k: Number of tokens to list for a masked word, or after a text.
         choice: The layers that make up a vector.
-        unit: What a vector represents, from features.UNITS.
+        unit: What a vector represents, from options.UNITS.
         labels_from: Source of the labels, for error messages.
         weights: Storage format of weights, from options.EXPORT_WEIGHTS.
         generation: How an encoder-decoder writes texts.

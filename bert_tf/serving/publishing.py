@@ -6,7 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bert_tf.errors import InputError
-from bert_tf.exporting import saved_model, server_configs, versions, warmup
+from bert_tf.exporting import (
+    export_description,
+    saved_model,
+    server_configs,
+    versions,
+    warmup,
+)
 from bert_tf.serving import serving_lines, serving_model
 from bert_tf.storage import input_files
 from bert_tf.tasks import table_formats, tables
@@ -103,7 +109,7 @@ def publish(
     """
     model = serving_model.of_export(made)
     form = model.asks
-    length = json.loads(made.files["export.json"])["max_seq_length"]
+    length = json.loads(made.files[export_description.FILE])["max_seq_length"]
     if warmup_file:
         texts = read_texts(_read(warmup_file, form, model))
     else:

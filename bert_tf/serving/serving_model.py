@@ -24,14 +24,14 @@ from bert_tf.exporting import (
     unsafe_ops,
 )
 from bert_tf.serving import elsewhere, makers, served_heads, serving_lines
-from bert_tf.storage import file_systems, input_files
+from bert_tf.storage import file_systems, input_files, written_files
 
 import tensorflow as tf
 from absl import logging
 
 # Required files of a SavedModel.
 _PARTS = (
-    "saved_model.pb",
+    written_files.GRAPH,
     "variables/variables.index",
     "variables/variables.data-00000-of-00001",
 )
@@ -213,7 +213,7 @@ def of_export(made: saved_model.Export) -> Model:
         # Keeps a reference to the module, which owns the weights.
         return made.signatures["serving_default"](**columns)
 
-    description = json.loads(made.files["export.json"])
+    description = json.loads(made.files[export_description.FILE])
     data = made.files.get(original.LABELS, b"")
     labels = input_files.parse_labels(data.decode())
     return _model(description, labels, serve, frozenset(parameters))
@@ -237,7 +237,7 @@ def load(
     """
     if runtimes.find(path):
         return of_export(_elsewhere(path))
-    if not tf.io.gfile.exists(os.path.join(path, "saved_model.pb")):
+    if not tf.io.gfile.exists(os.path.join(path, written_files.GRAPH)):
         problem = "The folder holds no SavedModel: saved_model.pb is not there."
         if not tf.io.gfile.exists(path):
             problem = "There is no such folder."

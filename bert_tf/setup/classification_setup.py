@@ -3,8 +3,10 @@
 Called from the `main` of run_classifier.py and shrink_model.py only.
 """
 
+import typing
 from collections.abc import Iterable, Mapping, Sequence
 
+from bert_tf.checkpoints import trained_models, word_vectors
 from bert_tf.errors import InputError, listed
 from bert_tf.flags import classification_flags
 from bert_tf.tasks import tables
@@ -14,9 +16,12 @@ from bert_tf.tasks.classification import (
     glue,
     own_files,
 )
-from bert_tf.text import long_documents
+from bert_tf.text import graph_rows, long_documents
 
 from absl import logging
+
+if typing.TYPE_CHECKING:
+    from bert_tf.tasks.classification import baselines
 
 
 def find_task(
@@ -139,3 +144,32 @@ def find_class_weights(
     texts = [f"{x} {w:.4g}" for x, w in zip(task.labels, weights, strict=True)]
     logging.info("Weights of the classes: %s.", listed(texts))
     return weights
+
+
+def check_baselines(
+    task: classification_task.Task, data_dir: str | None, trains: bool
+) -> None:
+    """Raises InputError or FileNotFoundError if there is no training data."""
+    if "train" not in task.splits:
+        raise InputError(
+            "--baselines needs the training data, also without --do_train: "
+            "give --train_file, or leave out --baselines. "
+            "Received: train_file=None"
+        )
+    if not trains:
+        next(classification_task.read_split(task, data_dir, "train"))
+
+
+def find_average(
+    path: str | None,
+    files: trained_models.ModelFiles,
+    tokenizer: graph_rows.Tokenizer,
+) -> "baselines.Featurize | None":
+    """Returns a function that averages the vectors of a file, if any."""
+    if not path:
+        return None
+    # Slow to import, and only used here.
+    from bert_tf.tasks.classification import baselines
+
+    vectors = word_vectors.read(path, files.vocab, files.vocabulary)
+    return baselines.averages(tokenizer, vectors)

@@ -18,15 +18,23 @@ _TYPES = {
 }
 
 
-def parse(data: bytes, path: str) -> Any:
-    """Returns the value in the JSON of a file; InputError if it is damaged."""
+def parse(
+    data: bytes,
+    path: str,
+    what: str = "whole JSON",
+    way_out: str = "Copy or download it again.",
+) -> Any:
+    """Returns the value in the JSON of a file; InputError if it is damaged.
+
+    The error says that the file is not `what`, and ends with `way_out`.
+    """
     try:
         return json.loads(data)
-    # Deeply nested lists are a RecursionError.
+    # Bad encoding or syntax; deeply nested lists are a RecursionError.
     except (ValueError, RecursionError) as error:
         problem = input_files.explain_text(data[:64]) or str(error)
         raise InputError(
-            f"{path} is not whole JSON: {problem}. Copy or download it again."
+            f"{path} is not {what}: {problem}. {way_out}"
         ) from error
 
 

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 from bert_tf.storage import weight_files
 
+# The file that makes a folder a SavedModel.
+GRAPH = "saved_model.pb"
 # Vocabularies of any kind, which are saved next to weights.
 VOCABULARIES = (
     "vocab.txt",
@@ -86,11 +88,11 @@ MODELS = (
     *_WEIGHTS,
     *(x for row in weight_files.HUGGING_FACE for x in (row.file, *row.parts)),
     weight_files.BILM,
-    "saved_model.pb",
+    GRAPH,
 )
 # Files in the folders of a SavedModel and of a checkpoint.
 SAVED_MODEL = (
-    "saved_model.pb",
+    GRAPH,
     "fingerprint.pb",
     "variables",
     "assets",

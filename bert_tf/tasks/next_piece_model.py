@@ -96,13 +96,10 @@ class _NextPieceModule(tf.Module):
                 "score": scores,
             }
 
-        def serve_text(text):
-            return self.serve(text)
-
         function = functools.partial(tf.function, autograph=False)
         texts = [serving_inputs.TEXTS]
         self.serve = function(serve, texts)
-        self.serve_text = function(serve_text, texts)
+        self.serve_text = self.serve
         self.serve_scores = function(serve_scores, texts)
         self.serve_ids = function(serve_ids, [serving_inputs.IDS] * 3)
         # Makes the loaded model callable.

@@ -73,13 +73,9 @@ class _DetectorModule(tf.Module):
             )
             return {"probability": tf.sigmoid(served(batch))}
 
-        def serve_text(text):
-            return self.serve(text)
-
         function = functools.partial(tf.function, autograph=False)
-        texts = [serving_inputs.TEXTS]
-        self.serve = function(serve, texts)
-        self.serve_text = function(serve_text, texts)
+        self.serve = function(serve, [serving_inputs.TEXTS])
+        self.serve_text = self.serve
         self.serve_ids = function(serve_ids, [serving_inputs.IDS] * 3)
         # What the loaded model does when it is called.
         self.__call__ = self.serve

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from bert_tf import vocabularies
-from bert_tf.errors import InputError
 from bert_tf.text import (
     graph_added_tokens,
     graph_byte_pairs,
@@ -121,18 +120,10 @@ class OffsetTokenizer(text_graph.BertTokenizer):
         return tf.math.count_nonzero(stays, axis=-1, dtype=tf.int32)
 
 
-def _of_word_pieces(vocabulary: word_pieces.WordPiece) -> OffsetTokenizer:
-    return OffsetTokenizer(
-        vocabulary.own_pieces,
-        vocabulary.do_lower_case,
-        **vocabulary.own_settings,
-    )
-
-
 # Kind of vocabulary -> function that creates its tokenizer.
 TOKENIZERS: dict[str, Callable[[Any], Tokenizer]] = {
     byte_pairs.BytePairs.kind: graph_byte_pairs.OffsetTokenizer,
-    word_pieces.WordPiece.kind: _of_word_pieces,
+    word_pieces.WordPiece.kind: OffsetTokenizer.of_vocabulary,
     fairseq_sentence_pieces.FairseqSentencePieces.kind: (
         sentence_piece_offsets.OffsetTokenizer
     ),
@@ -146,12 +137,7 @@ def register(kind: str, make: Callable[[Any], Tokenizer]) -> None:
 
     `make` takes the vocabulary. Raises InputError if the kind has another one.
     """
-    if TOKENIZERS.get(kind, make) != make:
-        raise InputError(
-            "There is a tokenizer with offsets of this kind already. "
-            f"Received: kind={kind!r}"
-        )
-    TOKENIZERS[kind] = make
+    graph_rows.register(TOKENIZERS, kind, make, "with offsets")
 
 
 def make_tokenizer(vocabulary: vocabularies.Vocabulary) -> Tokenizer:

@@ -5,10 +5,10 @@ of any sequence.
 """
 
 import importlib
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
-from bert_tf import vocabularies
+from bert_tf import characters, vocabularies
 from bert_tf.errors import InputError
 
 import tensorflow as tf
@@ -26,6 +26,46 @@ def import_tokenizers(vocabulary: vocabularies.Vocabulary) -> None:
     """Imports the module that registers a vocabulary's tokenizers, if any."""
     if vocabulary.graph_module:
         importlib.import_module(vocabulary.graph_module)
+
+
+def register(
+    tokenizers: dict[str, Callable[[Any], Any]],
+    kind: str,
+    make: Callable[[Any], Any],
+    what: str,
+) -> None:
+    """Adds a tokenizer of a kind; InputError if the kind has another one."""
+    if tokenizers.get(kind, make) != make:
+        raise InputError(
+            f"There is a tokenizer {what} of this kind already. "
+            f"Received: kind={kind!r}"
+        )
+    tokenizers[kind] = make
+
+
+SIGMA = ord("Σ")
+_FINAL_SIGMA = ord("ς")
+
+
+def final_sigmas(codes: tf.Tensor, kinds: tf.Tensor) -> tf.Tensor:
+    """Replaces capital sigmas that end a word by small final ones.
+
+    Unicode's rule considers the nearest characters that are not ignored: the
+    one before is cased, the one after is not. `kinds` are found by
+    `characters.sigma_kinds`. The first and the last code point are spaces, so
+    rolling joins no words.
+    """
+    seen = tf.where(kinds != characters.IGNORED)
+    kinds = tf.gather_nd(kinds, seen)
+    is_final = (
+        (tf.gather_nd(codes, seen) == SIGMA)
+        & (tf.roll(kinds, 1, 0) == characters.CASED)
+        & (tf.roll(kinds, -1, 0) != characters.CASED)
+    )
+    final = tf.boolean_mask(seen, is_final)
+    return tf.tensor_scatter_nd_update(
+        codes, final, tf.fill(tf.shape(final)[:1], _FINAL_SIGMA)
+    )
 
 
 class Tokenizer(tf.Module):

@@ -26,8 +26,6 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as text
 
-_SIGMA, _FINAL_SIGMA = ord("Σ"), ord("ς")
-
 # Texts that need no table.
 _PLAIN = r"[\t\n\r -~]*"
 
@@ -193,34 +191,20 @@ class SentencePieceTokenizer(graph_rows.Tokenizer):
     def _lower_sigmas(self, rows: tf.RaggedTensor) -> tf.Tensor:
         """Lower-cases capital sigmas in the code points [M]."""
         return tf.cond(
-            tf.reduce_any(rows.values == _SIGMA),
+            tf.reduce_any(rows.values == graph_rows.SIGMA),
             lambda: self._lower_in_context(rows),
             lambda: rows.values,
         )
 
     def _lower_in_context(self, rows: tf.RaggedTensor) -> tf.Tensor:
-        """Replaces each capital sigma by a small one, or by a final one.
-
-        Unicode's rule considers the nearest characters that are not ignored:
-        the one before is cased, the one after is not.
-        """
+        """Replaces each capital sigma by a small one, or by a final one."""
         # With a space at each end, no rule applies across texts.
         ends = tf.fill([rows.nrows(), 1], ord(" "))
         spaced = tf.concat([ends, rows, ends], axis=1)
         codes = spaced.flat_values
         kinds = self._sigma_kind.lookup(codes)
-        seen = tf.where(kinds != characters.IGNORED)
-        kinds = tf.gather_nd(kinds, seen)
-        is_final = (
-            (tf.gather_nd(codes, seen) == _SIGMA)
-            & (tf.roll(kinds, 1, 0) == characters.CASED)
-            & (tf.roll(kinds, -1, 0) != characters.CASED)
-        )
-        final = tf.boolean_mask(seen, is_final)
-        codes = tf.tensor_scatter_nd_update(
-            codes, final, tf.fill(tf.shape(final)[:1], _FINAL_SIGMA)
-        )
-        codes = tf.where(codes == _SIGMA, ord("σ"), codes)
+        codes = graph_rows.final_sigmas(codes, kinds)
+        codes = tf.where(codes == graph_rows.SIGMA, ord("σ"), codes)
         return spaced.with_flat_values(codes)[:, 1:-1].values
 
 

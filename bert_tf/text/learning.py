@@ -7,11 +7,10 @@ tokens again and again.
 
 import collections
 import dataclasses
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from bert_tf import tokenization
+from bert_tf import tokenization, vocab_files
 from bert_tf.errors import InputError
 
 # Max distinct words in memory (300 MB). English Wikipedia has 10 million.
@@ -22,7 +21,6 @@ _MAX_STRINGS = 500_000
 _MAX_GATHERED = 1 << 27
 # Copies of a word that are passed to the trainer at a time.
 _MAX_COPIES = 10_000
-_UNUSED = re.compile(r"\[unused\d+\]")
 # Number of steps in which the tokens of an extension are chosen: the savings of
 # a token depend on the tokens chosen before.
 _STEPS = 20
@@ -243,7 +241,11 @@ def _spelt_with(
 
 def unused_rows(pieces: Sequence[str]) -> list[int]:
     """Returns the ids of the [unused] tokens of a vocabulary."""
-    return [row for row, piece in enumerate(pieces) if _UNUSED.fullmatch(piece)]
+    return [
+        row
+        for row, piece in enumerate(pieces)
+        if vocab_files.UNUSED.fullmatch(piece)
+    ]
 
 
 def extend(

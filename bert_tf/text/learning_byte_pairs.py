@@ -76,5 +76,5 @@ def learn(
     ids = tokenizer.get_vocab()
     pieces = sorted(ids, key=lambda piece: ids[piece])
     # The library only exposes the merges in the saved model.
-    merges = tokenizer_json.merges(tokenizer.to_str(), "tokenizers")
+    merges = tokenizer_json.merges(tokenizer.to_str())
     return byte_pairs.BytePairs((*pieces, byte_pairs.MASK), merges)

@@ -14,7 +14,7 @@ import dataclasses
 import functools
 import unicodedata
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from bert_tf import characters, tokenization, vocabularies
 from bert_tf.errors import InputError
@@ -42,7 +42,6 @@ _MAX_CHARS = tokenization.MAX_CHARS_PER_WORD
 # Max bytes of a token in FastWordpieceTokenizer.
 _MAX_BYTES = 256
 _SPACE = ord(" ")
-_SIGMA, _FINAL_SIGMA = ord("Σ"), ord("ς")
 
 # Texts that need no table: printable ASCII with words within the limit.
 _PLAIN = rf"[!-~]{{0,{_MAX_CHARS}}}(?:[\t\n\r ]+[!-~]{{0,{_MAX_CHARS}}})*"
@@ -118,7 +117,7 @@ def _table(words: Rules) -> _Table:
             continue
         output = _output(lowered, words.strips_accents)
         moving = combining.intersection(output)
-        needs_context = words.do_lower_case and code == _SIGMA
+        needs_context = words.do_lower_case and code == graph_rows.SIGMA
         if words.strips_accents:
             needs_context |= bool(moving)
             marks |= moving
@@ -211,6 +210,15 @@ class BertTokenizer(graph_rows.Tokenizer):
             no_pretokenization=not vocabulary.tokenize_chinese_chars,
         )
 
+    @classmethod
+    def of_vocabulary(cls, vocabulary: word_pieces.WordPiece) -> Self:
+        """Creates the tokenizer of a vocabulary, without its added tokens."""
+        return cls(
+            vocabulary.own_pieces,
+            vocabulary.do_lower_case,
+            **vocabulary.own_settings,
+        )
+
     def rules_of(self, usual: np.ndarray) -> np.ndarray:
         """Returns the number of the rule of each code point, [0x110000].
 
@@ -292,24 +300,9 @@ class BertTokenizer(graph_rows.Tokenizer):
     def mark_final_sigmas(
         self, codes: tf.Tensor, rules: tf.Tensor
     ) -> tf.Tensor:
-        """Replaces capital sigmas that end a word by small final ones.
-
-        Unicode's rule considers the nearest characters that are not ignored:
-        the one before is cased, the one after is not.
-        """
+        """Replaces capital sigmas that end a word by small final ones."""
         kinds = tf.gather(self._sigma_kind, rules)
-        seen = tf.where(kinds != characters.IGNORED)
-        kinds = tf.gather_nd(kinds, seen)
-        # The first and the last are spaces, so rolling joins no words.
-        is_final = (
-            (tf.gather_nd(codes, seen) == _SIGMA)
-            & (tf.roll(kinds, 1, 0) == characters.CASED)
-            & (tf.roll(kinds, -1, 0) != characters.CASED)
-        )
-        final = tf.boolean_mask(seen, is_final)
-        return tf.tensor_scatter_nd_update(
-            codes, final, tf.fill(tf.shape(final)[:1], _FINAL_SIGMA)
-        )
+        return graph_rows.final_sigmas(codes, kinds)
 
     def _order_marks(self, codes: tf.Tensor) -> tf.Tensor:
         """Sorts each run of marks by combining class, as NFD does.
@@ -379,18 +372,10 @@ def _without_unreachable(vocab: Sequence[str]) -> list[str]:
 # ---- Any vocabulary ----------------------------------------------------------
 
 
-def _of_word_pieces(vocabulary: word_pieces.WordPiece) -> BertTokenizer:
-    return BertTokenizer(
-        vocabulary.own_pieces,
-        vocabulary.do_lower_case,
-        **vocabulary.own_settings,
-    )
-
-
 # Kind of vocabulary -> function that creates its tokenizer.
 TOKENIZERS: dict[str, Callable[[Any], graph_rows.Tokenizer]] = {
     byte_pairs.BytePairs.kind: graph_byte_pairs.BytePairTokenizer,
-    word_pieces.WordPiece.kind: _of_word_pieces,
+    word_pieces.WordPiece.kind: BertTokenizer.of_vocabulary,
     fairseq_sentence_pieces.FairseqSentencePieces.kind: (
         graph_sentence_pieces.SentencePieceTokenizer
     ),
@@ -406,12 +391,7 @@ def register(kind: str, make: Callable[[Any], graph_rows.Tokenizer]) -> None:
 
     `make` takes the vocabulary. Raises InputError if the kind has another one.
     """
-    if TOKENIZERS.get(kind, make) != make:
-        raise InputError(
-            "There is a tokenizer in the graph of this kind already. "
-            f"Received: kind={kind!r}"
-        )
-    TOKENIZERS[kind] = make
+    graph_rows.register(TOKENIZERS, kind, make, "in the graph")
 
 
 def make_tokenizer(vocabulary: vocabularies.Vocabulary) -> graph_rows.Tokenizer:

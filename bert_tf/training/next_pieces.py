@@ -1,4 +1,6 @@
-"""The objective of left-to-right models: predict the next token.
+"""The objectives of left-to-right models: predict the next token.
+
+A bidirectional language model also predicts the previous token.
 
 The training data are masked-word records, which contain the original words.
 Shapes: B batch, S sequence length, P predictions per row, V vocabulary.
@@ -16,6 +18,7 @@ import tensorflow as tf
 
 LOSS = "next_piece"
 LOSSES = (LOSS,)
+BOTH_LOSSES = (LOSS, "previous_piece")
 
 # The features of a batch that an encoder reads.
 _INPUTS = (
@@ -39,6 +42,32 @@ def objective(
         inputs = inputs_of(batch)
         logits = model(inputs, dropout_seed)  # [B, S, V]
         return {LOSS: loss(logits, inputs["input_ids"], batch)}
+
+    return loop.Objective(weights, sums, sizes=sizes)
+
+
+def both_directions(
+    sizes: Callable[[loop.Batch], dict[str, tf.Tensor]],
+) -> loop.Objective:
+    """Returns the objective of a bidirectional language model, likewise."""
+
+    def weights(batch):
+        # As many tokens have a successor as have a predecessor.
+        total = tf.reduce_sum(piece_weights(batch))
+        return dict.fromkeys(BOTH_LOSSES, total)
+
+    def sums(model, batch, dropout_seed):
+        inputs = inputs_of(batch)
+        ahead, back = model(inputs, dropout_seed)  # [B, S, V] each
+        ids = inputs["input_ids"]
+        before = tf.pad(ids[:, :-1], [[0, 0], [1, 0]])
+        has_before = piece_weights(batch)[:, :-1]
+        has_before = tf.pad(has_before, [[0, 0], [1, 0]])
+        found = (
+            loss(ahead, ids, batch),
+            losses.classification(back, before, has_before),
+        )
+        return dict(zip(BOTH_LOSSES, found, strict=True))
 
     return loop.Objective(weights, sums, sizes=sizes)
 

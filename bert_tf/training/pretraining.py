@@ -25,7 +25,6 @@ from bert_tf.records import (
 )
 from bert_tf.storage import paths
 from bert_tf.training import (
-    both_directions_objective,
     evaluation,
     loop,
     next_pieces,
@@ -52,17 +51,18 @@ _SENTENCES = {
     "none": None,
     "full_sentences": None,
 }
-# What is learned of the records' texts, none of whose words is masked.
+# What is learned of the records' texts, none of whose words is masked: the
+# objective, and the names of its losses.
 _OF_TEXTS = {
-    "next_piece": next_pieces,
-    "both_directions": both_directions_objective,
+    "next_piece": (next_pieces.objective, next_pieces.LOSSES),
+    "both_directions": (next_pieces.both_directions, next_pieces.BOTH_LOSSES),
 }
 
 
 def objective(kind: str) -> loop.Objective:
     """Returns what to minimize on data that says so: see `Data.objective`."""
     if kind in _OF_TEXTS:
-        return _OF_TEXTS[kind].objective(sizes)
+        return _OF_TEXTS[kind][0](sizes)
     sentences, (words_loss, *_) = _SENTENCES.get(kind), loss_names(kind)
 
     def weights(batch):
@@ -95,7 +95,7 @@ def objective(kind: str) -> loop.Objective:
 def loss_names(kind: str) -> tuple[str, ...]:
     """Returns the names of the losses of `objective`, of tokens first."""
     if kind in _OF_TEXTS:
-        return _OF_TEXTS[kind].LOSSES
+        return _OF_TEXTS[kind][1]
     if kind not in _SENTENCES:
         return (kind,)  # a family's own
     sentences = _SENTENCES[kind]

@@ -63,6 +63,7 @@ __all__ = [
     "difference",
     "find",
     "listed",
+    "named",
     "of_list",
     "open",
     "open_files",
@@ -265,34 +266,42 @@ def _contradiction(
 
 def _kind(path: epath.PathLike) -> str:
     """Returns the kind of a file, by its name and its content."""
-    place, rows = pathlib.PurePath(path), ordered(KINDS)
-    if place.suffix == ".json":
+    if pathlib.PurePath(path).suffix == ".json":
         whole = tokenizer_json.find(path)
         model = whole and tokenizer_json.kind(whole)
-        for name, kind in rows:
+        for name, kind in ordered(KINDS):
             if whole and kind.tokenizer == model and kind.owns(whole):
                 return name
+    # A kind that checks the content may leave the file to the next one.
+    return next(
+        name
+        for name in named(path)
+        if (kind := KINDS[name]).fits is None
+        or kind.has(kind.open(path, False))
+    )
+
+
+def named(path: epath.PathLike) -> list[str]:
+    """Returns the kinds that read files of this name, in this order."""
+    place, rows = pathlib.PurePath(path), ordered(KINDS)
     # Names first, because a file of one kind may end like another kind's files.
-    named = [x for x in rows if place.name in x[1].files]
-    ending = [x for x in rows if place.suffix and place.suffix in x[1].endings]
-    for name, kind in (*named, *ending):
-        if kind.fits is None or kind.has(kind.open(path, False)):
-            return name
+    own = [x for x, kind in rows if place.name in kind.files]
+    ending = [x for x, kind in rows if place.suffix in kind.endings]
     # Files of other names are WordPiece vocabularies, too: the original reads a
     # vocabulary of any name.
-    return word_pieces.WordPiece.kind
+    return [*own, *ending, word_pieces.WordPiece.kind]
 
 
-def find(folder: epath.PathLike, say: bool = True) -> Files | None:
+def find(folder: epath.PathLike) -> Files | None:
     """Reads the vocabulary in a folder; None unless all its files are there.
 
     A tokenizer.json with other tokens counts instead, with a warning, as in
-    transformers. For `say` see `open`.
+    transformers.
     """
     found = path_in(folder)
     if found is None:
         return None
-    return _open_files(found, say, follows_tokenizer=True)
+    return _open_files(found, say=True, follows_tokenizer=True)
 
 
 def with_settings(

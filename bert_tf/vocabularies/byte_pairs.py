@@ -256,6 +256,7 @@ class BytePairs(vocabulary.Vocabulary):
     setting_names: ClassVar[tuple[str, ...]] = ("add_prefix_space",)
     kind: ClassVar[str] = "byte_pairs"
     before_words: ClassVar[str] = " "
+    doubles_separator: ClassVar[bool] = True
 
     @classmethod
     def parse(cls, contents: Mapping[str, bytes], name: str) -> Self:
@@ -321,16 +322,6 @@ class BytePairs(vocabulary.Vocabulary):
             sep=token(SEP),
             mask=vocabulary.SpecialToken(MASK, self.ids.get(MASK, -1)),
         )
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """`<mask>`, if the vocabulary lacks it."""
-        return () if MASK in self.ids else (MASK,)
-
-    @functools.cached_property
-    def template(self) -> vocabulary.Template:
-        """`<s> first </s>`, or `<s> first </s></s> second </s>`."""
-        return vocabulary.Template.with_double_separator(self.special)
 
     @functools.cached_property
     def continues(self) -> np.ndarray:

@@ -108,7 +108,7 @@ def _layout_at(path: epath.PathLike, count: int) -> tuple[str, ...]:
     it, by the id of `<s>`, the kind of model or the number of tokens.
     """
     folder = epath.Path(path).parent
-    found = tokenizer_json.find(folder / "tokenizer.json")
+    found = tokenizer_json.find(folder / tokenizer_json.FILE)
     vocab = found["model"].get("vocab") if found else None
     layout = _layout_of(_names(vocab)) if isinstance(vocab, list) else None
     if layout is not None:
@@ -171,6 +171,7 @@ class FairseqSentencePieces(sentence_pieces.SentencePieces):
     """The tokens of a unigram model by fairseq's ids, in RoBERTa's layout."""
 
     kind: ClassVar[str] = "fairseq_sentence_pieces"
+    doubles_separator: ClassVar[bool] = True
     cuts_numbers: ClassVar[bool] = False
 
     @classmethod
@@ -228,16 +229,6 @@ class FairseqSentencePieces(sentence_pieces.SentencePieces):
             for text in (PAD, UNKNOWN, CLS, SEP, MASK)
         )
         return vocabulary.Special(pad, unknown, cls, sep, mask)
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """`<mask>`, if the vocabulary lacks it."""
-        return () if MASK in self.ids else (MASK,)
-
-    @functools.cached_property
-    def template(self) -> vocabulary.Template:
-        """`<s> first </s>`, or `<s> first </s></s> second </s>`."""
-        return vocabulary.Template.with_double_separator(self.special)
 
     @functools.cached_property
     def continues(self) -> np.ndarray:

@@ -28,9 +28,9 @@ _NEEDED = (
 )
 
 
-def read(path: epath.PathLike, flag: str = "vocab_file") -> bytes:
-    """Returns the content of a file; errors call it `flag`."""
-    input_files.check(path, flag)
+def read(path: epath.PathLike) -> bytes:
+    """Returns the content of a file."""
+    input_files.check(path, "vocab_file")
     input_files.check_can_be_read_again(path)
     return epath.Path(path).read_bytes()
 

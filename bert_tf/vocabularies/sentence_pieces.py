@@ -238,16 +238,6 @@ class SentencePieces(vocabulary.Vocabulary):
             mask=vocabulary.SpecialToken(MASK, self.ids.get(MASK, -1)),
         )
 
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """`[MASK]`, if the vocabulary lacks it."""
-        return () if MASK in self.ids else (MASK,)
-
-    @functools.cached_property
-    def template(self) -> vocabulary.Template:
-        """`[CLS] first [SEP]`, or `[CLS] first [SEP] second [SEP]`."""
-        return vocabulary.Template.of_bert(self.special)
-
     @functools.cached_property
     def continues(self) -> np.ndarray:
         """[V] bool, whether a token continues the word before it.

@@ -226,17 +226,6 @@ class Symbols(vocabulary.Vocabulary):
         """Symbol -> id, without special tokens, which no text maps to."""
         return {x: i for x, i in self.ids.items() if x not in SPECIAL}
 
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """`[MASK]`, if the vocabulary lacks it."""
-        mask = vocab_files.MASK
-        return () if mask in self.ids else (mask,)
-
-    @functools.cached_property
-    def template(self) -> vocabulary.Template:
-        """`[CLS] first [SEP]`, or `[CLS] first [SEP] second [SEP]`."""
-        return vocabulary.Template.of_bert(self.special)
-
     @functools.cached_property
     def continues(self) -> np.ndarray:
         """[V] bool, all False: each symbol is a separate word."""

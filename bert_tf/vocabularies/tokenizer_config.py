@@ -33,11 +33,10 @@ DEFAULTS: dict[str, bool | None] = {
 _DECODER = "added_tokens_decoder"
 
 # Other files of transformers. Versions before 5 write the last two.
-_TOKENIZER = "tokenizer.json"
 _IDS = "added_tokens.json"
 _SPECIAL = "special_tokens_map.json"
 # All that are read next to a vocabulary.
-FILES = (FILE, _TOKENIZER, _IDS, _SPECIAL)
+FILES = (FILE, tokenizer_json.FILE, _IDS, _SPECIAL)
 
 # The classes of transformers that follow tokenizer.json. Others, such as
 # BertTokenizer, take their settings from tokenizer_config.json.
@@ -124,12 +123,12 @@ def read(
     whole = tokenizer_json.read(path)
     is_whole = whole is not None
     config: Mapping[str, Any] = {}
-    if is_named or (is_whole and place.name == _TOKENIZER):
+    if is_named or (is_whole and place.name == tokenizer_json.FILE):
         data = _read_data(folder, FILE)
         if data is not None:
             config = json_files.parse_object(data, str(folder / FILE))
     if not is_whole and is_named:
-        name = str(folder / _TOKENIZER)
+        name = str(folder / tokenizer_json.FILE)
         whole = _read_tokenizer(folder, model, place.name)
     config_name = str(folder / FILE)
     settings = _merge(names, whole, config, (name, config_name))
@@ -206,17 +205,18 @@ def _read_tokenizer(
     folder: epath.Path, model: str, vocab: str
 ) -> Mapping[str, Any] | None:
     """Returns the tokenizer.json in a folder; None unless it is of `model`."""
-    data = _read_data(folder, _TOKENIZER)
+    data = _read_data(folder, tokenizer_json.FILE)
+    path = folder / tokenizer_json.FILE
     whole = None if data is None else tokenizer_json.parse(data)
     if data is not None and whole is None:
-        json_files.parse(data, str(folder / _TOKENIZER))  # Another library's.
+        json_files.parse(data, str(path))  # Another library's.
     if whole is None or not model:
         return whole
     kind = tokenizer_json.kind(whole)
     if kind not in (model, None):
         warn_once(
-            f"{folder / _TOKENIZER} is ignored: its model is {kind}, and "
-            f"{vocab} is for {model}."
+            f"{path} is ignored: its model is {kind}, and {vocab} is for "
+            f"{model}."
         )
         return None
     return whole

@@ -17,6 +17,8 @@ from bert_tf.storage import input_files
 
 from etils import epath
 
+FILE = "tokenizer.json"
+
 _WORD_PIECE, _BPE, UNIGRAM = "WordPiece", "BPE", "Unigram"
 _START = b'"model"'
 # The key of the steps in a part that is a sequence.
@@ -265,9 +267,9 @@ def check_byte_pairs(found: Mapping[str, Any], name: str) -> None:
         raise otherwise(name, "a RoBERTa", field, value)
 
 
-def merges(data: str | bytes, name: str) -> Merges:
-    """Returns the merged pairs of a BPE in the file `name`, by rank."""
-    return _merges(json.loads(data)["model"].get("merges"), name)
+def merges(data: str) -> Merges:
+    """Returns the merged pairs of a BPE of `tokenizers`, by rank."""
+    return _merges(json.loads(data)["model"].get("merges"), "tokenizers")
 
 
 def _merges(found: Any, name: str) -> Merges:

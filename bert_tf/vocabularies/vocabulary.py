@@ -169,6 +169,8 @@ class Vocabulary(abc.ABC):
     has_sentences: ClassVar[bool] = True
     # Whether tokenizers of other libraries may leave out the special tokens.
     may_lack_template: ClassVar[bool] = False
+    # Whether two separators are between two texts, as in RoBERTa.
+    doubles_separator: ClassVar[bool] = False
     # The module that registers its tokenizers in the graph, for kinds of other
     # packages. It is imported when the first tokenizer is created.
     graph_module: ClassVar[str] = ""
@@ -227,14 +229,23 @@ class Vocabulary(abc.ABC):
         """The special tokens, which represent no text."""
 
     @property
-    @abc.abstractmethod
     def missing(self) -> tuple[str, ...]:
-        """The special tokens that the vocabulary lacks."""
+        """The special tokens that the vocabulary lacks.
+
+        The default is for kinds that can only lack `mask`.
+        """
+        mask = self.special.mask
+        return (mask.text,) if mask.id < 0 else ()
 
     @property
-    @abc.abstractmethod
     def template(self) -> Template:
-        """The special tokens around the texts of a sequence."""
+        """The special tokens around the texts of a sequence.
+
+        By default BERT's, or RoBERTa's with `doubles_separator`.
+        """
+        if self.doubles_separator:
+            return Template.with_double_separator(self.special)
+        return Template.of_bert(self.special)
 
     @property
     @abc.abstractmethod

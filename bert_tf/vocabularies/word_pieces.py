@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Self
 
@@ -14,8 +13,6 @@ import numpy as np
 from etils import epath
 
 FILE = "vocab.txt"
-
-_UNUSED = re.compile(r"\[unused\d+\]")
 
 
 def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
@@ -45,7 +42,7 @@ def difference(given: Mapping[str, bytes], brought: Mapping[str, bytes]) -> str:
     for i, (own, their) in enumerate(zip(ours, theirs, strict=True)):
         # No text reaches an empty line, or the first of two equal lines, which
         # users rename as the error of `parse_vocab` suggests.
-        is_unused = _UNUSED.fullmatch(their) or not their
+        is_unused = vocab_files.UNUSED.fullmatch(their) or not their
         if own != their and not is_unused and their not in theirs[i + 1 :]:
             return f"line {i + 1} is {own!r}, and the checkpoint's is {their!r}"
     return ""
@@ -153,11 +150,6 @@ class WordPiece(vocabulary.Vocabulary):
         """`[CLS]`, `[SEP]` or `[MASK]`, if the vocabulary lacks them."""
         pieces = (vocab_files.CLS, vocab_files.SEP, vocab_files.MASK)
         return tuple(piece for piece in pieces if piece not in self.ids)
-
-    @functools.cached_property
-    def template(self) -> vocabulary.Template:
-        """`[CLS] first [SEP]`, or `[CLS] first [SEP] second [SEP]`."""
-        return vocabulary.Template.of_bert(self.special)
 
     @functools.cached_property
     def continues(self) -> np.ndarray:

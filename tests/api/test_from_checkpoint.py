@@ -4,7 +4,7 @@ import shutil
 
 from bert_tf import heads, modeling, vocabularies
 from bert_tf.api import models
-from bert_tf.checkpoints import best, original
+from bert_tf.checkpoints import best, tf1_files
 from bert_tf.errors import InputError
 from tests import exports, reference
 from tests import interop_samples as samples
@@ -118,7 +118,7 @@ class TestOriginal:
         expected = reference.encode(
             _SMALL, reference.weights_of(source.variables), inputs
         )
-        for path in (folder, str(folder / original.PREFIX)):
+        for path in (folder, str(folder / tf1_files.PREFIX)):
             model = models.Bert.from_checkpoint(path, name="other")
             paths = [x.path for x in model.variables]
             assert paths == [x.path for x in source.variables]

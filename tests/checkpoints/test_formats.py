@@ -4,7 +4,7 @@ import dataclasses
 import pathlib
 import re
 
-from bert_tf import modeling
+from bert_tf import modeling, options
 from bert_tf.checkpoints import (
     formats,
     names,
@@ -368,7 +368,7 @@ class TestWrite:
         samples.assert_equal(str(tmp_path / "out"), tf1)
         assert not (tmp_path / "out" / "mine").exists()
 
-    @pytest.mark.parametrize("output_format", formats.FORMATS)
+    @pytest.mark.parametrize("output_format", options.CHECKPOINT_FORMATS)
     def test_nothing_half_written(self, tmp_path, tf1, output_format):
         source = formats.open_checkpoint(tf1)
 
@@ -415,7 +415,7 @@ class TestWrite:
             assert set(source.state) == {*state, "global_step"}
             assert source.labels == labels
 
-    @pytest.mark.parametrize("output_format", formats.FORMATS)
+    @pytest.mark.parametrize("output_format", options.CHECKPOINT_FORMATS)
     def test_without_a_vocabulary(self, tmp_path, tf1, output_format):
         pathlib.Path(tf1, "vocab.txt").unlink()
         source = formats.with_head(formats.open_checkpoint(tf1), "encoder")

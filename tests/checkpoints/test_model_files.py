@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 
-from bert_tf import modeling
+from bert_tf import modeling, options
 from bert_tf.checkpoints import formats, model_files, original
 from bert_tf.contrib import awd_lstm, left_to_right
 from tests import interop_samples as samples
@@ -134,7 +134,7 @@ def test_vocabulary(tmp_path, tf1):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("output_format", formats.FORMATS)
+@pytest.mark.parametrize("output_format", options.CHECKPOINT_FORMATS)
 def test_vocabulary_beside_a_checkpoint_from_windows(
     tmp_path, tf1, caplog, output_format
 ):

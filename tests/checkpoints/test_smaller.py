@@ -5,7 +5,7 @@ import dataclasses
 import itertools
 import re
 
-from bert_tf import modeling
+from bert_tf import modeling, options
 from bert_tf.checkpoints import formats, names, opened, smaller
 from bert_tf.contrib import awd_lstm
 from bert_tf.encoders import albert, families
@@ -53,7 +53,9 @@ _PAIRS = [("tf1", "hf"), ("hf", "keras_hub"), ("keras_hub", "tf1")]
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "read, written",
-    combinations.some(_PAIRS, itertools.product(formats.FORMATS, repeat=2)),
+    combinations.some(
+        _PAIRS, itertools.product(options.CHECKPOINT_FORMATS, repeat=2)
+    ),
 )
 def test_layers_of_each_format_in_each(tmp_path, folder, read, written):
     source = formats.open_checkpoint(folder)

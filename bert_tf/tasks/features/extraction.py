@@ -38,14 +38,13 @@ class Extractor:
             strategy: Distribution strategy.
             model: The model, created in the strategy's scope.
             choice: The layers to read.
-            unit: One of UNITS.
+            unit: One of options.UNITS.
             batch_size: Number of lines over all replicas.
             max_seq_length: Max number of tokens per line.
             normalize: Whether vectors are scaled to length 1.
         """
         choice.check(model.config.num_blocks)
         distribution.check_batch_size(strategy, "batch_size", batch_size)
-        self._strategy = strategy
         self._unit = unit
         self._batch_size = batch_size
         self._length = max_seq_length

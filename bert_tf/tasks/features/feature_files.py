@@ -65,7 +65,7 @@ def writer(
 ) -> Iterator[Writer]:
     """Opens a file of vectors, which appears when the context exits.
 
-    `unit` is one of features.UNITS; `vocab` maps ids to token texts.
+    `unit` is one of options.UNITS; `vocab` maps ids to token texts.
     """
     if file_format == "tfrecord":
         with tfrecord.Writer(path) as records_file:

@@ -7,12 +7,10 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Self
 
-from bert_tf import modeling, options, vocabularies
+from bert_tf import modeling, vocabularies
 from bert_tf.errors import InputError
 
 import tensorflow as tf
-
-UNITS = options.UNITS
 
 
 @dataclasses.dataclass(frozen=True)

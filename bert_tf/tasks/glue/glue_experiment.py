@@ -59,7 +59,7 @@ class Experiment:
         self.folder, self.script, self.files = folder, script, model_files
         self.data, self.settings, self.seeds = data, settings, seeds
         self.lock, self.teachers = lock, teachers
-        path = os.path.join(folder, "results.jsonl")
+        path = os.path.join(folder, glue_runs.FILE)
         self.results = glue_runs.Results(path)
         self.flags = dict(flags)
         self.others = {

@@ -111,6 +111,9 @@ class Done:
     others: Mapping[str, str]
 
 
+FILE = "results.jsonl"
+
+
 class Results:
     """The file of finished runs, one line each, appended when a run ends."""
 

@@ -17,7 +17,7 @@ def find(folder: str, tasks: Sequence[str]) -> dict[str, glue_experiment.Start]:
     best run that still has its weights. Raises InputError for a task without a
     teacher.
     """
-    results = glue_runs.Results(os.path.join(folder, "results.jsonl"))
+    results = glue_runs.Results(os.path.join(folder, glue_runs.FILE))
     found = {}
     for task in tasks:
         runs = sorted(results.finished(task), key=lambda run: -run.score)

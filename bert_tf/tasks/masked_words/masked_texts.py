@@ -7,29 +7,11 @@ from bert_tf.errors import InputError
 
 # Marks a masked word in a text, whatever mask token a model has.
 MASK = vocab_files.MASK
-# White space that counts as the space of a token.
-_SPACES = " \t\r\n"
 
 
 def count(text: str) -> int:
     """Returns the number of masked words in a text."""
     return text.count(MASK)
-
-
-def fill(text: str, number: int, piece: vocabularies.Spelling) -> str:
-    """Fills mask `number`, counted from 0, with a token; others stay.
-
-    A token that continues a word removes the space before it; a token with a
-    leading space adds the space if it is missing.
-    """
-    parts = text.split(MASK)
-    head = MASK.join(parts[: number + 1])
-    tail = MASK.join(parts[number + 1 :])
-    if piece.space is False:
-        head = head.rstrip(_SPACES)
-    elif piece.space and head and head[-1] not in _SPACES:
-        head += " "
-    return head + piece.text + tail
 
 
 def fill_all(text: str, filled: Sequence[str]) -> str:

@@ -74,12 +74,9 @@ class _MaskedWordsModule(tf.Module):
                 "score": scores,
             }
 
-        def serve_text(text):
-            return self.serve(text)
-
         function = functools.partial(tf.function, autograph=False)
         self.serve = function(serve, [serving_inputs.TEXTS])
-        self.serve_text = function(serve_text, [serving_inputs.TEXTS])
+        self.serve_text = self.serve
         self.serve_ids = function(serve_ids, [serving_inputs.IDS] * 4)
         # Makes the loaded model callable.
         self.__call__ = self.serve
@@ -167,7 +164,11 @@ class _MaskedWordsModule(tf.Module):
         counts: tf.Tensor,
         found: tf.Tensor,
     ) -> tf.Tensor:
-        """Returns texts with masks filled with tokens, [M, K], as `fill`."""
+        """Returns texts with masks filled with tokens, [M, K].
+
+        A token that continues a word removes the space before it; a token with
+        a leading space adds the space if it is missing.
+        """
         size = len(masked_texts.MASK)
         lengths = tf.strings.length(parts.flat_values) + size  # bytes, [A]
         ends = parts.with_flat_values(tf.cumsum(lengths))

@@ -4,14 +4,13 @@ Every error names the file and the question.
 """
 
 import dataclasses
-import json
 import random
 import re
 from collections.abc import Sequence
 from typing import Any
 
 from bert_tf.errors import InputError
-from bert_tf.storage import input_files
+from bert_tf.storage import input_files, json_files
 from bert_tf.tasks import left_out_rows, tables
 
 from absl import logging
@@ -96,15 +95,8 @@ def _load(path: str) -> Any:
     input_files.check(path)
     input_files.check_can_be_read_again(path)
     data = epath.Path(path).read_bytes()
-    try:
-        return json.loads(data)
-    # Not JSON, not UTF-8, or nested too deeply.
-    except (ValueError, RecursionError) as error:
-        problem = input_files.explain_text(data[:64]) or error
-        raise InputError(
-            f"{path} is not JSON: {problem}. Expected one object with 'data', "
-            "as in SQuAD's files."
-        ) from error
+    way_out = "Expected one object with 'data', as in SQuAD's files."
+    return json_files.parse(data, path, "JSON", way_out)
 
 
 def _question(path: str, place: str, context: str, qa: Any) -> Question:

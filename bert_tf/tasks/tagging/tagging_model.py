@@ -180,9 +180,6 @@ class _TaggerModule(tf.Module):
         def serve(text):
             return _dense(self.__call__(text))
 
-        def serve_text(text):
-            return self.serve(text)
-
         def serve_words(text):
             entities, names = tag(text, split_punctuation=False)
             return _dense(entities) | {"label": names.to_tensor()}
@@ -204,7 +201,7 @@ class _TaggerModule(tf.Module):
         texts = serving_inputs.TEXTS
         self.__call__ = function(call, [texts])
         self.serve = function(serve, [texts])
-        self.serve_text = function(serve_text, [texts])
+        self.serve_text = self.serve
         self.serve_words = function(serve_words, [texts])
         self.serve_ids = function(serve_ids, [serving_inputs.IDS] * 3)
 

@@ -1,18 +1,50 @@
-"""Converts predicted labels to scores, reports and files.
+"""Predicts labels, and converts them to scores, reports and files.
 
-Shapes: N words.
+Shapes: N words, B batch, S sequence length, C labels.
 """
 
 import dataclasses
+import functools
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from bert_tf import characters, files
+from bert_tf import characters, files, heads, losses
 from bert_tf.tasks import tables
 from bert_tf.tasks.tagging import conll, schemes
 
+import tensorflow as tf
 from absl import logging
+
+
+@functools.lru_cache(maxsize=1)
+def best_labels(
+    model: heads.BertTagger, num_labels: int, max_seq_length: int
+) -> Callable[[Mapping[str, tf.Tensor]], dict[str, tf.Tensor]]:
+    """Returns the function that predicts a batch, traced once for a model."""
+
+    def outputs(batch):
+        logits = model(batch)  # [B, S, C]
+        is_word = batch["label_weights"] > 0
+        entropy, best = (
+            tf.reshape(x, tf.shape(is_word))
+            for x in losses.cross_entropy(
+                tf.reshape(logits, [-1, num_labels]),
+                tf.reshape(batch["label_ids"], [-1]),
+            )
+        )
+        # Replicas trim to different lengths, but gather needs equal ones.
+        end = max_seq_length - tf.shape(best)[1]
+        return {
+            "labels": tf.pad(
+                tf.where(is_word, best, -1),
+                [[0, 0], [0, end]],
+                constant_values=-1,
+            ),
+            "losses": tf.reduce_sum(tf.where(is_word, entropy, 0), axis=1),
+        }
+
+    return outputs
 
 
 @dataclasses.dataclass(frozen=True)

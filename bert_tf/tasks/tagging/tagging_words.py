@@ -25,44 +25,6 @@ def is_edge(char: str) -> bool:
     return char not in _STICKY and characters.split_punctuation(char) != char
 
 
-def split_text(text: str) -> list[tuple[int, int]]:
-    """Finds the words of raw text as ranges: `text[start:end]`.
-
-    As in files for tagging, words are separated by white space, and punctuation
-    is split off both ends. Punctuation alone, such as `...`, stays one word.
-    """
-    spans: list[tuple[int, int]] = []
-    start = 0
-    while start < len(text):
-        if text[start].isspace():
-            start += 1
-            continue
-        end = start
-        while end < len(text) and not text[end].isspace():
-            end += 1
-        spans += _split_ends(text, start, end)
-        start = end
-    return spans
-
-
-def _split_ends(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Splits punctuation off one word; `!!` stays together."""
-    first, last = start, end - 1
-    while first < end and is_edge(text[first]):
-        first += 1
-    if first == end:
-        yield start, end
-        return
-    while is_edge(text[last]):
-        last -= 1
-    for i in range(start + 1, end):
-        outside = i < first or i > last
-        if i == first or (outside and text[i] != text[i - 1]):
-            yield start, i
-            start = i
-    yield start, end
-
-
 def group(
     sentences: Sequence[conll.Sentence], context: str
 ) -> Iterator[list[conll.Sentence]]:

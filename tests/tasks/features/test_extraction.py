@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from bert_tf import modeling
+from bert_tf import modeling, options
 from bert_tf.tasks.features import extraction, feature_layers, feature_lines
 from bert_tf.vocabularies import word_pieces
 from tests import tiny_model
@@ -177,7 +177,7 @@ def test_words_are_means_of_their_pieces(model):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("unit", feature_layers.UNITS)
+@pytest.mark.parametrize("unit", options.UNITS)
 @pytest.mark.parametrize("name", ["layers", "concat_last_four"])
 @tiny_model.untraced()
 def test_unit_length(unit, name, model):

@@ -7,11 +7,12 @@ import json
 
 from bert_tf import heads, modeling
 from bert_tf.exporting import saved_model
-from bert_tf.tasks.masked_words import masked_texts, masked_words_model
+from bert_tf.tasks.masked_words import masked_words_model
 from bert_tf.tasks.tagging import tagging_words
 from bert_tf.text import graph_windows
 from bert_tf.vocabularies import word_pieces
 from tests import saved_models
+from tests.tasks.masked_words import mask_filling
 
 import numpy as np
 import pytest
@@ -110,7 +111,7 @@ def check(rows, model):
                 rows["score"][i][number], scores, atol=1e-5
             )
             assert list(rows["text"][i][number]) == [
-                masked_texts.fill(text, number, spellings[piece])
+                mask_filling.fill(text, number, spellings[piece])
                 for piece in pieces
             ]
 

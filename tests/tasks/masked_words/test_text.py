@@ -2,6 +2,7 @@
 
 from bert_tf.tasks.masked_words import masked_texts
 from bert_tf.vocabularies import word_pieces
+from tests.tasks.masked_words import mask_filling
 
 import pytest
 
@@ -21,7 +22,7 @@ import pytest
 )
 def test_fill(text, number, piece, filled):
     (spelling,) = word_pieces.WordPiece((piece,), True).spellings
-    assert masked_texts.fill(text, number, spelling) == filled
+    assert mask_filling.fill(text, number, spelling) == filled
 
 
 def test_only_the_mark_itself_is_a_mask():

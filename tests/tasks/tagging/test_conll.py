@@ -6,6 +6,7 @@ import json
 from bert_tf.tasks import tables
 from bert_tf.tasks.tagging import conll, schemes, tagging_results, tagging_words
 from bert_tf.vocabularies import word_pieces
+from tests.tasks.tagging import words_of_text
 
 import numpy as np
 import pytest
@@ -334,7 +335,7 @@ def test_scripts_without_spaces_are_joined(words, size, text, entity, tmp_path):
     ],
 )
 def test_words_of_raw_text(text, words):
-    found = [text[a:b] for a, b in tagging_words.split_text(text)]
+    found = [text[a:b] for a, b in words_of_text.split_text(text)]
     assert found == (words.split("|") if words else [])
 
 

@@ -15,6 +15,7 @@ from bert_tf.tasks.tagging import (
 from bert_tf.text import graph_windows
 from bert_tf.vocabularies import word_pieces
 from tests import saved_models
+from tests.tasks.tagging import words_of_text
 
 import numpy as np
 import pytest
@@ -91,7 +92,7 @@ def label(model, sentence):
 @functools.cache
 def entities(model, text):
     """Returns Python's entities in raw text: type, start, end, text."""
-    spans = tagging_words.split_text(text)
+    spans = words_of_text.split_text(text)
     words = tuple(text[start:end] for start, end in spans)
     found = label(model, conll.Sentence(words, (), (1,) * len(words), 0))
     rows = []
@@ -168,7 +169,7 @@ def test_words_are_those_of_python_for_any_characters():
     assert listed == [
         (i, start, end, text[start:end].encode())
         for i, text in enumerate(texts)
-        for start, end in tagging_words.split_text(text)
+        for start, end in words_of_text.split_text(text)
     ]
     words = splitter.split(tf.constant(texts), split_punctuation=False)
     assert [x.decode() for x in words.texts.numpy()] == [
