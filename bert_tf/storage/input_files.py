@@ -26,6 +26,7 @@ _FIRST_IN_WORKBOOK = (
     b"xl/",
     b"mimetypeapplication/vnd.oasis.opendocument",
 )
+_TABLES = {b"PAR1": "Parquet", b"ARROW1": "Arrow"}
 _WIDE = {
     b"\xff\xfe\x00\x00": "UTF-32",
     b"\x00\x00\xfe\xff": "UTF-32",
@@ -91,9 +92,19 @@ def explain_text(start: bytes) -> str:
     for magic, name in _COMPRESSED.items():
         if start.startswith(magic):
             return f"it is compressed ({name}). Unpack it"
+    for magic, name in _TABLES.items():
+        if start.startswith(magic):
+            return f"it is {name}. Save it as JSON lines or CSV"
     for magic, name in _WIDE.items():
         if start.startswith(magic):
             return f"it is {name}, not UTF-8. Convert it, as with iconv"
+    # Every other byte of Latin text is NUL.
+    halves = start[::2], start[1::2]
+    if any(start) and any(half and not any(half) for half in halves):
+        return (
+            "it is UTF-16 without a byte-order mark, or not text. Convert it, "
+            "as with iconv"
+        )
     return explain(start)
 
 
