@@ -98,9 +98,10 @@ def explain_text(start: bytes) -> str:
     for magic, name in _WIDE.items():
         if start.startswith(magic):
             return f"it is {name}, not UTF-8. Convert it, as with iconv"
-    # Every other byte of Latin text is NUL.
-    halves = start[::2], start[1::2]
-    if any(start) and any(half and not any(half) for half in halves):
+    # Exactly every other byte of Latin text is NUL.
+    even, odd = start[::2], start[1::2]
+    is_latin = any(all(a) and not any(b) for a, b in ((even, odd), (odd, even)))
+    if len(start) > 2 and is_latin:
         return (
             "it is UTF-16 without a byte-order mark, or not text. Convert it, "
             "as with iconv"
