@@ -317,10 +317,10 @@ def show_records(number: int) -> None:
     """Prints records as text."""
     # It needs TensorFlow, which takes seconds to import.
     with quiet.kept_back():
-        from bert_tf.records import show
+        from bert_tf.records import manifests, show
 
     vocabulary = open_vocabulary()
-    files = paths.expand(text_flags.INPUT_FILE.value)
+    files = paths.expand(text_flags.INPUT_FILE.value, manifests.is_manifest)
     for text in show.show(files, vocabulary, number):
         terminals.write(f"{text}\n")
 

@@ -21,7 +21,6 @@ predict the test set. The weights of other runs are removed.
 """
 
 import dataclasses
-import hashlib
 import math
 import os
 import pathlib
@@ -281,13 +280,8 @@ def refuse():
 
 def digest(files, source):
     """Returns the SHA-256 of what all runs start from."""
-    total = hashlib.sha256()
-    total.update(files.config.to_json().encode())
-    for data in files.vocab.contents.values():
-        total.update(data)
-    for name in sorted(source.shapes) if source else ():
-        total.update(name.encode() + source.read([name])[name].tobytes())
-    return total.hexdigest()
+    parts = files.config.to_json().encode(), *files.vocab.contents.values()
+    return glue_experiment.digest(source, parts)
 
 
 def find_teachers(names):

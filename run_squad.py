@@ -301,7 +301,9 @@ class Answering(fine_tune.Task):
             own = list(itertools.islice(outputs, len(windows.starts)))
             found = {name: np.stack([x[name] for x in own]) for name in own[0]}
             key = windows.question.key
-            if self.is_joint:
+            if windows.is_empty:
+                answers[key] = squad_answers.of_empty_context(self.version_2)
+            elif self.is_joint:
                 answers[key] = squad_joint.find(windows, found, self.search)
             else:
                 answers[key] = squad_answers.find(

@@ -47,13 +47,13 @@ def read(
     Without a size, E is the size of the vectors at the path. Raises InputError
     if the path has no vectors, or none that fit.
     """
-    if _is_text(path):
+    if is_text(path):
         return _of_file(path, vocabulary, size)
     source, tokens = formats.open_checkpoint(path), len(vocabulary.pieces)
     return _of_checkpoint(source, files, tokens, size)
 
 
-def _is_text(path: str) -> bool:
+def is_text(path: str) -> bool:
     """Whether a path is a text file, not a checkpoint."""
     system = file_systems.find_backend(path)
     is_file = system.exists(path) and not system.isdir(path)

@@ -31,10 +31,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from bert_tf import options
 from bert_tf.errors import InputError
 from bert_tf.pretraining_data import text_files, text_formats
-from bert_tf.storage import file_systems
+from bert_tf.storage import file_systems, paths
 
 from absl import logging
-from etils import epath
 
 FORMATS = tuple(text_formats.FORMATS)
 UNIT_BYTES = 16 << 20
@@ -163,10 +162,14 @@ def plan(
     """
     sized = []  # parts with their sizes
     names = sorted(set(files))
-    if input_format != "tfds":
+    if input_format == "tfds":
+        measures = [text_formats.prepare_tfds(name) for name in names]
+    else:
         names = _different(names)
-    for number, file in enumerate(names):
-        sized += _parts(file, number, input_format, unit_bytes)
+        stats = paths.at_once(paths.stat, names)
+        measures = [(stat.length, stat.length) for stat in stats]
+    for number, (file, measure) in enumerate(zip(names, measures, strict=True)):
+        sized += _parts(file, number, measure, input_format, unit_bytes)
     units: list[Unit] = []
     group: list[Part] = []
     size = expected = 0
@@ -210,13 +213,17 @@ def _different(names: Sequence[str]) -> list[str]:
 
 
 def _parts(
-    file: str, number: int, input_format: str, unit_bytes: int
+    file: str,
+    number: int,
+    measure: tuple[int, int],
+    input_format: str,
+    unit_bytes: int,
 ) -> list[tuple[Part, int]]:
-    """Divides one file; returns the parts and their sizes in bytes."""
-    if input_format == "tfds":
-        length, size = text_formats.prepare_tfds(file)
-    else:
-        length = size = epath.Path(file).stat().length
+    """Divides one file; returns the parts and their sizes in bytes.
+
+    `measure` is its length, as of `Part.end`, and its size in bytes.
+    """
+    length, size = measure
     count = max(1, -(-size // unit_bytes))
     if input_format == "files" or text_files.is_compressed(file):
         count = 1

@@ -8,7 +8,7 @@ from typing import Any
 from bert_tf.errors import InputError
 from bert_tf.pretraining_data import pretraining_sequences, stages, work_folder
 from bert_tf.records import manifests
-from bert_tf.storage import file_systems
+from bert_tf.storage import file_systems, paths
 
 from etils import epath
 
@@ -111,9 +111,10 @@ class Output:
                 )
             # Other components compare paths as strings.
             own = (*self.manifests(self.files), self.work_folder)
-            if any(f"{path}/".startswith(f"{each}/") for each in own):
+            is_own = any(f"{path}/".startswith(f"{each}/") for each in own)
+            if is_own or manifests.is_manifest(path):
                 raise InputError(
-                    f"{path} is kept for what belongs to the first file: "
+                    f"{path} is kept for what belongs to the records: "
                     "choose another name. "
                     f"Received: output_file={','.join(self.files)}"
                 )
@@ -152,7 +153,8 @@ class Output:
                     "with its records, or choose another output"
                 )
             shards = self.paths(len(before.shards))
-            lost = [file for file in shards if not _has_bytes(file)]
+            sizes = paths.at_once(paths.size, shards)
+            lost = [shards[i] for i, size in enumerate(sizes) if not size]
             if lost:
                 raise InputError(
                     f"{manifest} lists {lost[0]}, which is lost. Remove "
@@ -177,25 +179,26 @@ class Output:
 
     def _check_not_there(self) -> None:
         """Raises InputError if one of the files exists that no run created."""
-        for path in map(epath.Path, self.files):
-            is_there = path.exists() and path.stat().length
-            if is_there and not self.overwrites:
+        listed = {
+            folder: manifests.list_shards(folder)
+            for folder in self.folders
+            if epath.Path(folder).exists()
+        }
+        sizes = paths.at_once(paths.size, self.files)
+        for path, size in zip(self.files, sizes, strict=True):
+            if size and not self.overwrites:
                 raise InputError(
                     f"{path} exists, and its manifest does not: no run of ours "
                     "wrote it. Choose another --output_file, or replace it by "
                     f"--overwrite. Received: output_file={path}"
                 )
-            if path.parent.exists() and manifests.find([os.fspath(path)]):
+            folder, name = os.path.split(path)
+            if name in listed.get(folder, ()):
                 raise InputError(
                     f"{path} is in the manifest of other records in its "
                     "folder. Remove these with their manifest, or choose "
                     f"another --output_file. Received: output_file={path}"
                 )
-
-
-def _has_bytes(file: str) -> bool:
-    path = epath.Path(file)
-    return path.exists() and path.stat().length > 0
 
 
 @dataclasses.dataclass(frozen=True)

@@ -113,7 +113,7 @@ def lines(file: str, on_bad_text: str, start: int = 0) -> Iterator[Line]:
     """
     with open_bytes(file) as stream:
         offset = start
-        if not start and on_bad_text == "error":
+        if not start:
             _check_is_text(file, stream.peek(64)[:64])
         if start:
             # The line with the byte before belongs to the previous range.

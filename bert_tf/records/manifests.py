@@ -197,14 +197,13 @@ def find(paths: Sequence[str]) -> Manifest | None:
             of the files are in a manifest, or a file is itself a manifest.
     """
     for path in paths:
-        if _is_manifest(os.path.basename(path)):
+        if is_manifest(path):
             raise InputError(
                 f"{path} is no record file but a manifest, which is found by "
-                f"itself. Give {os.path.join(os.path.dirname(path), '')}"
-                "*.tfrecord, or another pattern that leaves it out."
+                "itself. Give the files that it lists, or a pattern for them."
             )
     folders = {os.path.dirname(file) for file in paths}
-    listings = {folder: _listings(folder) for folder in folders}
+    listings = {folder: list_shards(folder) for folder in folders}
     found, others = [], []
     for file in paths:
         folder, name = os.path.split(file)
@@ -239,12 +238,13 @@ class _Listing(NamedTuple):
     shard: Shard
 
 
-def _listings(folder: str) -> Mapping[str, list[_Listing]]:
+def list_shards(folder: str) -> Mapping[str, list[_Listing]]:
+    """Returns the entries of the manifests in a folder, by names of files."""
     listings = collections.defaultdict(list)
     for name in sorted(
         file_systems.find_backend(folder).listdir(folder or ".")
     ):
-        if not _is_manifest(name):
+        if not is_manifest(name):
             continue
         path = os.path.join(folder, name)
         manifest = Manifest.read(path)
@@ -253,8 +253,9 @@ def _listings(folder: str) -> Mapping[str, list[_Listing]]:
     return listings
 
 
-def _is_manifest(name: str) -> bool:
-    return name == "manifest.json" or name.endswith(".manifest.json")
+def is_manifest(path: str) -> bool:
+    """Returns whether a path has the name of a manifest."""
+    return f".{os.path.basename(path)}".endswith(".manifest.json")
 
 
 def _check_agreement(first: _Listing, other: _Listing) -> None:

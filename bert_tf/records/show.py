@@ -64,6 +64,8 @@ def show(
             masks = dynamic_masks.DynamicMasks(settings, manifest.seed)
     shown = 0
     for file in files:
+        if shown == number:
+            return
         for row in _rows(file, number - shown, vocabulary):
             if masks is not None:
                 batch = {n: _batch_of_one(x) for n, x in row.items()}

@@ -64,7 +64,15 @@ class Source:
     has_header: bool = True
 
     def pairs(self, needs_targets: bool = True) -> Iterator[Pair]:
-        """Yields all pairs; InputError if one is bad, or lacks a target."""
+        """Yields all pairs; InputError if one is bad, or lacks a target.
+
+        Without `needs_targets`, a blank target is none.
+        """
+        for pair in self._pairs(needs_targets):
+            is_none = not needs_targets and not (pair.target or "").strip()
+            yield Pair(pair.source, None) if is_none else pair
+
+    def _pairs(self, needs_targets: bool) -> Iterator[Pair]:
         if not self._is_text:
             yield from self._rows(needs_targets)
         elif self.target_path:
@@ -176,9 +184,10 @@ class Encoder:
     ) -> PairRecords:
         """Writes one file, in the pairs' order unless a seed shuffles it.
 
-        A missing target is written as an empty text.
+        A missing target is written as an empty text. Empty texts are logged.
         """
         number, cut = 0, [0, 0]
+        empty: list[int] = []
         phase = phases.Phase("Tokenizing", "pairs")
         with shuffled_writer.writer(path, seed) as writer:
             for batch in text_batches.of_texts(pairs, _characters, _BATCH_SIZE):
@@ -193,9 +202,19 @@ class Encoder:
                     columns[f"{name}_ids"] = rows["input_ids"].numpy()
                     columns[f"{name}_mask"] = rows["input_mask"].numpy()
                 writer.write_all(RECORD.encode_batch(columns))
+                empty += [
+                    row
+                    for row, pair in enumerate(batch, number + 1)
+                    if not all(x.strip() for x in pair if x is not None)
+                ]
                 number += len(batch)
                 phase.add(len(batch))
         phase.close()
+        if empty:
+            logging.warning(
+                "%s: empty texts: %d, the first in pair %d.",
+                *(os.path.basename(path), len(empty), empty[0]),
+            )
         logging.info(
             "Wrote %d pairs to %s; %d sources were longer than %d tokens and "
             "%d targets longer than %d, and were truncated.",

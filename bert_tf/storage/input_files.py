@@ -26,6 +26,7 @@ _FIRST_IN_WORKBOOK = (
     b"xl/",
     b"mimetypeapplication/vnd.oasis.opendocument",
 )
+_TABLES = {b"PAR1": "Parquet", b"ARROW1": "Arrow"}
 _WIDE = {
     b"\xff\xfe\x00\x00": "UTF-32",
     b"\x00\x00\xfe\xff": "UTF-32",
@@ -91,9 +92,20 @@ def explain_text(start: bytes) -> str:
     for magic, name in _COMPRESSED.items():
         if start.startswith(magic):
             return f"it is compressed ({name}). Unpack it"
+    for magic, name in _TABLES.items():
+        if start.startswith(magic):
+            return f"it is {name}. Save it as JSON lines or CSV"
     for magic, name in _WIDE.items():
         if start.startswith(magic):
             return f"it is {name}, not UTF-8. Convert it, as with iconv"
+    # Exactly every other byte of Latin text is NUL.
+    even, odd = start[::2], start[1::2]
+    is_latin = any(all(a) and not any(b) for a, b in ((even, odd), (odd, even)))
+    if len(start) > 2 and is_latin:
+        return (
+            "it is UTF-16 without a byte-order mark, or not text. Convert it, "
+            "as with iconv"
+        )
     return explain(start)
 
 

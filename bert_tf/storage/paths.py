@@ -1,13 +1,15 @@
 """Finds the files that users name, local or on gs://."""
 
+import collections
 import concurrent.futures
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from bert_tf.errors import InputError
 from bert_tf.storage import file_systems, input_files
 
+from absl import logging
 from etils import epath
 from etils.epath import stat_utils
 
@@ -15,12 +17,17 @@ _MAGIC = frozenset("*?[")
 # In a bucket, each request takes a tenth of a second.
 _AT_A_TIME = 32
 Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
-def expand(patterns: Sequence[str]) -> list[str]:
-    """Lists the files that match globs, in the order of the globs.
+def expand(
+    patterns: Sequence[str],
+    is_left_out: Callable[[str], bool] = lambda path: False,
+) -> list[str]:
+    """Lists the files that match globs, in the order of the globs, each once.
 
-    The name of a file or folder that exists is not taken for a glob.
+    The name of a file or folder that exists is not taken for a glob. Files that
+    only a glob names may be left out.
     Raises InputError for a glob without a match, an empty file, or a folder.
     """
     files: list[str] = []
@@ -29,7 +36,11 @@ def expand(patterns: Sequence[str]) -> list[str]:
         exists = bool(pattern) and file_systems.find_backend(pattern).exists(
             pattern
         )
-        matches = [pattern] if exists else _glob(pattern)
+        matches = (
+            [pattern]
+            if exists
+            else [x for x in _glob(pattern) if not is_left_out(x)]
+        )
         if not matches and _is_link(pattern):
             matches = [pattern]
         if not matches:
@@ -38,20 +49,39 @@ def expand(patterns: Sequence[str]) -> list[str]:
                 "or globs, separated by commas"
             )
         files += matches
+    times = collections.Counter(files)
+    different = list(times)
+    if len(different) < len(files):
+        logging.warning(
+            "Several of the globs match the same files, such as %s. Each file "
+            "is read once.",
+            max(times, key=times.__getitem__),
+        )
+    for file, found in zip(different, at_once(stat, different), strict=True):
+        if found.is_directory:
+            raise InputError(
+                f"{file} is a folder. Give files or a glob, such as {file}/*"
+            )
+        input_files.check_can_be_read_again(file)
+        if not found.length:
+            raise InputError(
+                f"{file} is empty: leave it out, or bring back what it held"
+            )
+    return different
+
+
+def at_once(
+    function: Callable[[str], Result], files: Sequence[str]
+) -> list[Result]:
+    """Calls a function with each file, for many at a time."""
     with concurrent.futures.ThreadPoolExecutor(_AT_A_TIME) as pool:
-        stats = pool.map(_stat, files)
-        for file, stat in zip(files, stats, strict=True):
-            if stat.is_directory:
-                raise InputError(
-                    f"{file} is a folder. Give files or a glob, such as "
-                    f"{file}/*"
-                )
-            input_files.check_can_be_read_again(file)
-            if not stat.length:
-                raise InputError(
-                    f"{file} is empty: leave it out, or bring back what it held"
-                )
-    return files
+        return list(pool.map(function, files))
+
+
+def size(file: str) -> int:
+    """Returns the size of a file in bytes, 0 if it is missing."""
+    system = file_systems.find_backend(file)
+    return system.stat(file).length if system.exists(file) else 0
 
 
 def spread(items: Sequence[Item], most: int) -> list[Item]:
@@ -65,7 +95,8 @@ def _is_link(path: str) -> bool:
     return not file_systems.is_remote(path) and os.path.islink(path)
 
 
-def _stat(file: str) -> stat_utils.StatResult:
+def stat(file: str) -> stat_utils.StatResult:
+    """Returns the size and more of a file; OSError if it is missing."""
     try:
         return file_systems.find_backend(file).stat(file)
     except OSError as error:

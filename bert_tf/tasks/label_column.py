@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 
 from bert_tf.errors import InputError, listed, shortened
+from bert_tf.tasks import table_json
 
 from absl import logging
 
@@ -16,15 +17,23 @@ _MOST_OF_A_SCORE = 1e15
 Label = str | float | tuple[str, ...] | None
 
 
-def split(text: str, separator: str) -> tuple[str, ...]:
-    """Returns a cell's distinct labels; in JSON lines it may be a list."""
-    if text.startswith("["):
+def split(text: str, separator: str, where: str) -> tuple[str, ...]:
+    """Returns a cell's distinct labels; it may be a list in JSON.
+
+    Raises InputError at `where` for other lists, as pandas writes them.
+    """
+    parts, text = text.split(separator), text.strip()
+    if text.startswith("[") and text.endswith("]"):
         try:
-            parts = [str(part) for part in json.loads(text)]
-        except (ValueError, RecursionError):
-            parts = text.split(separator)
-    else:
-        parts = text.split(separator)
+            values = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise InputError(
+                f"{where}: the labels are not a list in JSON. Expected "
+                f'["a", "b"], or a{separator}b. '
+                f"Received: label={shortened(repr(text))}"
+            ) from error
+        plain = table_json.plain(where, {"label": values}, "label", True)
+        parts = json.loads(plain)
     stripped = (part.strip() for part in parts)
     return tuple(dict.fromkeys(part for part in stripped if part))
 
@@ -48,11 +57,11 @@ def ordered(
     return tuple(sorted(labels))
 
 
-def known(label: str, labels: Sequence[str], where: str) -> str:
+def known(label: str, labels: Collection[str], where: str) -> str:
     """Returns the label; raises InputError at `where` if it is unknown."""
     if label not in labels:
         raise InputError(
-            f"{where}: unknown label. Expected one of {listed(labels)}. "
+            f"{where}: unknown label. Expected one of {listed(list(labels))}. "
             f"Received: label={shortened(repr(label))}"
         )
     return label

@@ -106,10 +106,15 @@ def positions(
             if isinstance(column, str):
                 _log_header(path, listed(header))
         else:
-            problem = "appears twice in" if count > 1 else "is missing from"
+            problem, way_out = "appears twice in", "Give its number, from 0. "
+            if not count:
+                problem = "is missing from"
+                way_out = _of_one_column(header) + suggestion(
+                    str(column), header
+                )
             raise InputError(
                 f"{path}, line 1: the column {column!r} {problem} the header. "
-                f"{_of_one_column(header)}{suggestion(str(column), header)}"
+                f"{way_out}"
                 f"Received: {shortened(', '.join(header), 300)}"
             )
     return positions

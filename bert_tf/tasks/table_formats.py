@@ -72,7 +72,8 @@ def _first_line(path: str) -> str:
     if not is_file or not system.exists(path):
         return ""
     with system.open(path, "rb") as file:
-        line = file.readline(_MAX_FIRST_LINE)
+        # TensorFlow's files, as of a bucket, have no bound for a line.
+        line = file.read(_MAX_FIRST_LINE).partition(b"\n")[0]
     encoding = "utf-16" if is_utf_16(line) else "utf-8-sig"
     return line.decode(encoding, errors="ignore").strip()
 

@@ -19,7 +19,9 @@ _BETWEEN = re.compile(r"\s*[\[,]?\s*")
 def of_line(where: str, line: int, text: str) -> dict[str, Any]:
     """Parses the object of a line."""
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=_object)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error
     # Also raised for a number of 5,000 digits, or deeply nested lists.
     except (ValueError, RecursionError) as error:
         problem = getattr(error, "msg", error)
@@ -43,7 +45,7 @@ def array(
         line: Line number of the text's first line.
         text: The array.
     """
-    decoder = json.JSONDecoder()
+    decoder = json.JSONDecoder(object_pairs_hook=_object)
     end = 0
     while True:
         start = next(_BETWEEN.finditer(text, end)).end()
@@ -53,6 +55,8 @@ def array(
             return
         try:
             value, end = decoder.raw_decode(text, start)
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from error
         except (ValueError, RecursionError) as error:
             raise InputError(
                 f"{where}: the array is not JSON "
@@ -61,6 +65,16 @@ def array(
             ) from error
         yield line, _checked_object(where, value)
         line += text.count("\n", start, end)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Makes a JSON object; InputError if a key appears twice."""
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"the key {twice!r} appears twice. Remove one.")
+    return value
 
 
 def _checked_object(where: str, value: Any) -> dict[str, Any]:

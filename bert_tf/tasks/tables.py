@@ -22,10 +22,10 @@ from bert_tf.tasks import (
 )
 
 from absl import logging
-from etils import epath
 
-# csv's default limit of 131,072 characters rejects long documents.
-_LONGEST_CSV_FIELD = 2**31 - 1
+# csv's default limit of 131,072 characters rejects long documents; without one,
+# a stray quote reads the rest of a file into memory.
+_LONGEST_CSV_FIELD = 32 << 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -214,7 +214,7 @@ def lines(
     input_files.check(path)
     if file_systems.is_special(path):
         logging.info("Waiting for the program that writes to %s.", path)
-    with epath.Path(path).open("rb") as file:
+    with file_systems.find_backend(path).open(path, "rb") as file:
         yield from decoded(file, path, undecoded)
 
 
@@ -229,7 +229,7 @@ def decoded(
             yield from enumerate(_utf_16_lines(path, line, file), start=1)
             return
         problem = input_files.explain_text(line[:64]) if number == 1 else ""
-        if "git-lfs" in problem:
+        if "git-lfs" in problem or "UTF-16" in problem:  # It is valid UTF-8.
             raise InputError(f"{path} can't be read: {problem}.")
         encoding = "utf-8-sig" if number == 1 else "utf-8"
         try:

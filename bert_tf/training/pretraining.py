@@ -321,7 +321,7 @@ def find(
     each other, or the files are no records: of many with a manifest some are
     looked into, and `Data.explained` names others when they are read.
     """
-    files = paths.expand(patterns)
+    files = paths.expand(patterns, manifests.is_manifest)
     manifest = manifests.find(files)
     if manifest is None:
         return _find_originals(

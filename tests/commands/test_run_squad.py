@@ -179,6 +179,32 @@ def test_the_loss_is_the_mean_of_two_cross_entropies_without_padding():
     assert float(objective.weights({"row_weights": rows})["span"]) == 2
 
 
+@pytest.mark.slow
+def test_every_question_is_predicted(trained, tmp_path):
+    """As by the original, without answers to score by and without words."""
+    output = tmp_path / "output"
+    output.mkdir()
+    _write_weights(trained, output)
+    content = json.loads((trained.files / "dev.json").read_text())
+    paragraph = content["data"][0]["paragraphs"][0]
+    paragraph["qas"][0]["answers"] = []
+    empty = {"context": " ", "qas": [{"id": "e", "question": "the cat"}]}
+    content["data"][0]["paragraphs"].insert(0, empty)
+    (tmp_path / "dev.json").write_text(json.dumps(content))
+    done = trained.run(
+        *(tmp_path, *trained.flags, f"--output_dir={output}", "--do_predict"),
+        f"--predict_file={tmp_path}/dev.json",
+    )
+    predictions = _json(output, "predictions")
+    assert predictions.pop("e") == "empty"
+    # Contexts after it have the answers of their own windows.
+    for question in squad_questions.read(str(trained.files / "dev.json")):
+        assert predictions.pop(question.key) in question.context
+    assert not predictions
+    assert "The predictions are not scored: " in done.stderr
+    assert not (output / "eval_results.txt").exists()
+
+
 def _write_weights(trained, folder):
     config = modeling.BertConfig.from_json_file(
         f"{trained.files}/bert_config.json"

@@ -3,8 +3,10 @@ import itertools
 import json
 import os
 import pathlib
+import threading
 
 from bert_tf.pretraining_data import corpus
+from bert_tf.storage import paths
 
 import pytest
 
@@ -83,6 +85,18 @@ class TestPlan:
             for plan in (units, corpus.plan(files, "lines", 1000))
         )
         assert read == expected
+
+    def test_asks_for_sizes_at_once(self, files, monkeypatch):
+        """In a bucket, each request takes a tenth of a second."""
+        together, stat = threading.Barrier(len(files)), paths.stat
+
+        def wait(file):
+            together.wait(timeout=20)  # Breaks if the calls don't overlap.
+            return stat(file)
+
+        expected = corpus.plan(files, "lines", 1000)
+        monkeypatch.setattr(paths, "stat", wait)
+        assert corpus.plan(files, "lines", 1000) == expected
 
     def test_compressed_files_are_whole_and_count_for_more(self, tmp_path):
         paths = [str(tmp_path / f"{name}.gz") for name in "abc"]

@@ -106,6 +106,19 @@ def test_bad_text(tmp_path, bad, problem, replaced, start):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("on_bad_text", ["error", "replace"])
+def test_other_files_are_no_text(tmp_path, on_bad_text):
+    path = tmp_path / "a.txt"
+    for start in (
+        b"PAR1\x15\x04",
+        b"\x1f\x8b\x08",
+        "one\n".encode("utf-16-le"),
+    ):
+        path.write_bytes(start)
+        with pytest.raises(ValueError, match=r"a\.txt is no text: it is "):
+            list(text_files.lines(str(path), on_bad_text))
+
+
 def test_a_very_long_line(tmp_path):
     path = tmp_path / "a.txt"
     long = "word " * 2_000_000  # 10 MB

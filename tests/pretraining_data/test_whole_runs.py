@@ -288,6 +288,28 @@ def test_a_file_of_other_records_is_not_replaced(tmp_path):
         output.is_done({})
 
 
+def test_manifests_of_a_folder_are_read_once(tmp_path, monkeypatch):
+    shards = (manifests.Shard("b", 3),)
+    made = pretraining_records.manifest(shards=shards)
+    made.write(tmp_path / "b.manifest.json")
+    reads, read = [], manifests.Manifest.read
+    monkeypatch.setattr(
+        manifests.Manifest,
+        "read",
+        lambda path: reads.append(path) or read(path),
+    )
+    files = tuple(f"{tmp_path}/c{i}" for i in range(9))
+    assert not creation_output.Output(files).is_done({})
+    assert reads == [f"{tmp_path}/b.manifest.json"]
+
+
+def test_names_of_manifests_are_kept(tmp_path):
+    for name in ("manifest.json", "x.manifest.json"):
+        output = creation_output.Output((f"{tmp_path}/a", f"{tmp_path}/{name}"))
+        with pytest.raises(ValueError, match=f"/{name} is kept for what"):
+            output.check_names()
+
+
 @pytest.mark.parametrize("place", [0, 500_000, 777_777, 999_999])
 def test_text_is_edited_anywhere(place, tmp_path):
     """In a file of one megabyte every byte counts."""

@@ -1,9 +1,12 @@
 import dataclasses
 import json
+import os
+import pathlib
 from typing import Any
 
 from bert_tf import vocabularies
 from bert_tf.records import manifests
+from bert_tf.storage import paths
 
 import pytest
 
@@ -123,9 +126,25 @@ def test_find_refuses_a_file_that_is_in_none(tmp_path, path):
 @pytest.mark.parametrize("name", ["manifest.json", "a.manifest.json"])
 def test_find_refuses_a_manifest(name, tmp_path):
     manifest().write(tmp_path / name)
-    message = f"{name} is no record file but a manifest, .* Give {tmp_path}/"
+    message = f"{name} is no record file but a manifest, .* Give the files "
     with pytest.raises(ValueError, match=message):
         manifests.find([f"{tmp_path}/a.tfrecord", f"{tmp_path}/{name}"])
+
+
+def test_a_glob_leaves_manifests_out(tmp_path):
+    """With the names of the original's README, it matches those, too."""
+    files = [f"{tmp_path}/tf_examples.tf_record_0{i}" for i in range(2)]
+    for file in files:
+        pathlib.Path(file).write_text("x")
+    path = tmp_path / "tf_examples.tf_record_00.manifest.json"
+    names = [os.path.basename(file) for file in files]
+    shards = tuple(manifests.Shard(name, 1) for name in names)
+    manifest(shards=shards).write(path)
+    found = paths.expand([f"{tmp_path}/*record*"], manifests.is_manifest)
+    assert found == files
+    assert manifests.find(found) == manifest(shards=shards)
+    with pytest.raises(ValueError, match="but a manifest"):
+        manifests.find(paths.expand([str(path)], manifests.is_manifest))
 
 
 _MASKING = ({"masked_lm_prob": 0.15}, {"masked_lm_prob": 0.05})

@@ -135,6 +135,19 @@ def test_at_most_so_many(tmp_path):
     assert "record 5: records-1.tfrecord" in shown[-1]
 
 
+def test_opens_no_more_files_than_it_shows(tmp_path, monkeypatch):
+    files = pretraining_records.write(tmp_path, (2, 3, 1))
+    opened, check = [], reading.check_lengths
+
+    def checked(file, *more):
+        opened.append(file)
+        check(file, *more)
+
+    monkeypatch.setattr(reading, "check_lengths", checked)
+    assert len(list(show.show(files, VOCABULARY, 2))) == 2
+    assert opened == files[:1]
+
+
 def _refused(files, message, vocabulary=VOCABULARY):
     with pytest.raises(ValueError, match=message):
         list(show.show(files, vocabulary, 1))

@@ -45,6 +45,17 @@ class TestSources:
             with pytest.raises(ValueError, match="target"):
                 list(source.pairs())
 
+    def test_blank_targets_of_a_file_to_predict(self, folder):
+        (folder / "blank.tsv").write_text("source\ttarget\na\t\nb\tc\n")
+        (folder / "blank.en").write_text("a\nb\n")
+        (folder / "blank.de").write_text(" \nc\n")
+        table = text_pairs.Source(f"{folder}/blank.tsv")
+        files = text_pairs.Source(f"{folder}/blank.en", f"{folder}/blank.de")
+        expected = [("a", None), ("b", "c")]
+        for source in (table, files):
+            assert list(source.pairs(needs_targets=False)) == expected
+        assert list(table.pairs()) == [("a", ""), ("b", "c")]
+
     def test_files_that_are_not_parallel(self, folder):
         (folder / "short").write_text("a\n")
         (folder / "empty").write_text("")
@@ -107,3 +118,8 @@ def test_records_have_both_texts_truncated(tmp_path, caplog):
         np.testing.assert_array_equal(batch[f"{name}_ids"], ids)
         mask = np.array(ids) != 0
         np.testing.assert_array_equal(batch[f"{name}_mask"], mask)
+    caplog.clear()
+    rows = [("no", "ran"), ("no", None), (" ", "ran"), ("no", ""), ("", "")]
+    pairs = [text_pairs.Pair(*row) for row in rows]
+    encoder.write(str(tmp_path / "y.tf_record"), pairs)
+    assert "y.tf_record: empty texts: 3, the first in pair 3." in caplog.text

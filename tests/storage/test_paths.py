@@ -21,6 +21,12 @@ def test_sorts_what_each_glob_matches(folder):
     assert paths.expand(patterns) == [f"{folder}/{name}" for name in names]
 
 
+def test_files_of_several_globs_are_listed_once(folder, caplog):
+    patterns = [f"{folder}/b1", f"{folder}/b?", f"{folder}/*b*"]
+    assert paths.expand(patterns) == [f"{folder}/b1", f"{folder}/b0"]
+    assert f"such as {folder}/b1. Each file is read once." in caplog.text
+
+
 def test_globs_relative_to_here(folder, monkeypatch):
     monkeypatch.chdir(folder)
     assert paths.expand(["b*", "*/c1"]) == ["b0", "b1", "x/c1"]

@@ -1,6 +1,6 @@
 """Edge cases of the readers of other projects' files."""
 
-from bert_tf.tasks import tables
+from bert_tf.tasks import label_column, tables
 from bert_tf.tasks.squad import squad_options, squad_questions, squad_windows
 from bert_tf.vocabularies import word_pieces
 
@@ -15,6 +15,33 @@ def test_header(tmp_path, file_format, text):
     path = tmp_path / "table"
     path.write_text(text)
     assert tables.read_header(str(path), file_format) == ['a "b', "c"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "labels"),
+    [
+        ("a, b,a,", ("a", "b")),
+        ('["a, b", "c"]', ("a, b", "c")),
+        (" [1, true] ", ("1", "true")),
+        ("[]", ()),
+        ("[a", ("[a",)),
+    ],
+)
+def test_cells_of_several_labels(cell, labels):
+    assert label_column.split(cell, ",", "x") == labels
+
+
+@pytest.mark.parametrize("cell", ["['a', 'b']", "['a' 'b']", "[a]"])
+def test_lists_as_pandas_writes_them(cell):
+    message = r'^x: .*not a list in JSON. Expected \["a", "b"\], or a\|b'
+    with pytest.raises(ValueError, match=message):
+        label_column.split(cell, "|", "x")
+
+
+@pytest.mark.parametrize("cell", ["[null]", "[NaN]", '[["a"]]', '[{"a": 1}]'])
+def test_labels_in_json_that_are_no_texts(cell):
+    with pytest.raises(ValueError, match=r"^x: 'label' is no text"):
+        label_column.split(cell, ",", "x")
 
 
 def _vocabulary(*lines):

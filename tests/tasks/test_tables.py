@@ -1,7 +1,7 @@
 import csv
 import json
 
-from bert_tf.tasks import table_formats, tables
+from bert_tf.tasks import left_out_rows, table_formats, tables
 
 import pytest
 
@@ -249,6 +249,59 @@ def test_a_column_under_another_name_is_suggested(tmp_path):
     path = _write(tmp_path / "a.jsonl", '{"Sentence": "x"}\n')
     with pytest.raises(ValueError, match=r"Did you mean 'Sentence'\? Rec"):
         _read(path, {"text": "sentence"}, file_format="jsonl")
+
+
+def test_a_column_that_appears_twice(tmp_path):
+    path = _write(tmp_path / "a.csv", "text,label,label\nx,1,2\n")
+    with pytest.raises(ValueError, match=r"twice in the header\. Give its num"):
+        _read(path, {"label": "label"}, file_format="csv")
+    found = _read(path, {"label": "2"}, file_format="csv")
+    assert found == [(2, {"label": "2"})]
+
+
+@pytest.mark.parametrize("form", ["%s", "[%s]", '[{"a": 0},\n%s]'])
+def test_a_key_that_appears_twice(tmp_path, form):
+    row = '{"t": "x", "n": 1, "t": "y"}'
+    path = _write(tmp_path / "a.json", form % row)
+    line = 1 + form.count("\n")
+    message = rf"a\.json, line {line}: the key 't' appears twice. Remove one"
+    with pytest.raises(ValueError, match=message):
+        list(tables.json_objects(path))
+    left_out = left_out_rows.LeftOut(path, strict=False)
+    if form == "%s":
+        assert not list(tables.json_objects(path, left_out))
+        assert left_out.count == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.tsv", "text\tn\nx\t1\n"),
+        ("a.tsv", '{"text": "x", "n": 1}\n'),
+        ("a.csv", "text;n\nx;1\n"),
+    ],
+)
+def test_addresses_as_of_a_bucket(tmp_path, name, text):
+    """TensorFlow opens them, whose files have other methods."""
+    path = "file://" + _write(tmp_path / name, text)
+    form = table_formats.find(path)
+    assert form == table_formats.find(str(tmp_path / name))
+    found = _read(path, {"text": "text", "n": "n"}, file_format=form)
+    assert [row for _, row in found] == [{"text": "x", "n": "1"}]
+
+
+def test_a_stray_quote_does_not_read_the_rest_of_the_file(tmp_path):
+    rest = f"x{'y' * (1 << 20)}\n" * 40
+    path = _write(tmp_path / "a.csv", f'text\na\n"b\n{rest}')
+    message = r"a\.csv, line 3: .*larger than field limit \(33554432\)"
+    with pytest.raises(ValueError, match=message):
+        _read(path, {"text": "text"}, file_format="csv")
+
+
+def test_utf_16_without_a_mark_is_no_text(tmp_path):
+    path = _write(tmp_path / "a.tsv", "text\nx\n", "utf-16-le")
+    with pytest.raises(ValueError, match="UTF-16 without a byte-order mark"):
+        _read(path, {"text": "text"})
 
 
 @pytest.mark.parametrize("there", [True, False])

@@ -5,6 +5,7 @@ all tasks. glue.py has the published tasks, own_files.py the user's own.
 """
 
 import dataclasses
+import functools
 import os
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -101,6 +102,11 @@ class Task:
     def is_multi_label(self) -> bool:
         """Whether a text may have several labels, or none."""
         return self.label_separator is not None
+
+    @functools.cached_property
+    def label_set(self) -> Mapping[str, None]:
+        """The labels in their order, for lookups in constant time."""
+        return dict.fromkeys(self.labels or ())
 
     @property
     def takes_pairs(self) -> bool:
@@ -352,10 +358,10 @@ def _label(task: Task, text: str, where: str) -> label_column.Label:
         return label_column.score(text, where)
     if task.label_separator is None:
         label = task.aliases.get(text, text)
-        return label_column.known(label, task.labels, where)
+        return label_column.known(label, task.label_set, where)
     return tuple(
-        label_column.known(label, task.labels, where)
-        for label in label_column.split(text, task.label_separator)
+        label_column.known(label, task.label_set, where)
+        for label in label_column.split(text, task.label_separator, where)
     )
 
 
@@ -366,7 +372,10 @@ def _as_it_stands(task: Task, text: str) -> label_column.Label:
     labels.
     """
     if task.label_separator is not None:
-        return label_column.split(text, task.label_separator)
+        try:
+            return label_column.split(text, task.label_separator, "")
+        except InputError:
+            return (text,)
     if not text:
         return None
     if task.labels is not None:

@@ -3,14 +3,14 @@
 import dataclasses
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from bert_tf.errors import InputError, shortened
+from bert_tf.storage import file_systems
 from bert_tf.tasks import label_column, table_formats, tables
 from bert_tf.tasks.classification import classification_task
 
 from absl import logging
-from etils import epath
 
 _METRICS = ("accuracy", "macro_f1")
 _MULTI_LABEL_METRICS = ("micro_f1", "macro_f1", "subset_accuracy")
@@ -131,7 +131,8 @@ def _check_header(
     column = str(split.gold if split.label is None else split.label)
     if not split.has_header or split.file_format == "jsonl":
         return
-    if not column.isdecimal() or not epath.Path(split.file).exists():
+    system = file_systems.find_backend(split.file)
+    if not column.isdecimal() or not system.exists(split.file):
         return
     header = tables.read_header(split.file, split.file_format)
     cell = dict(enumerate(header)).get(int(column), "")
@@ -154,7 +155,12 @@ def _is_label(
             return math.isfinite(float(cell))
         except ValueError:
             return False
-    parts = {cell} if separator is None else label_column.split(cell, separator)
+    parts: Collection[str] = {cell}
+    if separator is not None:
+        try:
+            parts = label_column.split(cell, separator, "")
+        except InputError:
+            return False
     return bool(parts) and set(labels).issuperset(parts)
 
 
@@ -203,11 +209,12 @@ def _learned_labels(
     number = 0
     for line, columns in rows:
         number += 1
+        where = f"{split.file}, line {line}"
         labels: tuple[str, ...] = (columns["label"],)
         if separator is not None:
-            labels = label_column.split(columns["label"], separator)
+            labels = label_column.split(columns["label"], separator, where)
         for label in labels:
-            label_column.check_one(label, f"{split.file}, line {line}")
+            label_column.check_one(label, where)
         if first is None:
             first = set(labels)
         elif not first.isdisjoint(labels):

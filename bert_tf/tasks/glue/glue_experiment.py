@@ -2,17 +2,24 @@
 
 import contextlib
 import dataclasses
+import hashlib
 import os
 import pathlib
 import re
 import shutil
 import tempfile
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import bert_tf
 from bert_tf import files, phases
-from bert_tf.checkpoints import formats, opened, tf1_files, trained_models
+from bert_tf.checkpoints import (
+    formats,
+    opened,
+    tf1_files,
+    trained_models,
+    word_vectors,
+)
 from bert_tf.checkpoints import runs as run_folders
 from bert_tf.errors import InputError
 from bert_tf.storage import run_lock
@@ -66,8 +73,8 @@ class Experiment:
             k: v for k, v in flags.items() if k not in trials.INDIFFERENT
         }
         words = flags.get("word_vectors", "")
-        if os.path.isfile(words):
-            self.others["word_vectors"] = files.sha256(words)
+        if words:
+            self.others["word_vectors"] = _digest_of_vectors(words)
         self.use_best = flags["use_checkpoint"] == "best"
         self.meter = phases.Meter()
         self.made: list[glue_runs.Done] = []
@@ -347,6 +354,22 @@ class Experiment:
         files.write_lines(
             os.path.join(folder, _PREDICTED), [glue_runs.digest(tests.values())]
         )
+
+
+def digest(source: opened.Checkpoint | None, parts: Iterable[bytes]) -> str:
+    """Returns the SHA-256 of some parts and a checkpoint's tensors, if any."""
+    total = hashlib.sha256()
+    for part in parts:
+        total.update(part)
+    for name in sorted(source.shapes) if source else ():
+        total.update(name.encode() + source.read([name])[name].tobytes())
+    return total.hexdigest()
+
+
+def _digest_of_vectors(path: str) -> str:
+    if word_vectors.is_text(path):
+        return files.sha256(path)
+    return digest(formats.open_checkpoint(path), ())
 
 
 def _is_predicted(folder: str, tests: Mapping[str, str]) -> bool:

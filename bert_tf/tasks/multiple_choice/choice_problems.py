@@ -13,7 +13,7 @@ from typing import Any
 
 from bert_tf.errors import InputError, shortened
 from bert_tf.storage import file_systems, input_files
-from bert_tf.tasks import table_formats, tables
+from bert_tf.tasks import table_formats, table_json, tables
 
 _ENDINGS = ("ending0", "ending1", "ending2", "ending3")
 # Marks the blank to fill in a RACE question.
@@ -186,11 +186,17 @@ def _problems(
 
 def _own(where: str, row: dict[str, Any], with_labels: bool) -> Problem:
     return Problem(
-        str(row.get("id", "")),
+        _key(row, "id"),
         _field(where, row, "prompt", str),
         _texts(where, row, "choices"),
         _field(where, row, "label", int) if with_labels else None,
     )
+
+
+def _key(row: Mapping[str, Any], *names: str) -> str:
+    """Returns the first id that an object has, or ""."""
+    values = (row.get(name) for name in names)
+    return str(next((x for x in values if not table_json.is_missing(x)), ""))
 
 
 def _race(where: str, row: dict[str, Any], with_labels: bool) -> list[Problem]:
@@ -199,7 +205,7 @@ def _race(where: str, row: dict[str, Any], with_labels: bool) -> list[Problem]:
     A choice is the question with the option in its blank, or after it.
     """
     article = _field(where, row, "article", str)
-    key = str(row.get("id", row.get("example_id", "")))
+    key = _key(row, "id", "example_id")
     if "questions" not in row:
         question = _field(where, row, "question", str)
         answer = _field(where, row, "answer", str) if with_labels else None

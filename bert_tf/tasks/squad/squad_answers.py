@@ -22,6 +22,10 @@ from bert_tf.tasks.squad import (
 
 import numpy as np
 
+# The original's answer where there is no candidate, and its score of none.
+EMPTY = "empty"
+_NULL_SCORE = 1_000_000.0
+
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
@@ -78,6 +82,13 @@ def find(
         float(null.sum()),
         listed(found),
     )
+
+
+def of_empty_context(version_2_with_negative: bool) -> Answer:
+    """Returns the answer where there is no candidate, as in the original."""
+    found = [EMPTY, ""] if version_2_with_negative else [EMPTY]
+    listing = listed(dict.fromkeys(found, np.zeros(2)))
+    return Answer(EMPTY, 0, 0, 0.0, _NULL_SCORE, listing)
 
 
 def n_best(

@@ -63,8 +63,8 @@ def read(
 
     Raises:
         FileNotFoundError: The file does not exist.
-        InputError: The file is not in SQuAD's format, an id is repeated, a
-            context is empty, or there are no questions.
+        InputError: The file is not in SQuAD's format, an id is repeated, or
+            there are no questions.
     """
     left_out = left_out or left_out_rows.LeftOut(path, strict=True)
     questions: dict[str, Question] = {}
@@ -103,10 +103,6 @@ def _question(path: str, place: str, context: str, qa: Any) -> Question:
     tables.check_text([context, qa], place)
     key = _field(place, qa, "id", str)
     where = f"{path}, question {key}"
-    if not context.strip():
-        raise InputError(
-            f"{where}: the context is empty. Remove its questions."
-        )
     answers = []
     # Questions to predict may lack answers.
     for answer in _field(where, qa, "answers", list, []):
@@ -229,6 +225,10 @@ def _learned(question: Question, version_2_with_negative: bool) -> Question:
     """Returns a question with the answer to train on, or none if impossible."""
     if not question.text.strip():
         raise InputError(f"{question.where}: the question is empty. Remove it.")
+    if not question.context.strip():
+        raise InputError(
+            f"{question.where}: the context is empty. Remove its questions."
+        )
     if version_2_with_negative and question.is_impossible:
         return dataclasses.replace(question, answers=())
     if not question.answers:
@@ -266,15 +266,14 @@ def _located(where: str, context: str, answer: Answer) -> Answer:
         raise InputError(
             f"{where}: the answer has no 'answer_start'. {_WAY_OUT}"
         )
-    end = answer.start + len(answer.text)
-    if answer.start < 0 or end > len(context):
+    if not 0 <= answer.start <= len(context):
         raise InputError(
             f"{where}: the answer is out of range; the context has "
             f"{len(context)} characters. Received: "
             f"answer_start={answer.start}, text={answer.text[:80]!r}. "
             f"{_WAY_OUT}"
         )
-    there = context[answer.start : end]
+    there = context[answer.start : answer.start + len(answer.text)]
     if there == answer.text:
         return answer
     if there.lower() == answer.text.lower():
@@ -361,7 +360,13 @@ def read_to_answer(
             "dev-v1.1.json."
         )
     questions = read(path)
-    is_scorable = check_scorable(path, questions, version_2_with_negative)
+    try:
+        is_scorable = check_scorable(path, questions, version_2_with_negative)
+    except InputError as error:
+        if do_eval:
+            raise
+        logging.info("The predictions are not scored: %s", error)
+        is_scorable = False
     if do_eval and not is_scorable:
         raise InputError(
             f"--do_eval needs answers, and {path} has none. Leave out "

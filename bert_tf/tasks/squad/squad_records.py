@@ -7,7 +7,11 @@ from bert_tf import phases
 from bert_tf.errors import InputError
 from bert_tf.records import record_types, tfrecord
 from bert_tf.tasks import left_out_rows
-from bert_tf.tasks.squad import squad_questions, squad_windows
+from bert_tf.tasks.squad import (
+    squad_answers,
+    squad_questions,
+    squad_windows,
+)
 
 import numpy as np
 from absl import logging
@@ -60,6 +64,13 @@ def write_to_predict(
         questions, "Cutting contexts", "questions", len(questions)
     )
     all_windows = [cutter.cut(question) for question in asked]
+    empty = [x.question for x in all_windows if x.is_empty]
+    if empty:
+        logging.warning(
+            "%s: %d questions have a context without words, so their answer is "
+            "%r or none: the first is %s.",
+            *(empty[0].file, len(empty), squad_answers.EMPTY, empty[0].key),
+        )
     features = map(cutter.features, all_windows)
     return _write(
         path, cutter, record_types.SPAN_QUESTION, features

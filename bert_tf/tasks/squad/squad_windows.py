@@ -78,6 +78,11 @@ class Windows:
     template: vocabularies.Template
 
     @property
+    def is_empty(self) -> bool:
+        """Whether the context has no tokens."""
+        return not len(self.pieces.ids)
+
+    @property
     def head(self) -> int:
         """Position at which the context starts in a window."""
         return self.template.second(len(self.query))
@@ -137,16 +142,11 @@ class Cutter:
         self._contexts: dict[str, Pieces] = {}
 
     def cut(self, question: squad_questions.Question) -> Windows:
-        """Returns a question's windows; InputError if there are no tokens."""
+        """Returns a question's windows: an empty one of an empty context."""
         pieces = self._contexts.get(question.context)
         if pieces is None:
             pieces = split(self._tokenizer, question.context)
             self._contexts[question.context] = pieces
-        if not len(pieces.ids):
-            raise InputError(
-                f"{question.where}: the context has no word. "
-                f"Received: context={question.context[:80]!r}"
-            )
         query = self._tokenizer.convert_tokens_to_ids(
             self._tokenizer.tokenize(question.text)
         )[: self.layout.max_query_length]
@@ -191,8 +191,14 @@ class Cutter:
         """Returns the answer's position; the pooled token's in other windows.
 
         These are `start_positions`, `end_positions` and `is_impossible`, [W].
+        Raises InputError if the context, or the answer, has no tokens.
         """
         question = windows.question
+        if windows.is_empty:
+            raise InputError(
+                f"{question.where}: the context has no word. "
+                f"Received: context={question.context[:80]!r}"
+            )
         inside = np.zeros(len(windows.starts), bool)
         first = last = 0
         if not question.is_impossible:

@@ -19,9 +19,10 @@ from absl import logging
 
 DOCUMENT_START = "-DOCSTART-"
 CONTEXTS = ("sentence", "document")
-# Comments before a sentence: `# sent_id = 1`, or MultiCoNER's `# id ...`.
-_COMMENT = re.compile(r"# ?(?:[\w.:]+ ?=|(?:id|newpar|newdoc)\b)")
-_DOCUMENT_COMMENT = re.compile(r"# ?newdoc\b")
+# Comments before a sentence: `# sent_id = 1`, or MultiCoNER's `# id ...`. Words
+# such as the hashtag `#newdoc` have no space.
+_COMMENT = re.compile(r"# (?:[\w.:]+ ?=|(?:id|newpar|newdoc)\b)")
+_DOCUMENT_COMMENT = re.compile(r"# newdoc\b")
 _UNIVERSAL_WIDTH = 10
 _NO_WORD = re.compile(r"\d+[-.]\d+")
 # More lines without an empty line suggest that sentences are not separated.

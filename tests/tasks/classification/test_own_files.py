@@ -282,6 +282,46 @@ def test_several_labels_for_a_text(tmp_path):
             _custom({"dev": path}, _COLUMNS, None, is_regression, separator)
 
 
+def test_lists_that_are_not_json(tmp_path):
+    rows = "text,label\nx,\"['a', 'b']\"\ny,\"a,b\"\n"
+    path = _write(tmp_path / "a.csv", rows)
+    message = r"a\.csv, line 2: the labels are not a list in JSON"
+    with pytest.raises(ValueError, match=message):
+        _custom({"train": path}, by=",")
+    task = _custom({"dev": path}, labels=("a", "b"), by=",")
+    with pytest.raises(ValueError, match=message):
+        _read(task, "dev")
+    # Labels of a file to predict are only displayed.
+    task = _custom({"test": path}, labels=("a", "b"), by=",")
+    assert _gold(task) == [("x", ("['a', 'b']",)), ("y", ("a", "b"))]
+
+
+def test_labels_are_not_searched(tmp_path):
+    """With 20,000 labels, a search takes a third of a millisecond a row."""
+
+    class Labels(tuple):
+        def __contains__(self, label):
+            raise AssertionError(label)
+
+    path = _write(tmp_path / "a.tsv", "text\tlabel\nx\tb\ny\ta\n")
+    task = _custom({"train": path})
+    for by in (None, ","):
+        searched = dataclasses.replace(
+            task, labels=Labels("ab"), label_separator=by
+        )
+        assert len(_read(searched, "train")) == 2
+
+
+def test_files_of_a_bucket(tmp_path):
+    """TensorFlow opens them, by addresses."""
+    path = _write(tmp_path / "a.csv", "text,label\nx,b\ny,a\n")
+    task = _custom({"train": f"file://{path}"})
+    assert task.labels == ("a", "b")
+    assert [row[1:] for row in _read(task, "train")] == [
+        row[1:] for row in _read(_custom({"train": path}), "train")
+    ]
+
+
 # ---- Labels of a file to predict --------------------------------------------
 
 

@@ -140,6 +140,28 @@ def test_word_vectors_are_for_runs_without_a_start(make, calls, tmp_path):
     assert before.key != after.key
 
 
+def test_word_vectors_are_known_by_their_content(make, tmp_path):
+    nothing = glue_experiment.Start(None, "of random weights")
+
+    def key(path):
+        experiment = make("RTE", seeds=(1,), word_vectors=str(path))
+        return experiment.runs("RTE", nothing)[0].key
+
+    words = tmp_path / "words.txt"
+    words.write_text("a 1 2 3 4\n")
+    here = key(words)
+    assert key(f"file://{words}") == here, "an address, as in a bucket"
+    words.write_text("a 1 2 3 5\n")
+    assert key(f"file://{words}") != here
+    # A folder is a checkpoint.
+    model = samples.random_model("classification", _CONFIG)
+    folder = samples.write_tf1(tmp_path / "weights", model)
+    here = key(folder)
+    assert key(shutil.copytree(folder, tmp_path / "copy")) == here
+    model.variables[0].assign_add(tf.ones_like(model.variables[0]))
+    assert key(samples.write_tf1(tmp_path / "weights", model)) != here
+
+
 def test_a_check_asks_for_each_task_and_batch(make, calls, tmp_path, script):
     experiment = make("RTE", "WNLI", rates=(0.1, 0.2))
     experiment.settings.append(glue_runs.Setting(0.1, 3.0, 16))

@@ -96,6 +96,14 @@ def test_one_question_of_race_a_line_and_lines_of_ones_own(tmp_path):
     assert choice_problems.read(path, with_labels=False)[0].label is None
 
 
+@pytest.mark.parametrize("key", ["", '"id": null,', '"id": NaN,'])
+def test_an_id_that_is_missing_or_null(key, tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(f'{{{key} "prompt": "a", "choices": ["b", "c"]}}\n')
+    (found,) = choice_problems.read(str(path), with_labels=False)
+    assert found.key == "1"
+
+
 def test_a_blank_of_several_underscores_is_filled_once(tmp_path):
     row = {
         "article": "A.",

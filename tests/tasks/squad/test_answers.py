@@ -29,6 +29,26 @@ def search(n_best_size=20, max_answer_length=30, version_2=False):
     return squad_options.Search(n_best_size, max_answer_length, version_2)
 
 
+@pytest.mark.parametrize(
+    ("version_2", "text", "probability"), [(False, "empty", 1), (True, "", 0.5)]
+)
+def test_an_empty_context_has_the_answer_of_the_original(
+    version_2, text, probability
+):
+    """It adds "empty" to an empty n-best list, and no answer in SQuAD 2.0."""
+    answer = squad_answers.of_empty_context(version_2)
+    threshold = 0.0 if version_2 else None
+    assert squad_answers.texts({"q": answer}, threshold) == {"q": text}
+    (first, *others) = answer.n_best
+    assert first == {
+        "text": "empty",
+        "probability": probability,
+        "start_logit": 0.0,
+        "end_logit": 0.0,
+    }
+    assert [x["text"] for x in others] == [""] * version_2
+
+
 def logits(windows, rng):
     """Returns random start and end logits; those of padding are the lowest."""
     values = rng.normal(size=(2, len(windows.starts), 12))

@@ -79,6 +79,18 @@ def test_a_misplaced_answer_is_found_nearby(tmp_path, caplog):
     assert "13 characters away: a, b." in caplog.text
 
 
+def test_a_misplaced_answer_at_the_end_of_the_context(tmp_path):
+    context = "It is in France"
+    places = [("in France", 7), ("France", 10), ("e", len(context))]
+    asked = (question(str(i), [x]) for i, x in enumerate(places))
+    path = store(tmp_path / "x.json", *asked, context=context)
+    assert learned(path) == [
+        (squad_questions.Answer("in France", 6),),
+        (squad_questions.Answer("France", 9),),
+        (squad_questions.Answer("e", len(context) - 1),),
+    ]
+
+
 def test_questions_as_published_sets_have_them(tmp_path):
     context = "Paris is in France . It is 65 ."
     path = store(
@@ -145,6 +157,30 @@ def test_every_question_to_predict_is_kept(tmp_path, caplog):
     found, _ = squad_questions.read_to_answer(path, False, True)
     assert [q.key for q in found] == ["a", "b"]
     assert "1 questions are empty, and answered all the same: a" in caplog.text
+
+
+def test_predictions_that_cannot_be_scored(tmp_path, caplog):
+    """They are written all the same, as by the original."""
+    path = store(
+        tmp_path / "x.json",
+        question("a"),
+        question("b", [], is_impossible=True),
+    )
+    with caplog.at_level("INFO", logger="absl"):
+        found, is_scorable = squad_questions.read_to_answer(path, False, False)
+    assert ([q.key for q in found], is_scorable) == (["a", "b"], False)
+    assert "not scored: " in caplog.text
+    assert "question b: there is no answer" in caplog.text
+    with pytest.raises(ValueError, match=r"b: .*--version_2_with_negative"):
+        squad_questions.read_to_answer(path, False, True)
+
+
+def test_an_empty_context(tmp_path):
+    path = store(tmp_path / "x.json", question("a", []), context=" ")
+    (found,), _ = squad_questions.read_to_answer(path, False, False)
+    assert (found.key, found.context) == ("a", " ")
+    with pytest.raises(ValueError, match="question a: the context is empty"):
+        squad_questions.read_to_train(path, False, False, 1)
 
 
 def test_questions_without_an_answer(tmp_path):

@@ -77,6 +77,23 @@ def test_records_to_predict(cutter, tmp_path):
     reading.check(record_types.SPAN_QUESTION, [path], written.lengths)
 
 
+def test_a_context_without_words_is_predicted(cutter, tmp_path, caplog):
+    path = str(tmp_path / "eval.tf_record")
+    bad = squad_questions.Question("3", "a", "\x00", file="x.json")
+    written, windows = squad_records.write_to_predict(
+        path, cutter, [bad, *_QUESTIONS]
+    )
+    assert [len(x.starts) for x in windows] == [1, 2, 1]
+    assert [x.is_empty for x in windows] == [True, False, False]
+    first, *others = read(written)
+    assert first["input_ids"] == [2, 5, 3, 3, 0, 0, 0, 0]
+    assert [x["input_ids"] for x in others] == [
+        x["input_ids"] for x in expected()
+    ]
+    assert "x.json: 1 questions have a context without words" in caplog.text
+    assert "the first is 3." in caplog.text
+
+
 def test_an_error_leaves_no_file(cutter, tmp_path):
     bad = squad_questions.Question("3", "a", "\x00", (), True)
     with pytest.raises(ValueError, match="Question 3: the context has no word"):

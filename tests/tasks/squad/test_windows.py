@@ -144,10 +144,10 @@ def test_the_place_of_the_answer_counts():
 
 def test_nothing_to_read():
     with pytest.raises(ValueError, match="Question q: the context has no word"):
-        cutter().cut(question("\u200b \x00"))
+        features(cutter(), question("\u200b \x00"))
     read = dataclasses.replace(question("\u200b"), file="a.json")
     with pytest.raises(ValueError, match=r"^a\.json, question q: the context"):
-        cutter().cut(read)
+        features(cutter(), read)
     asked = question("a \u200b b", "\u200b")
     with pytest.raises(ValueError, match="Question q: the answer has no word"):
         features(cutter(), asked)

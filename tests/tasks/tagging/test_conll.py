@@ -102,6 +102,13 @@ def test_comments_that_look_like_words(tmp_path):
     assert found.labels == ("O", "B-art")
 
 
+@pytest.mark.parametrize("word", ["#id", "#newdoc", "#newpar", "#x=1", "#a="])
+def test_hashtags_are_words(word, tmp_path):
+    path = write(tmp_path, f"{word}\tO\nis\tO\n\n{word}\tB-x\n")
+    first, second = conll.read(path, conll.Columns())
+    assert (first.words, second.words) == ((word, "is"), (word,))
+
+
 def test_columns_by_number_and_runs_of_spaces(tmp_path):
     path = write(tmp_path, "1 the  DT O \n2 cat NN B-x\n\n1 \u00a0 X O\n")
     columns = conll.Columns(token=1, label=-2)
