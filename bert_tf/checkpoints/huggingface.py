@@ -26,6 +26,8 @@ from safetensors import numpy as safetensors_numpy
 CONFIG = "config.json"
 # Heads that truncate longer inputs. Most others read them in windows.
 _CUT = ("classification", "multiple_choice")
+# From this length, transformers takes a tokenizer as one without a limit.
+_NO_LIMIT = 1e20
 
 
 # ---- Reading ----------------------------------------------------------------
@@ -117,14 +119,24 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         do_lower_case=do_lower_case,
         labels=labels,
         left_over=tuple(sorted(left_over.values())),
-        max_seq_length=(
-            huggingface_tokenizer.max_length(
-                folder, config.max_position_embeddings
-            )
-            if head in _CUT
-            else None
-        ),
+        max_seq_length=_max_length(folder, config) if head in _CUT else None,
     )
+
+
+def _max_length(folder: str, config: modeling.BertConfig) -> int | None:
+    """Returns how many tokens of a text transformers reads; None if any number.
+
+    Without a table of positions, only the tokenizer may have a limit.
+    """
+    limit = huggingface_tokenizer.read_length(
+        folder, "tokenizer_config.json", "model_max_length"
+    )
+    shapes = families.find(config).names(config).values()
+    has_table = any("M" in letters for letters in shapes)
+    if not has_table and (limit is None or limit >= _NO_LIMIT):
+        return None
+    longest = config.max_position_embeddings
+    return int(min(limit or longest, longest))
 
 
 def _with_cross_encoder_settings(
