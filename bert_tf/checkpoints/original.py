@@ -13,7 +13,7 @@ from bert_tf import files, modeling, vocabularies
 from bert_tf.checkpoints import names, opened, runs, tf1_files
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
-from bert_tf.storage import input_files
+from bert_tf.storage import input_files, written_files
 from bert_tf.vocabularies import tokenizer_config
 
 import tensorflow as tf
@@ -145,11 +145,12 @@ def write_contents(folder: str, new: Mapping[str, bytes]) -> None:
     """Writes files to save next to weights, and removes another model's.
 
     A vocabulary's files are read together, so one of another model would
-    change the vocabulary.
+    change the vocabulary. Only names that runs write are removed.
     """
     for name, data in new.items():
         files.write_bytes(os.path.join(folder, name), data)
-    for name in {*vocab_names(), LABELS} - new.keys():
+    own = {*written_files.VOCABULARIES, tokenizer_config.FILE, LABELS}
+    for name in own - new.keys():
         path = os.path.join(folder, name)
         if tf.io.gfile.exists(path):
             tf.io.gfile.remove(path)

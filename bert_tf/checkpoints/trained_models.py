@@ -68,9 +68,8 @@ def _names_in_run(source: opened.Checkpoint) -> Collection[str]:
 
     They are in the run's newest readable checkpoint; empty for other sources.
     """
-    own, _ = os.path.split(source.path)
-    folder, name = os.path.split(own)
-    if source.is_foreign or name != best.FOLDER:
+    folder = best.run_of(os.path.dirname(source.path))
+    if source.is_foreign or folder is None:
         return ()
     for _, prefix in reversed(tf1_files.numbered(folder).items()):
         with contextlib.suppress(tf1_files.UnreadableError):
