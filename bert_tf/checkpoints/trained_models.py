@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from bert_tf import modeling, optimization, vocab_files, vocabularies
 from bert_tf.checkpoints import (
@@ -143,8 +143,8 @@ def check_classes(
         )
     if _other_labels(source, labels):
         raise InputError(
-            f"{source.path} was fine-tuned with {_classes(source)}. Give the "
-            "same, in this order, by --labels or --task_name, or train with "
+            f"{source.path} was fine-tuned with {_classes(source, ', '.join)}. "
+            "Give the same, in this order, by --labels or --task_name, or train with "
             f"--do_train=true. Received: labels={_named(labels)}"
         )
 
@@ -162,9 +162,11 @@ def _named(labels: Sequence[str] | None) -> str:
     return listed(labels) if labels else "none, but a score"
 
 
-def _classes(source: opened.Checkpoint) -> str:
+def _classes(
+    source: opened.Checkpoint, show: Callable[[Sequence[str]], str] = listed
+) -> str:
     if source.labels:
-        return f"the labels {listed(source.labels)}"
+        return f"the labels {show(source.labels)}"
     return f"{source.shapes['output_weights'][0]} classes"
 
 
@@ -270,6 +272,6 @@ def check_labels(folder: str, labels: Sequence[str] | None) -> None:
     if trained is not None and trained != tuple(labels or ()):
         raise InputError(
             f"The model in {folder} was trained with other labels: "
-            f"{listed(trained)}. Give the same, in this order, or choose "
+            f"{', '.join(trained)}. Give the same, in this order, or choose "
             f"another output_dir. Received: labels={_named(labels)}"
         )

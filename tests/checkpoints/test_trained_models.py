@@ -1,4 +1,5 @@
 import dataclasses
+import re
 
 from bert_tf import heads, modeling, vocabularies
 from bert_tf.checkpoints import formats, opened, tf1_files, trained_models
@@ -165,6 +166,16 @@ def test_a_head_of_other_classes(trained, classes, labels, fits, caplog):
     assert "its head is not used" in caplog.text
     with pytest.raises(ValueError, match="there was fine-tuned with"):
         trained_models.check_classes(source, labels)
+
+
+def test_labels_to_give_again_are_all_named(tmp_path):
+    labels = tuple(f"label{i}" for i in range(37))
+    (tmp_path / "labels.txt").write_text("\n".join(labels) + "\n")
+    whole = re.escape(", ".join(labels)) + r"\. Give"
+    with pytest.raises(ValueError, match=whole):
+        trained_models.check_classes(_source(labels, 37), labels[:3])
+    with pytest.raises(ValueError, match=whole):
+        trained_models.check_labels(str(tmp_path), labels[:3])
 
 
 def test_one_label_or_several():
