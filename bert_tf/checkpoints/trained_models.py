@@ -144,8 +144,8 @@ def check_classes(
     if _other_labels(source, labels):
         raise InputError(
             f"{source.path} was fine-tuned with {_classes(source, ', '.join)}. "
-            "Give the same, in this order, by --labels or --task_name, or train with "
-            f"--do_train=true. Received: labels={_named(labels)}"
+            "Give the same, in this order, by --labels or --task_name, or "
+            f"train with --do_train=true. Received: labels={_named(labels)}"
         )
 
 
