@@ -20,8 +20,8 @@ import tensorflow as tf
 
 PREFIX = "bert_model.ckpt"
 CONFIG = "bert_config.json"
-# Vocabulary file of released ALBERT models, saved here under its kind's name.
-_RELEASED_PIECES = "30k-clean.model"
+# Vocabulary files of released ALBERT models, saved here as their kinds' files.
+_RELEASED_VOCABS = ("30k-clean.model", "vocab_chinese.txt")
 LABELS = "labels.txt"
 
 # Key of the object graph in files written by TensorFlow 2's
@@ -88,9 +88,10 @@ def read_files(folder: str) -> Files:
 def find_vocab(folder: str) -> vocabularies.Files | None:
     """Reads the vocabulary of a folder; None if there is no vocabulary."""
     found = vocabularies.find(folder)
-    path = os.path.join(folder, _RELEASED_PIECES)
-    if found is None and tf.io.gfile.exists(path):
-        found = vocabularies.open_files(path)
+    for name in _RELEASED_VOCABS:
+        path = os.path.join(folder, name)
+        if found is None and tf.io.gfile.exists(path):
+            found = vocabularies.open_files(path)
     return found
 
 
