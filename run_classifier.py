@@ -156,6 +156,7 @@ class Classification(fine_tune.Task):
         *("long_documents", "window_stride"),
     )
     reading = ("long_documents", "max_seq_length")
+    more_reading = ("do_lower_case", "window_stride", "text_b_column")
 
     def prepare(self):
         """Finds the task and its splits."""

@@ -169,7 +169,7 @@ def check_labels(source, labels, do_train):
     if trained != labels and (trained or shape != (len(labels),)):
         raise InputError(
             f"{source.path} was trained with {shape[0]} labels"
-            f"{': ' * bool(trained)}{listed(trained)}. Give the same by "
+            f"{': ' * bool(trained)}{', '.join(trained)}. Give the same by "
             "--labels, in this order, or start from a model without a tagging "
             "head. "
             f"Received: labels={listed(labels, ',')}"

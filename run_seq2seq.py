@@ -157,7 +157,6 @@ from bert_tf.setup import (
     fine_tune,
     model_files_setup,
     run_setup,
-    trained_setup,
 )
 from bert_tf.text import detokenizer, text_graph
 from bert_tf.training import fine_tuning, memory_use
@@ -227,9 +226,6 @@ class Seq2Seq(fine_tune.Task):
                 f"Received: max_target_length={longest}"
             )
         return dataclasses.replace(found, config=config)
-
-    def check_trained(self):
-        return trained_setup.check(self.head, (*_READING, "do_lower_case"))
 
     def read(self):
         self.splits = {}

@@ -212,11 +212,7 @@ def new_folder(
     ):
         if not overwrite or not name:  # Without a name: the root.
             _check_free(path)
-        if not file_systems.is_remote(path) and os.path.ismount(path):
-            raise InputError(
-                "A mounted folder can't be replaced: name a new folder inside "
-                f"it. Received: path={path}"
-            )
+        check_not_mounted(path)
         _remove_folder(temporary)
         try:
             with _local(temporary) as folder:
@@ -229,6 +225,17 @@ def new_folder(
             with contextlib.suppress(Exception):
                 _remove_folder(temporary)
             raise
+
+
+def check_not_mounted(path: str, name: str = "path") -> None:
+    """Raises InputError if an output folder, `name` in errors, is a mount."""
+    if file_systems.is_remote(path):
+        return
+    if os.path.ismount(os.path.realpath(path)):
+        raise InputError(
+            "A mounted folder can't be replaced: name a new folder inside "
+            f"it. Received: {name}={path}"
+        )
 
 
 def _check_free(path: str) -> None:

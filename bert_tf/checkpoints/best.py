@@ -131,6 +131,14 @@ def _tell_tensorflow(folder: str, step: int) -> None:
     tf1_files.write_state(folder, [_prefix(folder, step)])
 
 
+def run_of(folder: str) -> str | None:
+    """Returns the folder of the run whose `best/` this is; None for others."""
+    above, name = os.path.split(folder)
+    if name in ("", ".", ".."):  # Relative to the working directory.
+        above, name = os.path.split(os.path.abspath(folder))
+    return (above or ".") if name == FOLDER else None
+
+
 def clear(output_dir: str) -> None:
     """Removes the best of another run from this folder and logs a warning."""
     folder = os.path.join(output_dir, FOLDER)

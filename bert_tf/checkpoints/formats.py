@@ -24,7 +24,7 @@ from bert_tf.checkpoints import (
     tokenizer_files,
 )
 from bert_tf.encoders import families, family, foreign
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, listed
 from bert_tf.storage import weight_files, written_files
 from bert_tf.vocabularies import tokenizer_json
 
@@ -394,6 +394,6 @@ def _lost_in_a_preset(
     if source.labels:
         notes.append(
             "A preset of KerasHub does not keep the names of the "
-            f"classes: {', '.join(source.labels)}."
+            f"classes: {listed(source.labels)}."
         )
     return notes

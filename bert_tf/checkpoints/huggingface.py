@@ -16,7 +16,7 @@ from bert_tf.checkpoints import (
     tokenizer_files,
 )
 from bert_tf.encoders import families, foreign
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, listed, shortened
 
 import numpy as np
 import tensorflow as tf
@@ -26,6 +26,8 @@ from safetensors import numpy as safetensors_numpy
 CONFIG = "config.json"
 # Heads that truncate longer inputs. Most others read them in windows.
 _CUT = ("classification", "multiple_choice")
+# From this length, transformers takes a tokenizer as one without a limit.
+_NO_LIMIT = 1e20
 
 
 # ---- Reading ----------------------------------------------------------------
@@ -117,14 +119,24 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         do_lower_case=do_lower_case,
         labels=labels,
         left_over=tuple(sorted(left_over.values())),
-        max_seq_length=(
-            huggingface_tokenizer.max_length(
-                folder, config.max_position_embeddings
-            )
-            if head in _CUT
-            else None
-        ),
+        max_seq_length=_max_length(folder, config) if head in _CUT else None,
     )
+
+
+def _max_length(folder: str, config: modeling.BertConfig) -> int | None:
+    """Returns how many tokens of a text transformers reads; None if any number.
+
+    Without a table of positions, only the tokenizer may have a limit.
+    """
+    limit = huggingface_tokenizer.read_length(
+        folder, "tokenizer_config.json", "model_max_length"
+    )
+    shapes = families.find(config).names(config).values()
+    has_table = any("M" in letters for letters in shapes)
+    if not has_table and (limit is None or limit >= _NO_LIMIT):
+        return None
+    longest = config.max_position_embeddings
+    return int(min(limit or longest, longest))
 
 
 def _with_cross_encoder_settings(
@@ -274,7 +286,7 @@ def _labels(values: Mapping[str, Any], head: str) -> tuple[str, ...] | None:
         raise InputError(
             "Only `label2id` names the classes. Name them in `id2label`, which "
             'transformers reads, such as {"0": "no", "1": "yes"}. '
-            f"Received: label2id={by_name}"
+            f"Received: label2id={shortened(str(by_name))}"
         )
     try:
         numbers = sorted(by_id, key=int)
@@ -287,21 +299,22 @@ def _labels(values: Mapping[str, Any], head: str) -> tuple[str, ...] | None:
         raise InputError(
             "`id2label` must map the numbers of all classes, from 0, to their "
             'names, such as {"0": "no", "1": "yes"}. '
-            f"Received: id2label={by_id}"
+            f"Received: id2label={shortened(str(by_id))}"
         ) from error
     labels = [str(name) for name in named]
     # A labels.txt has a line for each class.
-    if not all(name.strip() and "\n" not in name for name in labels):
+    wrong = [x for x in labels if not x.strip() or "\n" in x]
+    if wrong:
         raise InputError(
             "`id2label` must give each class a name that is one line, and not "
-            f"empty. Received: id2label={by_id}"
+            f"empty. Received: {shortened(repr(wrong[0]))} in id2label"
         )
     twice = sorted({name for name in labels if labels.count(name) > 1})
     if twice:
         raise InputError(
             "`id2label` gives two classes the same name, so that an answer "
             "would not say which of them is meant. Give each its own name. "
-            f"Received: {', '.join(twice)} in id2label={by_id}"
+            f"Received: {listed(twice)} in id2label"
         )
     is_several = values.get("problem_type") == modeling.MULTI_LABEL
     if head == "classification" and len(labels) == 1 and not is_several:

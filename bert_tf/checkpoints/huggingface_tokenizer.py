@@ -142,13 +142,19 @@ def lower_cases(folder: str) -> bool | None:
     )
 
 
-def max_length(folder: str, longest: int) -> int:
-    """Returns how many tokens of a text transformers reads, up to `longest`."""
-    said = opened.read_json(
-        folder, tokenizer_config.FILE, model_max_length=float
-    )
-    # Without a limit, tokenizers write 1e30.
-    return int(min(said.get("model_max_length") or longest, longest))
+def read_length(folder: str, name: str, key: str) -> float | None:
+    """Returns a max number of tokens in a JSON file; None if it has none.
+
+    Tokenizers without a limit write 1e30. Raises InputError unless the number
+    is positive.
+    """
+    length = opened.read_json(folder, name, **{key: float}).get(key)
+    if length is not None and not length >= 1:
+        raise InputError(
+            f"{os.path.join(folder, name)}: `{key}` must be positive. Copy "
+            f"or download it again. Received: {key}={length}"
+        )
+    return length
 
 
 def warn_of_class(folder: str, values: Mapping[str, Any]) -> None:

@@ -233,7 +233,8 @@ def _check_kind(given: vocabularies.Files, path: str, source: Source) -> None:
     For checkpoints without a vocabulary. Kinds that no family is released with,
     such as symbols, fit every family.
     """
-    known = families.find(source.config).vocabularies
+    row = families.find(source.config)
+    known = (*row.vocabularies, *row.rare_vocabularies)
     released = {
         x for row in families.FAMILIES.values() for x in row.vocabularies
     }

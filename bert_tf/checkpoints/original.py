@@ -13,14 +13,14 @@ from bert_tf import files, modeling, vocabularies
 from bert_tf.checkpoints import names, opened, runs, tf1_files
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
-from bert_tf.storage import input_files
+from bert_tf.storage import input_files, written_files
 from bert_tf.vocabularies import tokenizer_config
 
 import tensorflow as tf
 
 CONFIG = "bert_config.json"
-# Vocabulary file of released ALBERT models, saved here under its kind's name.
-_RELEASED_PIECES = "30k-clean.model"
+# Vocabulary files of released ALBERT models, saved here as their kinds' files.
+_RELEASED_VOCABS = ("30k-clean.model", "vocab_chinese.txt")
 LABELS = "labels.txt"
 
 # Key of the object graph in files written by TensorFlow 2's
@@ -87,9 +87,10 @@ def read_files(folder: str) -> Files:
 def find_vocab(folder: str) -> vocabularies.Files | None:
     """Reads the vocabulary of a folder; None if there is no vocabulary."""
     found = vocabularies.find(folder)
-    path = os.path.join(folder, _RELEASED_PIECES)
-    if found is None and tf.io.gfile.exists(path):
-        found = vocabularies.open_files(path)
+    for name in _RELEASED_VOCABS:
+        path = os.path.join(folder, name)
+        if found is None and tf.io.gfile.exists(path):
+            found = vocabularies.open_files(path)
     return found
 
 
@@ -144,11 +145,12 @@ def write_contents(folder: str, new: Mapping[str, bytes]) -> None:
     """Writes files to save next to weights, and removes another model's.
 
     A vocabulary's files are read together, so one of another model would
-    change the vocabulary.
+    change the vocabulary. Only names that runs write are removed.
     """
     for name, data in new.items():
         files.write_bytes(os.path.join(folder, name), data)
-    for name in {*vocab_names(), LABELS} - new.keys():
+    own = {*written_files.VOCABULARIES, tokenizer_config.FILE, LABELS}
+    for name in own - new.keys():
         path = os.path.join(folder, name)
         if tf.io.gfile.exists(path):
             tf.io.gfile.remove(path)

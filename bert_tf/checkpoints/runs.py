@@ -27,8 +27,8 @@ def places(path: str) -> list[str]:
     if not tf.io.gfile.isdir(folder):
         folder = os.path.dirname(folder)
         found.append(folder)
-    if os.path.basename(folder) == best.FOLDER:
-        found.append(os.path.dirname(folder))
+    if (run := best.run_of(folder)) is not None:
+        found.append(run)
     return [place or "." for place in found]
 
 

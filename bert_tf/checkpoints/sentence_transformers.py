@@ -14,6 +14,7 @@ from typing import Any
 from bert_tf.checkpoints import (
     huggingface,
     huggingface_names,
+    huggingface_tokenizer,
     huggingface_weights,
     opened,
 )
@@ -211,20 +212,13 @@ def _check_model(root: str, folder: str) -> None:
 def _longest(root: str) -> int:
     (first, *_) = _modules(root)
     folder = os.path.join(root, str(first.get("path", "")))
-    lengths = []
-    for name, key in (
-        (_OF_MODEL, "max_seq_length"),
-        (tokenizer_config.FILE, "model_max_length"),
-    ):
-        # Tokenizers without a limit have a length of 1e30.
-        length = opened.read_json(folder, name, **{key: float}).get(key)
-        if length is not None and not length >= 1:
-            raise InputError(
-                f"{os.path.join(folder, name)}: `{key}` must be positive. Copy "
-                f"or download it again. Received: {key}={length}"
-            )
-        lengths.append(length)
-    of_model, of_tokenizer = lengths
+    of_model, of_tokenizer = (
+        huggingface_tokenizer.read_length(folder, name, key)
+        for name, key in (
+            (_OF_MODEL, "max_seq_length"),
+            (tokenizer_config.FILE, "model_max_length"),
+        )
+    )
     length = of_tokenizer if of_model is None else of_model
     positions = _positions(folder)
     return int(positions if length is None else min(length, positions))

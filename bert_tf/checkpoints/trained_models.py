@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from bert_tf import modeling, optimization, vocab_files, vocabularies
 from bert_tf.checkpoints import (
@@ -68,9 +68,8 @@ def _names_in_run(source: opened.Checkpoint) -> Collection[str]:
 
     They are in the run's newest readable checkpoint; empty for other sources.
     """
-    own, _ = os.path.split(source.path)
-    folder, name = os.path.split(own)
-    if source.is_foreign or name != best.FOLDER:
+    folder = best.run_of(os.path.dirname(source.path))
+    if source.is_foreign or folder is None:
         return ()
     for _, prefix in reversed(tf1_files.numbered(folder).items()):
         with contextlib.suppress(tf1_files.UnreadableError):
@@ -144,9 +143,9 @@ def check_classes(
         )
     if _other_labels(source, labels):
         raise InputError(
-            f"{source.path} was fine-tuned with {_classes(source)}. Give the "
-            "same, in this order, by --labels or --task_name, or train with "
-            f"--do_train=true. Received: labels={_named(labels)}"
+            f"{source.path} was fine-tuned with {_classes(source, ', '.join)}. "
+            "Give the same, in this order, by --labels or --task_name, or "
+            f"train with --do_train=true. Received: labels={_named(labels)}"
         )
 
 
@@ -163,9 +162,11 @@ def _named(labels: Sequence[str] | None) -> str:
     return listed(labels) if labels else "none, but a score"
 
 
-def _classes(source: opened.Checkpoint) -> str:
+def _classes(
+    source: opened.Checkpoint, show: Callable[[Sequence[str]], str] = listed
+) -> str:
     if source.labels:
-        return f"the labels {listed(source.labels)}"
+        return f"the labels {show(source.labels)}"
     return f"{source.shapes['output_weights'][0]} classes"
 
 
@@ -271,6 +272,6 @@ def check_labels(folder: str, labels: Sequence[str] | None) -> None:
     if trained is not None and trained != tuple(labels or ()):
         raise InputError(
             f"The model in {folder} was trained with other labels: "
-            f"{listed(trained)}. Give the same, in this order, or choose "
+            f"{', '.join(trained)}. Give the same, in this order, or choose "
             f"another output_dir. Received: labels={_named(labels)}"
         )

@@ -306,6 +306,7 @@ ALBERT = family.Family(
     counts=("num_hidden_groups", "inner_group_num"),
     absent=_absent,
     vocabularies=("sentence_pieces",),
+    rare_vocabularies=("word_pieces",),  # the Chinese models
     config_file="albert_config.json",
     huggingface=_HUGGINGFACE,
     keras_hub=_KERAS_HUB,

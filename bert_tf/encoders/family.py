@@ -92,6 +92,8 @@ class Family:
         sizes: Returns the sizes of the family's additional or changed letters.
         vocabularies: The kinds of vocabularies that its released models have.
             Empty if those can't be read; then the model only takes ids.
+        rare_vocabularies: Kinds that only some of them have, and none in
+            another library.
         config_file: The name of the config file next to released checkpoints.
         starts_from: Another family whose checkpoints training may start from.
             These lack the variables in `on_top`, which then start from random
@@ -118,6 +120,7 @@ class Family:
     absent: Callable[[Any], frozenset[str]] = lambda config: frozenset()
     sizes: Callable[[Any], Mapping[str, int]] = lambda config: {}
     vocabularies: tuple[str, ...] = ("word_pieces",)
+    rare_vocabularies: tuple[str, ...] = ()
     config_file: str = "bert_config.json"
     starts_from: str | None = None
     on_top: frozenset[str] = frozenset()

@@ -304,6 +304,7 @@ def check_target(path: str, overwrite: bool = False) -> None:
     """
     if not tf.io.gfile.exists(path):
         return
+    files.check_not_mounted(path)
     names: list[str] = []
     if tf.io.gfile.isdir(path):
         # In buckets, names of folders end with a slash.

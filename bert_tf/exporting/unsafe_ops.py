@@ -16,7 +16,7 @@ from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow.python.saved_model import loader_impl
 
 # The names of operations that read or write files, connect to other hosts, run
-# Python, print, or end the process.
+# Python or a graph that is text, print, or end the process.
 _UNSAFE = re.compile(
     r"""
     ReadFile | WriteFile | MatchingFiles | RecordInput | LMDBReader
@@ -25,6 +25,8 @@ _UNSAFE = re.compile(
       \w*Dataset\w*
     | (Cache|Snapshot|Save|Load|DataService|SSTable)\w*Dataset\w*
     | \w*DatasetToTFRecord | (Decode|Encode)Proto\w*
+    | DatasetFromGraph | DumpTensor | CalibrationStatisticsSaver
+    | DTensorRestoreV2
     | FixedUnigramCandidateSampler | Skipgram
     | ListSnapshotChunks\w* | DistributedSave | RegisterDataset\w*
     | InitializeTableFromTextFile\w* | InitializeTRTResource | TRTEngineOp

@@ -77,16 +77,18 @@ class Whole(Number):
 
 
 class NumberOr(Parser):
-    """Parses a finite number, kept as text, or a special word."""
+    """Parses a finite number, kept as a number's text, or a special word."""
 
     def __init__(self, name: str, word: str):
         super().__init__(name, f"a number or {word}")
         self._word = word
 
     def _read(self, text: Any) -> Any:
-        if text != self._word and not math.isfinite(float(text)):
+        if text == self._word:
+            return text
+        if not math.isfinite(float(text)):
             raise InputError
-        return text
+        return str(float(text))
 
 
 class OneOf(Parser):

@@ -288,6 +288,7 @@ def _check_new_folder(
             f"--{name} must be a new folder, and this is a file. "
             f"Received: {name}={path}"
         )
+    files.check_not_mounted(path, name)
     names = sorted(each.name for each in place.iterdir())
     others = written_files.foreign(names, own)
     if names and (others or not overwrite):

@@ -80,7 +80,10 @@ class _Request:
     """
 
     def __init__(
-        self, signature: Signature, inputs: Mapping[str, np.ndarray], most: int
+        self,
+        signature: Signature,
+        inputs: Mapping[str, np.ndarray],
+        most: int | None,
     ):
         """Cuts items of at most `most` rows if their outputs can be joined."""
         rows = joining.rows_of(inputs)
@@ -90,7 +93,7 @@ class _Request:
         if rows and signature.has_rows:
             shapes = sorted((name, x.shape[1:]) for name, x in inputs.items())
             self.key = (signature.name, *shapes)
-            if joining.runs_in_parts(signature):
+            if most and joining.runs_in_parts(signature):
                 self._size = most
         self.came = time.monotonic()
         self.future: concurrent.futures.Future = concurrent.futures.Future()
@@ -119,22 +122,37 @@ class _Request:
         self.waiting -= item.rows
         return item
 
-    def answer(self, item: _Item, outputs: Outputs) -> None:
-        """Adds the outputs of an item; the last item completes the future."""
+    def answer(self, item: _Item, outputs: Outputs) -> _Item | None:
+        """Adds the outputs of an item; the last item completes the future.
+
+        If the outputs of the items can't be joined, returns the whole request
+        as one item, to run it instead.
+        """
+        if item.rows == self.rows:
+            self._complete(outputs)
+            return None
         with self._lock:
             self._parts[item.start] = outputs
             self._missing -= item.rows
             if self._missing:
-                return
-        parts = [self._parts[start] for start in sorted(self._parts)]
+                return None
+        starts = sorted(self._parts)
+        sizes = np.diff([*starts, self.rows])
+        parts = [self._parts.pop(start) for start in starts]
         try:
-            found = joining.join(parts)
+            found = joining.join_parts(self.signature, sizes, parts)
         except Exception as error:  # The thread must survive.
             self.fail(error)
-            return
+            return None
+        if found is None:
+            return _Item(self, 0, self._inputs, self.rows, 0)
+        self._complete(found)
+        return None
+
+    def _complete(self, outputs: Outputs) -> None:
         # It may have been cancelled.
         with contextlib.suppress(concurrent.futures.InvalidStateError):
-            self.future.set_result(found)
+            self.future.set_result(outputs)
 
     def fail(self, error: Exception) -> None:
         """Ends the request with an error, unless it has ended."""
@@ -179,7 +197,7 @@ class Batcher:
         self._requests = 0  # Submitted, but unanswered.
         self._is_closed = False
         self._changed = threading.Condition()
-        # Signatures whose outputs could not be split.
+        # Signatures whose outputs could not be split or joined.
         self._alone: set[str] = set()
         self._threads = [
             threading.Thread(target=self._work, daemon=True)
@@ -201,7 +219,9 @@ class Batcher:
         Cancelling the future withdraws the request. Raises Refusal if the
         request has too many rows, or if the queue is full.
         """
-        request = _Request(signature, inputs, self._limits.max_batch_size)
+        is_alone = signature.name in self._alone
+        size = None if is_alone else self._limits.max_batch_size
+        request = _Request(signature, inputs, size)
         most = self._limits.max_queued_rows
         check_rows(inputs, most)
         with self._changed:
@@ -339,7 +359,10 @@ class Batcher:
                 self._answer([item])
             return
         for item, part in zip(batch, parts, strict=True):
-            item.request.answer(item, part)
+            whole = item.request.answer(item, part)
+            if whole is not None:
+                self._alone.add(signature.name)
+                self._answer([whole])
 
 
 def _length(inputs: Mapping[str, np.ndarray]) -> int:

@@ -3,7 +3,8 @@
 Each request gets the same outputs as alone. Some outputs are padded to the
 widest row of the batch; they are cut to the widest row of the request. If that
 width is unknown, outputs are not split. The outputs of a request that ran in
-parts are padded to the widest part.
+parts are padded to the widest part by heads that count what they find. If
+others' widths differ, the parts are not joined.
 
 Shapes: B rows, E entities or masks per row, W words, S sequence length.
 """
@@ -37,10 +38,10 @@ def max_rows_of(inputs: Arrays) -> int:
 
 
 def runs_in_parts(signature: Signature) -> bool:
-    """Whether `join` can join the outputs of parts of a request.
+    """Whether the outputs of parts of a request may be joined.
 
-    Their widths are fixed, or the widths of inputs, or padded as by a head that
-    counts what it finds.
+    Their widths are fixed, or maybe the widths of inputs, or padded as by a
+    head that counts what it finds.
     """
     return (
         signature.has_fixed_widths
@@ -57,6 +58,23 @@ def join(parts: Sequence[Arrays]) -> dict[str, np.ndarray]:
         name: np.concatenate(_padded(name, [part[name] for part in parts]))
         for name in parts[0]
     }
+
+
+def join_parts(
+    signature: Signature, sizes: Sequence[int], parts: Sequence[Arrays]
+) -> dict[str, np.ndarray] | None:
+    """Returns the outputs of a request that ran in parts of some sizes.
+
+    None if they are unknown: not one for each row, or padded in an unknown way.
+    """
+    shapes = {(name, x.shape[1:]) for part in parts for name, x in part.items()}
+    has_rows = all(
+        len(x) == size
+        for part, size in zip(parts, sizes, strict=True)
+        for x in part.values()
+    )
+    is_known = _COUNT in signature.outputs or len(shapes) == len(parts[0])
+    return join(parts) if has_rows and is_known else None
 
 
 def _padded(name: str, arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:

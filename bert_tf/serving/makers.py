@@ -313,7 +313,7 @@ def _check_classes(
     named = source.labels
     if named is not None and labels is not None and named != tuple(labels):
         raise InputError(
-            f"{source.path} names its classes {listed(named)}. "
+            f"{source.path} names its classes {', '.join(named)}. "
             "Leave out --labels and --task_name, or give these in this order; "
             "convert_checkpoint.py --labels renames them. "
             f"Received: labels={listed(labels, ',')}"

@@ -236,7 +236,8 @@ def _classes(
     if task:
         return task.labels, f"the task {task.name}"
     (count,) = source.shapes["output_bias"]
-    if said.folder:
+    # A search has its labels next to the weights of its best trial.
+    if said.folder and (said.file(original.LABELS) or not source.labels):
         labels_from = os.path.join(said.folder, original.LABELS)
         labels = trained_models.read_labels(said.folder)
         if labels is None and count > 1:

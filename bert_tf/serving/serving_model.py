@@ -7,11 +7,12 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bert_tf import vocabularies
+from bert_tf import optimization, vocabularies
 from bert_tf.checkpoints import (
     names,
     opened,
     original,
+    runs,
     tf1_files,
     trained_models,
 )
@@ -55,6 +56,7 @@ def find_head(source: opened.Checkpoint, wanted: str | None) -> str:
     if wanted is None:
         found = _find_only_head(source)
         _check_is_trained(source, found, "")
+        _check_reads_pooled(source, found)
         _check_is_whole(source, found)
         return found
     own = names.HEADS[wanted].variables
@@ -78,6 +80,30 @@ def find_head(source: opened.Checkpoint, wanted: str | None) -> str:
         )
     _check_is_trained(source, wanted, f" Received: head={wanted}")
     return wanted
+
+
+def _check_reads_pooled(source: opened.Checkpoint, head: str) -> None:
+    """Raises InputError for a head of words with the names of a classifier's.
+
+    Forks of BERT for NER write such checkpoints. The head of a classifier can't
+    be trained without gradients of the pooler, unless that is frozen.
+    """
+    moments = filter(None, map(optimization.slot_of, source.state))
+    trained = {variable for variable, _ in moments}
+    pooler = families.find(source.config).pooler & source.shapes.keys()
+    own = names.HEADS["classification"].variables.keys()
+    is_trained_alone = own <= trained and trained.isdisjoint(pooler)
+    if head != "classification" or not pooler or not is_trained_alone:
+        return
+    if runs.folder_of(source.path):
+        return  # Ours may freeze it.
+    raise InputError(
+        f"{source.path} has {min(own)} and {max(own)}, but its pooler was "
+        "never trained: this looks like a head that labels words. Train one "
+        "with run_ner.py, or rename its variables to cls/tagging/...; if it "
+        "classifies texts, and its pooler was frozen, give "
+        "--head=classification. Received: head=None"
+    )
 
 
 def _check_is_whole(source: opened.Checkpoint, head: str) -> None:

@@ -60,6 +60,9 @@ class Task:
     # Flags that determine how texts are read. If they are omitted, the values
     # from the training of the weights apply.
     reading: tuple[str, ...] = ("max_seq_length",)
+    # More of these flags, whose values from the training do not apply. Changes
+    # are logged.
+    more_reading: tuple[str, ...] = ("do_lower_case",)
     # Flags, besides `fixed_flags`, that determine the score by which the best
     # weights are selected.
     chosen_on: tuple[str, ...] = ("dev_file",)
@@ -105,7 +108,10 @@ class Task:
 
     def check_trained(self) -> opened.Checkpoint:
         """Returns the trained weights; InputError if they do not fit."""
-        return trained_setup.check(self.head, self.fixed_flags, self.hold_out)
+        reading = (*self.reading, *self.more_reading)
+        return trained_setup.check(
+            self.head, self.fixed_flags, reading, self.hold_out
+        )
 
     def read(self) -> None:
         """Reads and checks the data, before the devices are set up."""

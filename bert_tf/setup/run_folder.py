@@ -5,7 +5,7 @@ Called from the `main` of the training scripts only.
 
 import fnmatch
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from bert_tf import files
 from bert_tf.checkpoints import best, original, tf1_files
@@ -15,7 +15,6 @@ from bert_tf.storage import kept_flags, run_lock, written_files
 from bert_tf.training import distribution, progress, train_examples
 
 import tensorflow as tf
-from absl import flags
 
 # The folder's locks: an evaluation may run during a training.
 _TRAINING_LOCK, _EVALUATION_LOCK = "lock", "evaluation.lock"
@@ -165,11 +164,11 @@ def check_same_run(identity: tuple[str, ...], tells: bool = True) -> None:
         _check_start_is_kept(folder)
 
 
-def check_same_evaluation(names: Collection[str], way_out: str = "") -> None:
+def check_same_evaluation(names: Sequence[str], way_out: str = "") -> None:
     """Raises InputError if a resumed run would select its best by other scores.
 
     Args:
-        names: Flags that determine the scores, such as the evaluation data.
+        names: Flags that determine the scores, first the evaluation data.
         way_out: An alternative for the error message, " or ...".
     """
     folder = run_flags.OUTPUT_DIR.value
@@ -180,12 +179,11 @@ def check_same_evaluation(names: Collection[str], way_out: str = "") -> None:
     if before is None:
         return
     changed = flagfiles.changes(before)
-    # Flags that always have a value are only missing if they had no effect.
+    # Other missing flags had no effect, or earlier versions did not keep them.
     others = [
         changed[name]
         for name in names
-        if name in changed
-        and (name in before or flags.FLAGS[name].default is None)
+        if name in changed and (name in before or name == names[0])
     ]
     if others:
         kept = os.path.join(folder, best.FOLDER)

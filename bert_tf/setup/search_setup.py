@@ -19,6 +19,7 @@ from bert_tf.flags import (
     unused,
 )
 from bert_tf.setup import fine_tuning_setup, run_folder
+from bert_tf.storage import kept_flags
 from bert_tf.tasks import search, trials
 
 import tensorflow as tf
@@ -137,7 +138,7 @@ def run(script: str, metric: str) -> None:
     folder = run_flags.OUTPUT_DIR.value
     lock = run_folder.hold_output_dir()
     path = run_folder.flags_file()
-    flagfiles.check_same_run(path, set(flags.FLAGS) - _MAY_CHANGE)
+    flagfiles.check_same_run(path, _compared(path))
     flagfiles.write_flagfile(path)
     shared = flagfiles.told(
         name
@@ -161,6 +162,22 @@ def run(script: str, metric: str) -> None:
         train=train,
     ).run(search_flags.SEARCH.value)
     terminals.write("".join(f"{line}\n" for line in ("", *lines)))
+
+
+def _compared(path: str) -> set[str]:
+    """Returns the flags that may not change when a search is resumed.
+
+    Args:
+        path: Path of its flags.txt.
+    """
+    names = set(flags.FLAGS) - _MAY_CHANGE
+    casing = fine_tuning_flags.DO_LOWER_CASE
+    # Earlier versions kept this default, and not the casing of the model.
+    before = kept_flags.read(path) if tf.io.gfile.exists(path) else {}
+    is_default = before.get(casing.name) == "true"
+    if is_default and not casing.present:
+        names.remove(casing.name)
+    return names
 
 
 def _log_replaced(space: Mapping[str, Sequence[str]]) -> None:

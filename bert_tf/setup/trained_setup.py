@@ -9,7 +9,6 @@ from collections.abc import Collection, Mapping
 from bert_tf.checkpoints import formats, opened, runs, trained_models
 from bert_tf.errors import InputError
 from bert_tf.flags import (
-    distillation_flags,
     fine_tuning_flags,
     flagfiles,
     run_flags,
@@ -53,8 +52,12 @@ def restore(run: fine_tuning.Run, head: str) -> int:
 
 def labels() -> tuple[str, ...] | None:
     """Returns the labels of output_dir, or of the weights to predict with."""
+    trains = fine_tuning_flags.DO_TRAIN.value
     own = trained_models.read_labels(run_flags.OUTPUT_DIR.value)
-    if own or fine_tuning_flags.DO_TRAIN.value:
+    if own is None and not trains and (weights := own_weights()):
+        # A search has them next to the weights of its best trial.
+        own = trained_models.read_labels(os.path.dirname(weights))
+    if own or trains:
         return own
     source = run_setup.open_init_checkpoint()
     return source.labels if source else None
@@ -117,49 +120,23 @@ def take_flags(names: Collection[str]) -> None:
 
 # ---- Changed flags -----------------------------------------------------------
 
-# Flags of a run's identity that do not affect how a text is read: the data and
-# its file format, training, and labels, which are checked separately.
-_NOT_OF_READING = frozenset(
-    {
-        "task_name",
-        "data_dir",
-        "xnli_language",
-        "train_file",
-        "dev_fraction",
-        "seed",
-        "file_format",
-        "has_header",
-        "text_a_column",
-        "token_column",
-        "separator",
-        "label_column",
-        "label_separator",
-        "labels",
-        "scheme",
-        "regression",
-        "class_weights",
-        "double_unordered",
-        "auxiliary_lm_weight",
-        "train_batch_size",
-        "group_by_length",
-        *distillation_flags.IDENTITY,
-    }
-)
-
-
 # Only the presence of these flags affects reading, not their values.
 _WHETHER = frozenset({"text_b_column"})
 
 
 def check(
-    head: str, identity: tuple[str, ...], of_hold_out: tuple[str, ...] = ()
+    head: str,
+    identity: tuple[str, ...],
+    reading: Collection[str],
+    of_hold_out: tuple[str, ...] = (),
 ) -> opened.Checkpoint:
     """Checks the weights and flags of the earlier training.
 
     Args:
         head: The head that the weights must have: a key of names.HEADS.
-        identity: Flags that a run in progress can't change. Changes of those
-            that affect how texts are read are logged.
+        identity: Flags that a run in progress can't change.
+        reading: Flags that determine how texts are read. Changes of these
+            flags are logged if they are part of the identity.
         of_hold_out: Flags that must not change, because they determine which
             rows were held out from training.
 
@@ -178,7 +155,7 @@ def check(
         )
     now = flags.FLAGS
     for name in identity:
-        if name not in changed or name in _NOT_OF_READING:
+        if name not in changed or name not in reading:
             continue
         if name in _WHETHER and before.get(name) and now[name].value:
             continue

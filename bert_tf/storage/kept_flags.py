@@ -28,7 +28,7 @@ def read(path: str) -> dict[str, str]:
     for line in lines:
         if line.startswith("--"):
             name, _, text = line.removeprefix("--").partition("=")
-            texts[name] = text
+            texts[name] = text.removesuffix("\r")  # of an editor of Windows
     return texts
 
 

@@ -1,10 +1,12 @@
 """All families in files of other libraries, compared with these libraries."""
 
 import json
+import pathlib
+import shutil
 from typing import Any
 
 from bert_tf import modeling
-from bert_tf.checkpoints import formats, huggingface_names
+from bert_tf.checkpoints import formats, huggingface_names, model_files
 from bert_tf.encoders import albert, distilbert, electra, families, roberta
 from bert_tf.errors import InputError
 from tests import combinations, reference
@@ -271,6 +273,26 @@ def test_an_albert_without_their_mapping_is_not_written(tmp_path):
         with pytest.raises(InputError, match="embedding_hidden_mapping_in"):
             formats.write(str(tmp_path / kind), kind, source)
         assert not (tmp_path / kind).exists()
+
+
+def test_a_chinese_albert_has_word_pieces(tmp_path):
+    """As in Google's albert_base_zh: its files, and its vocabulary by name."""
+    model = samples.random_model(
+        "encoder", albert.AlbertConfig(**samples.SMALL)
+    )
+    folder = pathlib.Path(samples.write_tf1(tmp_path / "zh", model))
+    for path in folder.glob("bert_model.ckpt.*"):
+        path.rename(
+            folder / path.name.replace("bert_model.ckpt", "model.ckpt-best")
+        )
+    (folder / "bert_config.json").rename(folder / "albert_config.json")
+    given = str((folder / "vocab.txt").rename(tmp_path / "vocab_chinese.txt"))
+    source = formats.open_checkpoint(str(folder))
+    assert source.vocab is None
+    found = model_files.find_vocab(given, source)
+    assert found.kind == "word_pieces"
+    shutil.copy(given, folder)
+    assert formats.open_checkpoint(str(folder)).vocab == found
 
 
 @pytest.mark.parametrize(

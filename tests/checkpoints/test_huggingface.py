@@ -6,6 +6,7 @@ import pathlib
 
 from bert_tf import heads, modeling
 from bert_tf.checkpoints import formats, huggingface_names, restoring
+from bert_tf.errors import InputError
 from tests import combinations
 from tests import huggingface_models as hf
 from tests import interop_samples as samples
@@ -197,6 +198,15 @@ class TestReading:
         expected = min(len(ids), model.config.max_position_embeddings)
         source = formats.open_checkpoint(str(tmp_path))
         assert source.max_seq_length == expected
+
+    @pytest.mark.parametrize("limit", [float("nan"), -1, 0])
+    def test_a_classifier_of_no_length(self, tmp_path, limit):
+        hf.save(hf.make("BertForSequenceClassification"), tmp_path)
+        config = tmp_path / "tokenizer_config.json"
+        config.write_text(json.dumps({"model_max_length": limit}))
+        with pytest.raises(InputError, match="must be positive") as error:
+            formats.open_checkpoint(str(tmp_path))
+        assert f"model_max_length={limit}" in str(error.value)
 
 
 @pytest.mark.slow

@@ -185,6 +185,25 @@ def test_classes_without_numbers(tmp_path, labels):
         formats.open_checkpoint(str(folder))
 
 
+@pytest.mark.parametrize(
+    ("key", "names"),
+    [
+        ("id2label", {f"label{i}": i for i in range(999)}),
+        ("id2label", {i: f"label{i // 2}" for i in range(999)}),
+        ("id2label", {i: f"label{i}\n" for i in range(999)}),
+        ("label2id", {f"label{i}": i for i in range(999)}),
+    ],
+)
+def test_errors_of_many_classes_are_short(tmp_path, key, names):
+    model = samples.random_model("classification", _CONFIG)
+    tf1 = samples.write_tf1(tmp_path / "tf1", model)
+    folder = huggingface_folder(tmp_path, tf1)
+    change(folder / "config.json", **{"id2label": None, key: names})
+    with pytest.raises(ValueError, match=f"`{key}`") as error:
+        formats.open_checkpoint(str(folder))
+    assert len(str(error.value)) < 600
+
+
 def test_classes_that_only_label2id_names(tmp_path):
     model = samples.random_model("classification", _CONFIG)
     tf1 = samples.write_tf1(tmp_path / "tf1", model)

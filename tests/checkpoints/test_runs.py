@@ -1,5 +1,7 @@
 """The run that a path belongs to."""
 
+import os
+
 from bert_tf.checkpoints import runs
 
 import pytest
@@ -33,6 +35,14 @@ def test_paths_of_a_run(run, name):
     expected = {"do_lower_case": "false", "a": "b=c"}
     assert runs.flags_of(f"{run}{name}") == expected
     assert runs.lower_cases(f"{run}{name}") is False
+
+
+@pytest.mark.parametrize("path", [".", "./", "model.ckpt-5", "./model.ckpt-5"])
+@pytest.mark.parametrize("folder", ["", "best"])
+def test_paths_from_inside_a_run(run, folder, path, monkeypatch):
+    monkeypatch.chdir(run / folder)
+    assert os.path.samefile(runs.folder_of(path), run)
+    assert runs.lower_cases(path) is False
 
 
 @pytest.mark.parametrize(

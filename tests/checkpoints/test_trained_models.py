@@ -1,8 +1,10 @@
 import dataclasses
+import re
 
 from bert_tf import heads, modeling, vocabularies
 from bert_tf.checkpoints import formats, opened, tf1_files, trained_models
 from bert_tf.server import descriptions
+from bert_tf.storage import written_files
 from tests import interop_samples as samples
 
 import pytest
@@ -99,12 +101,29 @@ def test_labels_from_an_editor_of_windows(tmp_path):
     assert descriptions.read(str(tmp_path)).labels == labels
 
 
+def test_heads_that_a_run_did_not_train(tmp_path, monkeypatch):
+    """The best weights have no moments, and so the run's newest tell."""
+    encoder = {"bert/x": [1.0], "bert/x/adam_m": [0.0]}
+    head = {"output_weights": [1.0], "output_bias": [1.0]}
+    run, kept = tmp_path / "run", tmp_path / "run" / "best" / "model.ckpt-2"
+    kept.parent.mkdir(parents=True)
+    tf1_files.write(str(kept), {"bert/x": [1.0], **head})
+    tf1_files.write(str(run / "model.ckpt-2"), encoder | head)
+    for folder, path in (
+        (tmp_path, str(kept)),
+        (run, "best/model.ckpt-2"),
+        (kept.parent, "model.ckpt-2"),
+        (kept.parent, "./model.ckpt-2"),
+    ):
+        monkeypatch.chdir(folder)
+        source = formats.open_checkpoint(path)
+        assert not trained_models.is_trained(source, "classification")
+
+
 def test_files_of_an_earlier_start_go(tmp_path):
-    mine = tmp_path / "mine.txt"
-    mine.touch()
-    for kind in vocabularies.KINDS.values():
-        for name in kind.files:
-            (tmp_path / name).write_text("of another kind")
+    mine = {"mine.txt", "itos.pkl"}  # Runs write neither.
+    for name in (*written_files.VOCABULARIES, *mine):
+        (tmp_path / name).write_text("of another kind")
     config = tmp_path / "tokenizer_config.json"
     config.write_text('{"strip_accents": true}')
     pieces = samples.vocab_files(["[UNK]"])
@@ -112,7 +131,7 @@ def test_files_of_an_earlier_start_go(tmp_path):
     files.write(str(tmp_path), None)
     assert vocabularies.find(tmp_path) == pieces
     names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"bert_config.json", "vocab.txt", "mine.txt"}
+    assert names == {"bert_config.json", "vocab.txt", *mine}
 
 
 def _source(labels, classes):
@@ -147,6 +166,16 @@ def test_a_head_of_other_classes(trained, classes, labels, fits, caplog):
     assert "its head is not used" in caplog.text
     with pytest.raises(ValueError, match="there was fine-tuned with"):
         trained_models.check_classes(source, labels)
+
+
+def test_labels_to_give_again_are_all_named(tmp_path):
+    labels = tuple(f"label{i}" for i in range(37))
+    (tmp_path / "labels.txt").write_text("\n".join(labels) + "\n")
+    whole = re.escape(", ".join(labels)) + r"\. Give"
+    with pytest.raises(ValueError, match=whole):
+        trained_models.check_classes(_source(labels, 37), labels[:3])
+    with pytest.raises(ValueError, match=whole):
+        trained_models.check_labels(str(tmp_path), labels[:3])
 
 
 def test_one_label_or_several():

@@ -1,6 +1,9 @@
 """Runs run_classifier.py --search, whose trials are runs of the script."""
 
-from tests import classifier_runs, combinations
+import bert_tf
+from bert_tf import modeling
+from bert_tf.tasks import search
+from tests import classifier_runs, combinations, tiny_files, trained_weights
 
 import pytest
 
@@ -67,6 +70,17 @@ def test_trials_are_runs_and_the_best_is_copied(count, flags, tmp_path):
         for x in (folder / "flags.txt", *(folder / "best").iterdir())
     }
 
+    # Its model has labels in best/ alone.
+    assert set(bert_tf.load(output)("a film")["probabilities"]) == {
+        "neg",
+        "pos",
+    }
+    (table,) = (x for x in flags if x.startswith("--dev_file="))
+    classifier_runs.run(
+        *(tmp_path, "--do_predict", "--check_only", f"--output_dir={output}"),
+        *(*flags[:2], table.replace("dev_file", "test_file")),
+    )
+
     before = _starts(output)
     again = classifier_runs.run(tmp_path, *given)
     assert again.stdout == done.stdout
@@ -74,6 +88,33 @@ def test_trials_are_runs_and_the_best_is_copied(count, flags, tmp_path):
     other = [*given, "--max_seq_length=10"]
     refused = classifier_runs.run(tmp_path, *other, code=1)
     assert "max_seq_length was 12 and is 10" in refused.lines[-1]
+
+
+def test_casing_of_a_search_that_is_resumed(flags, tmp_path, monkeypatch):
+    """An earlier version kept the default, and trials had the model's."""
+    start, output = tmp_path / "start", tmp_path / "output"
+
+    def run(*_):
+        (output / "study.db").touch()
+        return []
+
+    monkeypatch.setattr(search.Search, "run", run)
+    start.mkdir()
+    tiny_files.write_files(start, classifier_runs.MODEL)
+    vocab = start / "vocab.txt"
+    *words, last = vocab.read_text().splitlines()
+    vocab.write_text("\n".join([*words, last.upper()]))
+    trained_weights.write(start, modeling.Bert(classifier_runs.MODEL))
+    (start / "flags.txt").write_text("--do_lower_case=false\n")
+    given = [*flags[2:], f"--output_dir={output}", f"--init_checkpoint={start}"]
+    given.append("--search=1")
+    classifier_runs.run(tmp_path, *given)
+    kept = output / "flags.txt"
+    own = kept.read_text()
+    assert "\n--do_lower_case=false\n" in own
+    kept.write_text(own.replace("lower_case=false", "lower_case=true"))
+    classifier_runs.run(tmp_path, *given)
+    assert "\n--do_lower_case=false\n" in kept.read_text()
 
 
 @pytest.mark.parametrize(

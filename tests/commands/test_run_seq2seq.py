@@ -174,6 +174,7 @@ class TestRun:
         assert (tmp_path / "out" / name).read_text() == before
         log = "No scores of --test_file: 1 of its 9 rows have no target."
         assert log in done.stderr
+        assert "read in a different way" not in done.stderr
         assert not (tmp_path / "out/test_results.txt").exists()
 
     def test_check_only(self, folder, tmp_path):

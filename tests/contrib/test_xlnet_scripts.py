@@ -3,7 +3,7 @@
 import json
 
 import bert_tf
-from bert_tf.checkpoints import tokenizer_files
+from bert_tf.checkpoints import formats, tokenizer_files
 from tests import family_runs as runs
 from tests import pretraining_runs, scripts, tiny_files
 from tests.contrib import test_xlnet_vocabulary
@@ -82,6 +82,17 @@ def test_a_classifier_of_transformers(tmp_path):
             np.testing.assert_allclose(found, expected, atol=1e-5)
     with pytest.raises(ValueError, match="do not begin with <cls>"):
         bert_tf.load(tmp_path / "theirs", head="encoder", unit="cls")
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"), [(None, None), (1e30, None), (64, 64), (9999, 4096)]
+)
+def test_only_a_tokenizer_limits_texts(tmp_path, limit, expected):
+    _write(tmp_path, "XLNetForSequenceClassification", 1)
+    path = tmp_path / "tokenizer_config.json"
+    values = json.loads(path.read_text()) | {"model_max_length": limit}
+    path.write_text(json.dumps(values))
+    assert formats.open_checkpoint(str(tmp_path)).max_seq_length == expected
 
 
 @pytest.mark.exhaustive

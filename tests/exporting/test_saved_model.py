@@ -186,14 +186,18 @@ def test_a_path_that_looks_like_a_glob(tmp_path):
     asyncio.run(serve())
 
 
-def test_target_must_be_new_or_empty(tmp_path):
+def test_target_must_be_new_or_empty(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("mine")
     for path in (tmp_path, tmp_path / "file"):
         with pytest.raises(ValueError, match=f"Received: path={path}"):
             saved_model.save(str(path), small("a"))
     assert os.listdir(tmp_path) == ["file"]
     (tmp_path / "empty").mkdir()
-    saved_model.check_target(str(tmp_path / "empty"))
+    empty = str(tmp_path / "empty")
+    saved_model.check_target(empty)
+    monkeypatch.setattr(os.path, "ismount", lambda path: path == empty)
+    with pytest.raises(ValueError, match="A mounted folder can't be replaced"):
+        saved_model.check_target(empty)
 
 
 def test_another_goes_when_the_next_is_whole(tmp_path):

@@ -2,6 +2,7 @@
 
 import asyncio
 import pickle
+import re
 import shutil
 
 import bert_tf
@@ -12,6 +13,9 @@ from tests import combinations, exports
 
 import pytest
 import tensorflow as tf
+from tensorflow.core.framework import op_def_pb2
+from tensorflow.core.protobuf import saved_model_pb2
+from tensorflow.python.client import pywrap_tf_session
 
 _TEXT = tf.TensorSpec([None], tf.string)
 
@@ -130,6 +134,34 @@ def test_what_is_never_called_is_found(tmp_path):
     path = str(tmp_path / "1")
     tf.saved_model.save(module, path, {"serving_default": module.serve})
     assert unsafe_ops.find(path) == {"WriteFile"}
+
+
+# Strings with these words in their names are paths, or graphs.
+_PATHS = re.compile(r"(.*_)?(file\w*|path|dir|graph|prefix\w*)(_.*)?")
+# Operations with such a string that touch no files, and, since the loader
+# restores variables, operations on weights that nothing calls.
+_SAFE = {
+    *("ExperimentalSetStatsAggregatorDataset", "SetStatsAggregatorDataset"),
+    *("Restore", "RestoreSlice", "RestoreV2"),
+    *("Save", "SaveSlices", "SaveV2", "MergeV2Checkpoints"),
+}
+
+
+def test_all_operations_of_tensorflow_that_take_paths_are_known(tmp_path):
+    operations = op_def_pb2.OpList()
+    buffer = pywrap_tf_session.TF_GetAllOpList()
+    operations.ParseFromString(pywrap_tf_session.TF_GetBuffer(buffer))
+    model = saved_model_pb2.SavedModel()
+    graph = model.meta_graphs.add().graph_def
+    for op in operations.op:
+        strings = [x.name for x in op.input_arg if x.type == tf.string]
+        strings += [x.name for x in op.attr if "string" in x.type]
+        if any(map(_PATHS.fullmatch, strings)):
+            graph.node.add(name=op.name, op=op.name)
+    (tmp_path / "saved_model.pb").write_bytes(model.SerializeToString())
+    names = {node.op for node in graph.node}
+    assert {"WriteFile", "DatasetFromGraph", "DumpTensor"} <= names
+    assert names - unsafe_ops.find(str(tmp_path)) == _SAFE
 
 
 @pytest.fixture(name="changed")

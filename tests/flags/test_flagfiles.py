@@ -105,6 +105,15 @@ class TestFlagfile:
         assert note in path.read_text()
         assert use(f"--flagfile={path}").label == "x"
 
+    def test_lines_of_an_editor_of_windows(self, tmp_path, use):
+        path = tmp_path / "flags.txt"
+        use("--label=a b", "--do_train")
+        flagfiles.write_flagfile(str(path))
+        before = flagfiles.read_flagfile(str(path))
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+        assert flagfiles.read_flagfile(str(path)) == before
+        assert use(f"--flagfile={path}").label == "a b"
+
     def test_own_lines_may_be_short(self, tmp_path):
         path = tmp_path / "flags.txt"
         path.write_text("# note\n\n--do_train\n--label=a=b\n")
@@ -168,6 +177,19 @@ class TestCheckSameRun:
             use("--max_predictions_per_seq=6")
             with pytest.raises(ValueError, match="_per_seq was 5 and is 6"):
                 flagfiles.check_same_run(path, identity)
+
+    def test_another_spelling_is_no_change(self, path, use, caplog):
+        use("--learning_rate=5e-5")
+        spelt = pathlib.Path(path)
+        text = spelt.read_text()
+        spelt.write_text(
+            text.replace("learning_rate=5e-05", "learning_rate=0.00005")
+        )
+        assert spelt.read_text() != text
+        flagfiles.check_same_run(path, ["learning_rate"])
+        use("--learning_rate=6e-5")
+        with pytest.raises(ValueError, match=r"was 0\.00005 and is 6e-05"):
+            flagfiles.check_same_run(path, ["learning_rate"])
 
     def test_other_detail_is_logged(self, path, use, caplog):
         use("--max_seq_length=64", "--nodo_train", "--label=new")

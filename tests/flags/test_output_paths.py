@@ -112,6 +112,18 @@ def test_refused(folder, arguments, expected):
     assert re.search(expected.replace("{}", str(folder)), line)
 
 
+@pytest.mark.parametrize("arguments", ["empty_folder", "./old --overwrite"])
+def test_a_mount_is_refused_before_the_work(folder, arguments, monkeypatch):
+    mounts = {str(folder / "empty_folder"), str(folder / "old")}
+    monkeypatch.setattr(os.path, "ismount", lambda path: str(path) in mounts)
+    line = _refused(folder, *f"--new_dir={arguments}".split())
+    path = arguments.removesuffix(" --overwrite")
+    assert line == (
+        "A mounted folder can't be replaced: name a new folder inside it. "
+        f"Received: new_dir={path}"
+    )
+
+
 @pytest.mark.parametrize(
     "name", ["lock", "metrics.jsonl", "model.ckpt-7.index"]
 )

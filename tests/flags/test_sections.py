@@ -32,6 +32,18 @@ class TestValues:
     def test_values_are_taken(self, tmp_path, given):
         assert small_script.taken(tmp_path, given, "--do_train") == []
 
+    def test_numbers_or_a_word_have_one_spelling(self):
+        with script_flags.own_flags():
+            from bert_tf.flags import flag_sections
+
+            section = flag_sections.Section("Answers")
+            limit = section.number_or("limit", "0.0", "auto", "The limit.")
+            for text, expected in (("0", "0.0"), ("-1e0", "-1.0")):
+                flags.FLAGS(["script.py", f"--limit={text}"])
+                assert limit.value == expected
+            flags.FLAGS(["script.py", "--limit=auto"])
+            assert limit.value == "auto"
+
     def test_parts_on_several_lines_are_one_line(self):
         with script_flags.own_flags():
             from bert_tf.flags import flag_sections

@@ -215,6 +215,35 @@ def test_parts_are_padded_as_the_whole(counts, sizes):
         np.testing.assert_array_equal(joined[name], expected, strict=True)
 
 
+@pytest.mark.parametrize(
+    ("output", "batches"),
+    [
+        # As wide as the input.
+        (lambda ids: ids + 1, [[2, 2, 1], [2, 2, 1]]),
+        # Padded in an unknown way, or not one for each row.
+        (lambda ids: np.full([len(ids), ids.max()], 7), [[2, 2, 1, 5], [5]]),
+        (lambda ids: np.unique(ids)[:, np.newaxis], [[2, 2, 1, 5], [5]]),
+    ],
+)
+def test_large_requests_to_models_of_other_programs(output, batches):
+    wide = {"ids": Tensor(tf.int64, (None, None))}
+    signature = Signature("ids", PREDICT, wide, wide, {})
+    found: list[int] = []
+
+    def run(_, inputs):
+        return {"ids": output(inputs["ids"])}
+
+    limits = batching.Limits(max_batch_size=2)
+    batcher = batching.Batcher(run, limits, found.append)
+    inputs = {"ids": np.array([[1, 2], [3, 4], [5, 6], [7, 8], [9, 9]])}
+    for sizes in batches:
+        found.clear()
+        joined = batcher.submit(signature, inputs).result(30)
+        assert found == sizes
+        np.testing.assert_array_equal(joined["ids"], output(inputs["ids"]))
+    batcher.close()
+
+
 def test_a_cancelled_request_leaves_the_queue():
     model = _Lengths(batching.Limits(max_batch_size=2, max_queued_rows=6))
     model.hold()

@@ -1,11 +1,14 @@
 """How the head of a checkpoint is found."""
 
+import dataclasses
+
 from bert_tf.checkpoints import opened
 from bert_tf.errors import InputError
 from bert_tf.serving import serving_model
 
 import pytest
 
+_HEAD = ("output_weights", "output_bias")
 _ENCODER = {"bert/embeddings/word_embeddings": (9, 4)}
 
 
@@ -23,6 +26,33 @@ def test_a_head_that_is_not_registered_is_not_left_out():
     ):
         serving_model.find_head(source, None)
     assert serving_model.find_head(source, "encoder") == "encoder"
+
+
+@pytest.mark.parametrize(
+    ("moments", "is_of_words"),
+    [
+        # Of a fork that computes word labels from get_sequence_output().
+        ((*_HEAD, "bert/embeddings/word_embeddings"), True),
+        ((*_HEAD, "bert/pooler/dense/kernel"), False),
+        ((), False),
+    ],
+)
+def test_a_head_of_words_with_the_names_of_a_classifier(moments, is_of_words):
+    source = _checkpoint(
+        dict.fromkeys((*_HEAD, "bert/pooler/dense/kernel"), (4,))
+    )
+    slots = (
+        f"{name}/{slot}" for name in moments for slot in ("adam_m", "adam_v")
+    )
+    source = dataclasses.replace(source, state=tuple(slots))
+    assert serving_model.find_head(source, "classification") == "classification"
+    if not is_of_words:
+        assert serving_model.find_head(source, None) == "classification"
+        return
+    with pytest.raises(
+        InputError, match=r"head that labels words\. .* run_ner"
+    ):
+        serving_model.find_head(source, None)
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,16 @@
 import contextlib
 import dataclasses
 
-from bert_tf.checkpoints import trained_models
+from bert_tf.checkpoints import best, tf1_files, trained_models
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
-from bert_tf.setup import auxiliary_lm, fine_tuning_setup, run_setup
+from bert_tf.flags import flagfiles
+from bert_tf.setup import (
+    auxiliary_lm,
+    fine_tuning_setup,
+    run_folder,
+    run_setup,
+)
 from bert_tf.training import distribution
 from tests import interop_samples, tiny_files
 
@@ -64,6 +70,34 @@ def test_weights_of_another_model_are_refused(run):
         f"--output_dir for theirs. Received: init_checkpoint={run}/other/"
         "model.ckpt"
     )
+
+
+@pytest.mark.parametrize(
+    ("before", "changed"),
+    [
+        ({"init_checkpoint": "a", "word_vectors": "b"}, None),
+        # As kept by an earlier version.
+        ({"init_checkpoint": "a"}, None),
+        ({"init_checkpoint": "c"}, "init_checkpoint was c and is a"),
+        ({"word_vectors": "b"}, "init_checkpoint was None and is a"),
+        (
+            {"init_checkpoint": "a", "word_vectors": "c"},
+            "word_vectors was c and is b",
+        ),
+    ],
+)
+def test_scores_that_chose_the_best(run, monkeypatch, before, changed):
+    monkeypatch.setattr(best, "checkpoint", lambda _: "kept")
+    monkeypatch.setattr(best, "chosen_on", lambda _: before)
+    monkeypatch.setattr(tf1_files, "latest", lambda _: "newest")
+    now = {"init_checkpoint": "a", "word_vectors": "b"}
+    monkeypatch.setattr(flagfiles, "_values", lambda: now)
+    with flagsaver.flagsaver(**now):
+        if changed is None:
+            run_folder.check_same_evaluation([*now])
+            return
+        with pytest.raises(ValueError, match=f"by other scores: {changed}"):
+            run_folder.check_same_evaluation([*now])
 
 
 def test_batches_of_many_shapes_are_not_for_tpus(monkeypatch):
