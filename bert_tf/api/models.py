@@ -144,7 +144,7 @@ class Bert(keras_methods.Methods, lora_files.WithLora, modeling.Bert):
         ]
 
     def _parts(self) -> dict[str, keras.layers.Layer]:
-        """The layers that are frozen one by one."""
+        """The layers that files of older versions call frozen."""
         parts: dict[str, keras.layers.Layer] = {
             "embeddings": self.embeddings,
             "pooler": self.pooler,
@@ -157,10 +157,9 @@ class Bert(keras_methods.Methods, lora_files.WithLora, modeling.Bert):
 
     def get_config(self) -> dict[str, Any]:
         """Returns what `from_config` makes the same model of, but weights."""
-        frozen = [n for n, part in self._parts().items() if not part.trainable]
         return super().get_config() | {
             "bert_config": families.to_values(self.config),
-            "frozen": frozen,
+            "frozen": _frozen(self),
             "reading": self.reading and self.reading.to_config(),
             "lora": self.lora and dataclasses.asdict(self.lora),
         }
@@ -183,9 +182,29 @@ class Bert(keras_methods.Methods, lora_files.WithLora, modeling.Bert):
             model.reading = text_reading.Reading.from_config(known)
         # Afterwards, so that it reaches every layer.
         model.trainable = trainable
-        for name in frozen:
+        for name in model._parts().keys() & frozen:
             model._parts()[name].trainable = False
+        _freeze(model, frozen)
         return model
+
+
+def _frozen(model: keras.Model) -> list[str]:
+    """Returns the paths of the variables whose layer is frozen."""
+    return [
+        variable.path
+        for layer in model._flatten_layers(include_self=False)
+        if not layer.trainable
+        for variable in layer._trainable_variables
+        + layer._non_trainable_variables
+    ]
+
+
+def _freeze(model: keras.Model, frozen: Sequence[str]) -> None:
+    """Freezes the layers all of whose variables have these paths."""
+    for layer in model._flatten_layers(include_self=False):
+        paths = {v.path for v in layer.variables}
+        if paths and paths <= {*frozen}:
+            layer.trainable = False
 
 
 class _Head(keras_methods.Methods, heads.Model):
@@ -237,7 +256,7 @@ class _Head(keras_methods.Methods, heads.Model):
     def get_config(self) -> dict[str, Any]:
         """Returns what `from_config` makes the same model of, but weights."""
         bert = keras.saving.serialize_keras_object(self.bert)
-        return super().get_config() | {"bert": bert}
+        return super().get_config() | {"bert": bert, "frozen": _frozen(self)}
 
     @classmethod
     def from_config(
@@ -246,6 +265,7 @@ class _Head(keras_methods.Methods, heads.Model):
         """Returns a model of random weights, with the same layers frozen."""
         values = dict(config)
         trainable = values.pop("trainable", True)
+        frozen = values.pop("frozen", ())
         bert = keras.saving.deserialize_keras_object(
             values.pop("bert"), custom_objects
         )
@@ -253,6 +273,7 @@ class _Head(keras_methods.Methods, heads.Model):
         if not trainable:
             # Afterwards, so that it reaches every layer.
             model.trainable = False
+        _freeze(model, frozen)
         return model
 
 

@@ -57,8 +57,9 @@ class WithTexts(keras.Model):
         """The tokenizer of the model's texts; None without a vocabulary.
 
         By default it has the checkpoint's vocabulary and the sequence length of
-        its run, else 128 tokens, or 384 for question answering. Set it to use
-        another vocabulary or length: `.keras` files and exports keep both.
+        its run, or else of the checkpoint whose head is used, else 128 tokens,
+        or 384 for question answering. Set it to use another length or
+        vocabulary: `.keras` files and exports keep both.
         """
         bert = self._encoder()
         found = getattr(bert, "_tokenizer", None)
@@ -108,8 +109,8 @@ class WithTexts(keras.Model):
         if length is not None:
             return int(length)
         head = served_heads.HEADS.get(self.head, served_heads.HEADS["encoder"])
-        config = self._encoder().config
-        return min(head.usual_length, config.max_position_embeddings)
+        usual = reading.length_for(self.head) or head.usual_length
+        return min(usual, self._encoder().config.max_position_embeddings)
 
     # ---- Keras' methods ------------------------------------------------------
 

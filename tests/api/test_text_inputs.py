@@ -1,10 +1,13 @@
 """Keras models that are trained and asked on texts."""
 
 import dataclasses
+import json
 
 import bert_tf
+from bert_tf.checkpoints import formats
 from bert_tf.errors import InputError
 from tests import exports, reference
+from tests.api.test_exports import answering
 
 import keras
 import numpy as np
@@ -219,6 +222,25 @@ def test_the_tokenizer_of_a_run(model):
     assert model.tokenizer is model.bert.tokenizer
     # It is no layer of the model.
     assert [x.name for x in model.layers] == [model.bert.name]
+
+
+@pytest.mark.slow
+def test_the_length_that_a_checkpoint_says(tmp_path):
+    """As `bert_tf.load` reads it; other heads on its encoder do not."""
+    folder = str(tmp_path / "model")
+    source = formats.open_checkpoint(str(exports.run("one text")))
+    formats.write(folder, "hf", source)
+    path = tmp_path / "model" / "tokenizer_config.json"
+    said = json.loads(path.read_text()) | {"model_max_length": 9}
+    path.write_text(json.dumps(said))
+    assert bert_tf.load(folder).max_seq_length == 9
+    model = bert_tf.BertClassifier.from_checkpoint(folder)
+    for made in (model, type(model).from_config(model.get_config())):
+        assert made.tokenizer.max_seq_length == 9
+        assert answering(made).max_seq_length == 9
+    tagger = bert_tf.BertTagger.from_checkpoint(folder, labels=["O", "B-X"])
+    assert tagger.tokenizer.max_seq_length == 16  # The model's positions.
+    assert answering(tagger).max_seq_length == 16
 
 
 @pytest.mark.slow
