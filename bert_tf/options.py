@@ -202,7 +202,7 @@ def kind(field: dataclasses.Field) -> type:
 
 
 def check(field: dataclasses.Field, value: Any, name: str) -> None:
-    """Raises InputError if an option does not allow a value; `name` names it."""
+    """Raises InputError, with `name`, if an option does not allow a value."""
     known, of = field.metadata, kind(field)
     choices, bounds = known["choices"], known["bounds"]
     if choices:

@@ -28,11 +28,19 @@ their prefix.
 """
 
 import dataclasses
+import numbers
+import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from bert_tf import heads, modeling
-from bert_tf.api import keras_methods, model_paths, sources, text_reading
+from bert_tf.api import (
+    arguments,
+    keras_methods,
+    model_paths,
+    sources,
+    text_reading,
+)
 from bert_tf.api import lora as lora_files
 from bert_tf.encoders import families, watching
 from bert_tf.errors import InputError
@@ -40,6 +48,7 @@ from bert_tf.errors import InputError
 import keras
 import tensorflow as tf
 
+_Path: TypeAlias = str | os.PathLike[str]
 _registered = keras.saving.register_keras_serializable("bert_tf")
 
 
@@ -101,8 +110,9 @@ class Bert(keras_methods.Methods, lora_files.WithLora, modeling.Bert):
             super().build_parts()
 
     @classmethod
+    @arguments.in_words_of_python()
     def from_checkpoint(
-        cls, path: str, bert_config_file: str | None = None, **kwargs: Any
+        cls, path: _Path, bert_config_file: _Path | None = None, **kwargs: Any
     ) -> Self:
         """Returns the encoder of a checkpoint.
 
@@ -120,7 +130,8 @@ class Bert(keras_methods.Methods, lora_files.WithLora, modeling.Bert):
         return model
 
     @classmethod
-    def from_config_file(cls, path: str, **kwargs: Any) -> Self:
+    @arguments.in_words_of_python()
+    def from_config_file(cls, path: _Path, **kwargs: Any) -> Self:
         """Returns an encoder of random weights by a bert_config.json."""
         return cls(families.read_config(path), **kwargs)
 
@@ -227,7 +238,8 @@ class _Head(keras_methods.Methods, heads.Model):
         return model
 
     @classmethod
-    def from_config_file(cls, path: str, *args: Any, **kwargs: Any) -> Self:
+    @arguments.in_words_of_python()
+    def from_config_file(cls, path: _Path, *args: Any, **kwargs: Any) -> Self:
         """Returns a model of random weights by a bert_config.json.
 
         Args:
@@ -286,8 +298,9 @@ class _Unlabelled(_Head):
     """A head whose outputs are the same for all."""
 
     @classmethod
+    @arguments.in_words_of_python()
     def from_checkpoint(
-        cls, path: str, bert_config_file: str | None = None, **kwargs: Any
+        cls, path: _Path, bert_config_file: _Path | None = None, **kwargs: Any
     ) -> Self:
         """Returns the model of a checkpoint.
 
@@ -305,6 +318,24 @@ class _Unlabelled(_Head):
         return cls._from_source(path, source, bert_config_file, kwargs)
 
 
+def _checked_labels(labels: Any) -> tuple[str, ...] | int:
+    """Returns names of classes or their number; InputError for other values."""
+    is_number = isinstance(labels, numbers.Integral)
+    if is_number and not isinstance(labels, bool) and labels > 0:
+        return int(labels)
+    if (
+        not isinstance(labels, list | tuple)
+        or not labels
+        or not all(isinstance(x, str) for x in labels)
+        or len({*labels}) < len(labels)
+    ):
+        raise InputError(
+            "labels must be a list of the names of the classes, each once, or "
+            f"the number of classes. Received: labels={labels!r}"[:400]
+        )
+    return tuple(labels)
+
+
 class _Labelled(_Head):
     """A head whose classes have names.
 
@@ -315,18 +346,20 @@ class _Labelled(_Head):
     def __init__(
         self, bert: modeling.Bert, labels: Sequence[str] | int, **kwargs: Any
     ):
+        labels = _checked_labels(labels)
         number = labels if isinstance(labels, int) else len(labels)
         # By name, as it is the next class of a subclass that takes it.
         super().__init__(bert, num_labels=number, **kwargs)
         self.number = number
-        self.labels = None if isinstance(labels, int) else tuple(labels)
+        self.labels = None if isinstance(labels, int) else labels
 
     @classmethod
+    @arguments.in_words_of_python()
     def from_checkpoint(
         cls,
-        path: str,
+        path: _Path,
         labels: Sequence[str] | int | None = None,
-        bert_config_file: str | None = None,
+        bert_config_file: _Path | None = None,
         **kwargs: Any,
     ) -> Self:
         """Returns the model of a checkpoint.
@@ -342,6 +375,7 @@ class _Labelled(_Head):
             **kwargs: Arguments of any Keras model: `name`, `dtype`.
         """
         path = model_paths.as_text(path)
+        labels = None if labels is None else _checked_labels(labels)
         source = sources.open_best(path)
         source, labels = sources.fit_labels(source, cls.head, labels)
         return cls._from_source(path, source, bert_config_file, kwargs, labels)

@@ -39,6 +39,8 @@ class Reading:
         max_seq_length: Max tokens that the checkpoint says; None if it does not
             or if its head is not used.
         vectors: What `sentence_transformers.settings` read in its folder.
+        pad_to_max: Of the tokenizer that was set.
+        masks: Likewise.
     """
 
     path: str
@@ -48,6 +50,8 @@ class Reading:
     head: str = ""
     max_seq_length: int | None = None
     vectors: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    pad_to_max: bool = True
+    masks: bool = False
 
     @classmethod
     def from_checkpoint(

@@ -158,7 +158,7 @@ def test_vectors_without_the_folder_that_says_how(tmp_path, run):
     assert found.max_seq_length == 9
     ids = bert_tf.Tokenizer(exports.VOCAB, max_seq_length=9)(_TEXTS)
     vectors = np.asarray(model(ids).sequence[:, 0])
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     tiny.close([x["vector"] for x in found(_TEXTS)], vectors)
     mean = answering(again, unit="mean")(_TEXTS[0])["vector"]
     assert np.abs(mean - vectors[0]).max() > 0.01

@@ -1,5 +1,6 @@
 """Keras models that are trained and asked on texts."""
 
+import collections
 import dataclasses
 import json
 
@@ -264,7 +265,89 @@ def test_without_a_vocabulary(x):
             method(x)
 
 
+def test_a_vocabulary_of_another_model(model):
+    pieces = [*exports.VOCAB, "more"]
+    with pytest.raises(InputError, match=r"The vocabulary does not belong"):
+        model.tokenizer = bert_tf.Tokenizer(pieces)
+    assert model.tokenizer.vocabulary == tuple(exports.VOCAB)
+
+
+def test_how_a_tokenizer_pads_and_masks_is_kept(model):
+    model.tokenizer = bert_tf.Tokenizer(
+        exports.VOCAB, max_seq_length=9, pad_to_max=False, masks=True
+    )
+    again = type(model).from_config(model.get_config())
+    ids = again.tokenizer(["a [MASK]"])["input_ids"]
+    mask = exports.VOCAB.index("[MASK]")
+    np.testing.assert_array_equal(ids, [[2, 5, mask, 3]])
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"text": ["a"], "text_pair": ["b"]}, "text_pair"),
+        ({"question": ["a"], "passage": tf.constant(["b"])}, "passage"),
+        ({"text": ["a"], "text_a": ["b"]}, "'text'"),
+    ],
+)
+def test_texts_that_would_not_be_read(model, given, named):
+    with pytest.raises(InputError, match=f"Rename or remove .*{named}"):
+        model(given)
+    with pytest.raises(InputError, match=f"Rename or remove .*{named}"):
+        model.predict(given)
+
+
+def test_columns_that_are_no_texts(model):
+    columns = {"text": ["a"], "id": ["x1"], "label": np.array([1])}
+    _close(model(columns), model(["a"]))
+
+
+def test_mappings_and_lists_of_ids(model):
+    """As `BatchEncoding` of transformers, which is a UserDict."""
+    expected = model({"input_ids": np.array([[2, 5, 3]])})
+    given = {"input_ids": [[2, 5, 3]], "attention_mask": None}
+    _close(model(given), expected)
+    _close(model(collections.UserDict(given)), expected)
+    _close(
+        model.call({"input_ids": tf.constant([[2, 5, 3]])} | given), expected
+    )
+    with pytest.raises(InputError, match="`input_ids` must have rows of one"):
+        model({"input_ids": [[2, 5, 3], [2, 3]]})
+
+
+@pytest.mark.slow
+def test_weights_and_tuples_of_numbers(tokenizer):
+    """Keras itself takes no lists; the values are those of its arrays."""
+    ids = {name: x.numpy() for name, x in tokenizer(_TEXTS[:2]).items()}
+    weights, labels = np.array([1.0, 3.0]), np.array([1, 0])
+    expected = _plain(tokenizer).evaluate(
+        ids, labels, sample_weight=weights, verbose=0
+    )
+    model = _plain(tokenizer)
+    texts = _TEXTS[:2]
+    for y, w in (([1, 0], [1.0, 3.0]), ((1, 0), (1.0, 3.0))):
+        found = model.evaluate(texts, y, sample_weight=w, verbose=0)
+        _close(found, expected)
+        _close(model.test_on_batch(texts, y, w), expected)
+    found = _losses(
+        *(tokenizer, texts, (1, 0)),
+        sample_weight=[1.0, 3.0],
+        validation_data=(texts, [1, 0], [1.0, 3.0]),
+    )
+    wanted = _losses(
+        *(tokenizer, ids, labels),
+        sample_weight=weights,
+        validation_data=(ids, labels, weights),
+    )
+    _close(found, wanted)
+
+
 def test_what_is_wrong(model):
+    for method in (model, model.predict, model.predict_on_batch):
+        with pytest.raises(InputError, match=r"at least one.*Received: \[\]"):
+            method([])
+    with pytest.raises(InputError, match=r"text_a\[1027\]=None"):
+        model.predict(["a"] * 1027 + [None])
     with pytest.raises(InputError, match=r"texts\[1\]: expected a pair"):
         model([("a", "b"), "c"])
     with pytest.raises(InputError, match=r"must be a pair.*3 elements"):
