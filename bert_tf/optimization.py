@@ -12,9 +12,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bert_tf import compiled, options, weight_pruning
+from bert_tf import compiled, options, recipe_options, weight_pruning
 from bert_tf.errors import InputError
-from bert_tf.training import recipe_options
 
 import keras
 import numpy as np
@@ -22,7 +21,7 @@ import tensorflow as tf
 
 Schedule = Callable[[tf.Tensor], tf.Tensor]
 
-# Their bounds are those of the flags.
+# The flags have the same bounds.
 _FIELDS = {x.name: x for x in dataclasses.fields(recipe_options.RecipeOptions)}
 
 # Matched anywhere in a variable's name, as in the original.
