@@ -5,6 +5,7 @@ import difflib
 import functools
 import json
 import math
+import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -168,8 +169,9 @@ class BertConfig:
         return dict(values)
 
     @classmethod
-    def from_json_file(cls, path: str) -> "BertConfig":
+    def from_json_file(cls, path: str | os.PathLike[str]) -> "BertConfig":
         """Reads a bert_config.json, local or remote; logs unused values."""
+        path = os.fspath(path)
         return cls.from_file(read_json_file(path), path)
 
     @classmethod

@@ -6,12 +6,13 @@ decay on everything except layer norms and biases, linear warm-up and linear
 decay. LAMB is for batches of thousands.
 """
 
+import dataclasses
 import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bert_tf import compiled, options, weight_pruning
+from bert_tf import compiled, options, recipe_options, weight_pruning
 from bert_tf.errors import InputError
 
 import keras
@@ -19,6 +20,9 @@ import numpy as np
 import tensorflow as tf
 
 Schedule = Callable[[tf.Tensor], tf.Tensor]
+
+# The flags have the same bounds.
+_FIELDS = {x.name: x for x in dataclasses.fields(recipe_options.RecipeOptions)}
 
 # Matched anywhere in a variable's name, as in the original.
 NO_DECAY = ("LayerNorm", "layer_norm", "batch_norm", "bias")
@@ -200,10 +204,20 @@ class Optimizer:
         loss_scale: LossScale | None = None,
         pruning: weight_pruning.Pruning | None = None,
     ):
-        if clipping not in options.CLIPPING:
+        for name, value in (
+            ("weight_decay_rate", weight_decay_rate),
+            ("adam_beta_1", beta_1),
+            ("adam_beta_2", beta_2),
+            ("adam_epsilon", epsilon),
+            ("clip_norm", clip_norm),
+            ("clipping", clipping),
+        ):
+            options.check(_FIELDS[name], value, name.removeprefix("adam_"))
+        if isinstance(exclude_from_weight_decay, str):
             raise InputError(
-                f"`clipping` must be one of {', '.join(options.CLIPPING)}. "
-                f"Received: clipping={clipping!r}"
+                "`exclude_from_weight_decay` must be a list of patterns. "
+                "Received: exclude_from_weight_decay="
+                f"{exclude_from_weight_decay!r}"
             )
         if not callable(schedule):
             raise InputError(

@@ -201,6 +201,28 @@ def kind(field: dataclasses.Field) -> type:
     return (*typing.get_args(field.type), field.type)[0]
 
 
+def check(field: dataclasses.Field, value: Any, name: str) -> None:
+    """Raises InputError, with `name`, if an option does not allow a value."""
+    known, of = field.metadata, kind(field)
+    choices, bounds = known["choices"], known["bounds"]
+    if choices:
+        is_right = value in choices
+        expected = f"one of {', '.join(choices)}"
+    elif of in (str, bool):
+        is_right, expected = isinstance(value, of), of.__name__
+    else:
+        number = numbers.Integral if of is int else numbers.Real
+        is_number = isinstance(value, number)
+        is_right = is_number and bounds.allow(value)
+        expected = str(bounds) or "finite"
+        if not is_number:
+            expected = "a whole number" if of is int else "a number"
+    if not is_right:
+        raise InputError(
+            f"`{name}` must be {expected}. Received: {name}={value!r}"
+        )
+
+
 @dataclasses.dataclass(frozen=True)
 class Options:
     """Base of dataclasses of options.
@@ -218,24 +240,8 @@ class Options:
                 self._check(field, value)
 
     def _check(self, field: dataclasses.Field, value: Any) -> None:
+        check(field, value, field.name)
         name, known, others = field.name, field.metadata, vars(self)
-        choices, bounds, of = known["choices"], known["bounds"], kind(field)
-        if choices:
-            is_right = value in choices
-            expected = f"one of {', '.join(choices)}"
-        elif of in (str, bool):
-            is_right, expected = isinstance(value, of), of.__name__
-        else:
-            number = numbers.Integral if of is int else numbers.Real
-            is_number = isinstance(value, number)
-            is_right = is_number and bounds.allow(value)
-            expected = str(bounds) or "finite"
-            if not is_number:
-                expected = "a whole number" if of is int else "a number"
-        if not is_right:
-            raise InputError(
-                f"`{name}` must be {expected}. Received: {name}={value!r}"
-            )
         terms = known["about"].get("only_with", ())
         terms = (terms,) if isinstance(terms, str) else tuple(terms)
         needed = [x.lstrip("!").partition("=")[0] for x in terms]

@@ -23,6 +23,11 @@ from bert_tf.vocab_files import (
     load_vocab,
 )
 
+# The original has it here, too.
+from bert_tf.vocab_files import (
+    validate_case_matches_checkpoint as validate_case_matches_checkpoint,
+)
+
 from etils import epath
 
 # Longer words become one [UNK].

@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 from bert_tf import compiled, optimization
+from bert_tf.errors import InputError
 from bert_tf.training import schedules
 
 import keras
@@ -323,3 +324,20 @@ def test_frozen_variables_stay_and_then_train_as_in_a_new_run(name):
         assert np.abs(own[0] - value).max() > 0.01
         for one, two in zip(own, other, strict=True):
             np.testing.assert_allclose(one, two, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", optimization.OPTIMIZERS.values())
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("clip_norm", x) for x in (0, -1, None, float("nan"))),
+        *(("beta_1", x) for x in (0, 1, -0.5, "0.9")),
+        *(("beta_2", x) for x in (0, 1, 0.99999999)),
+        ("epsilon", 0),
+        ("weight_decay_rate", -0.01),
+        ("exclude_from_weight_decay", "LayerNorm"),
+    ],
+)
+def test_numbers_that_train_wrongly(kind, name, value):
+    with pytest.raises(InputError, match=f"^`{name}` must .*{name}={value!r}"):
+        kind(lambda step: 0.1, **{name: value})

@@ -337,7 +337,8 @@ def test_casing_of_small_vocabularies(pieces, fits_lower, fits_cased):
 def test_casing_by_the_name_of_the_checkpoint(
     checkpoint, fits_lower, fits_cased
 ):
-    check = vocab_files.validate_case_matches_checkpoint
+    # The name and the module of the original.
+    check = tokenization.validate_case_matches_checkpoint
     for do_lower_case, fits in [(True, fits_lower), (False, fits_cased)]:
         if fits:
             check(do_lower_case, checkpoint)

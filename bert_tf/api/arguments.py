@@ -29,8 +29,8 @@ class Options(TypedDict, total=False):
             checkpoint.
         vocab_file: The model's vocabulary, likewise.
         do_lower_case: As in training; by default true.
-        max_seq_length: Max tokens of a sequence; by default as in training, or
-            128, or 384 for question answering.
+        max_seq_length: Max tokens of a sequence; by default as in training or
+            as the checkpoint says, or else 128, or 384 for question answering.
         task_name: Task that defines a classifier's labels, such as "MRPC".
         labels: Labels of a classifier or tagger, in the order of training.
         regression: Whether a classifier predicts a score.

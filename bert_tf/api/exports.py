@@ -12,7 +12,7 @@ from typing import Any, Unpack
 from bert_tf import modeling, vocabularies
 from bert_tf.api import arguments, lora, models, predictor, text_reading
 from bert_tf.api import tokenizer as api_tokenizer
-from bert_tf.checkpoints import opened, sentence_transformers
+from bert_tf.checkpoints import opened
 from bert_tf.errors import InputError
 from bert_tf.exporting import runtimes, saved_model
 from bert_tf.serving import opening, serving_model
@@ -140,10 +140,11 @@ def _make(
             name: value for name, value in said.items() if value is not None
         }
         said = arguments.check(said)
-    source = _as_checkpoint(
-        model, bert.config, multi_label, known, found, lower
-    )
+    source = _as_checkpoint(model, bert.config, multi_label, found, lower)
     head = serving_model.find_head(source, said["head"])
+    source = dataclasses.replace(
+        source, max_seq_length=known.length_for(head), vectors=known.vectors
+    )
     if multi_label is not None and head != "classification":
         raise InputError(
             "multi_label goes with a classifier: leave it out. Received: "
@@ -198,7 +199,6 @@ def _as_checkpoint(
     model: Any,
     config: modeling.BertConfig,
     multi_label: bool | None,
-    known: text_reading.Reading,
     vocab: vocabularies.Files,
     do_lower_case: bool | None,
 ) -> opened.Checkpoint:
@@ -211,15 +211,11 @@ def _as_checkpoint(
     def read(names: Sequence[str]) -> dict[str, np.ndarray]:
         return {name: np.asarray(variables[name], np.float32) for name in names}
 
-    path = f"{type(model).__name__} {model.name!r}"
-    # Settings of the vectors may be next to an encoder's weights.
-    if sentence_transformers.find(known.path):
-        path = known.path
     shapes: Mapping[str, tuple[int, ...]] = {
         name: tuple(variable.shape) for name, variable in variables.items()
     }
     return opened.Checkpoint(
-        path,
+        f"{type(model).__name__} {model.name!r}",
         "keras",
         shapes,
         read,

@@ -17,6 +17,7 @@ from bert_tf.checkpoints import huggingface_weights, opened
 from bert_tf.encoders import families, foreign, layers
 from bert_tf.errors import InputError
 
+import keras
 import numpy as np
 import tensorflow as tf
 from absl import logging
@@ -106,10 +107,16 @@ def enable(model: Any, lora: Lora) -> None:
             "The encoder is frozen, and LoRA would be, too: set trainable=True "
             "first. Received: trainable=False"
         )
-    for variable in model.variables:
-        variable.trainable = False
     for layer in _targets(model, lora).values():
         layer.enable_lora(lora.rank, lora.scale)
+    _freeze_others(model)
+
+
+def _freeze_others(model: Any) -> None:
+    """Freezes all variables but the matrices."""
+    for variable in model.variables:
+        if variable.name not in ("lora_a", "lora_b"):
+            variable.trainable = False
 
 
 def merge(model: Any, lora: Lora) -> None:
@@ -119,12 +126,10 @@ def merge(model: Any, lora: Lora) -> None:
     """
     for layer in _targets(model, lora).values():
         layer.merge_lora()
-    for variable in model.variables:
-        variable.trainable = True
     for layer in model._flatten_layers():
-        if not layer.trainable:
-            for variable in layer.variables:
-                variable.trainable = False
+        # Without variables that are never trained.
+        for variable in layer._trainable_variables:
+            variable.trainable = layer.trainable
 
 
 def merged_variables(model: Any) -> dict[str, Any]:
@@ -299,10 +304,21 @@ def assign(model: Any, lora: Lora, values: Mapping[str, np.ndarray]) -> None:
             layer.lora_b.assign(np.zeros(layer.lora_b.shape, np.float32))
 
 
-class WithLora:
+class WithLora(keras.layers.Layer):
     """The methods of an encoder that can have matrices."""
 
     lora: Lora | None = None
+
+    @property
+    def trainable(self) -> bool:
+        """Whether it is trained; with LoRA, only the matrices are."""
+        return self._trainable
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        keras.layers.Layer.trainable.fset(self, value)
+        if self.lora and value:
+            _freeze_others(self)
 
     def enable_lora(
         self,

@@ -28,11 +28,19 @@ their prefix.
 """
 
 import dataclasses
+import numbers
+import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from bert_tf import heads, modeling
-from bert_tf.api import keras_methods, model_paths, sources, text_reading
+from bert_tf.api import (
+    arguments,
+    keras_methods,
+    model_paths,
+    sources,
+    text_reading,
+)
 from bert_tf.api import lora as lora_files
 from bert_tf.encoders import families, watching
 from bert_tf.errors import InputError
@@ -40,6 +48,7 @@ from bert_tf.errors import InputError
 import keras
 import tensorflow as tf
 
+_Path: TypeAlias = str | os.PathLike[str]
 _registered = keras.saving.register_keras_serializable("bert_tf")
 
 
@@ -101,8 +110,9 @@ class Bert(keras_methods.Methods, lora_files.WithLora, modeling.Bert):
             super().build_parts()
 
     @classmethod
+    @arguments.in_words_of_python()
     def from_checkpoint(
-        cls, path: str, bert_config_file: str | None = None, **kwargs: Any
+        cls, path: _Path, bert_config_file: _Path | None = None, **kwargs: Any
     ) -> Self:
         """Returns the encoder of a checkpoint.
 
@@ -120,7 +130,8 @@ class Bert(keras_methods.Methods, lora_files.WithLora, modeling.Bert):
         return model
 
     @classmethod
-    def from_config_file(cls, path: str, **kwargs: Any) -> Self:
+    @arguments.in_words_of_python()
+    def from_config_file(cls, path: _Path, **kwargs: Any) -> Self:
         """Returns an encoder of random weights by a bert_config.json."""
         return cls(families.read_config(path), **kwargs)
 
@@ -144,7 +155,7 @@ class Bert(keras_methods.Methods, lora_files.WithLora, modeling.Bert):
         ]
 
     def _parts(self) -> dict[str, keras.layers.Layer]:
-        """The layers that are frozen one by one."""
+        """The layers that files of older versions call frozen."""
         parts: dict[str, keras.layers.Layer] = {
             "embeddings": self.embeddings,
             "pooler": self.pooler,
@@ -157,10 +168,9 @@ class Bert(keras_methods.Methods, lora_files.WithLora, modeling.Bert):
 
     def get_config(self) -> dict[str, Any]:
         """Returns what `from_config` makes the same model of, but weights."""
-        frozen = [n for n, part in self._parts().items() if not part.trainable]
         return super().get_config() | {
             "bert_config": families.to_values(self.config),
-            "frozen": frozen,
+            "frozen": _frozen(self),
             "reading": self.reading and self.reading.to_config(),
             "lora": self.lora and dataclasses.asdict(self.lora),
         }
@@ -183,9 +193,29 @@ class Bert(keras_methods.Methods, lora_files.WithLora, modeling.Bert):
             model.reading = text_reading.Reading.from_config(known)
         # Afterwards, so that it reaches every layer.
         model.trainable = trainable
-        for name in frozen:
+        for name in model._parts().keys() & frozen:
             model._parts()[name].trainable = False
+        _freeze(model, frozen)
         return model
+
+
+def _frozen(model: keras.Model) -> list[str]:
+    """Returns the paths of the variables whose layer is frozen."""
+    return [
+        variable.path
+        for layer in model._flatten_layers(include_self=False)
+        if not layer.trainable
+        for variable in layer._trainable_variables
+        + layer._non_trainable_variables
+    ]
+
+
+def _freeze(model: keras.Model, frozen: Sequence[str]) -> None:
+    """Freezes the layers all of whose variables have these paths."""
+    for layer in model._flatten_layers(include_self=False):
+        paths = {v.path for v in layer.variables}
+        if paths and paths <= {*frozen}:
+            layer.trainable = False
 
 
 class _Head(keras_methods.Methods, heads.Model):
@@ -208,7 +238,8 @@ class _Head(keras_methods.Methods, heads.Model):
         return model
 
     @classmethod
-    def from_config_file(cls, path: str, *args: Any, **kwargs: Any) -> Self:
+    @arguments.in_words_of_python()
+    def from_config_file(cls, path: _Path, *args: Any, **kwargs: Any) -> Self:
         """Returns a model of random weights by a bert_config.json.
 
         Args:
@@ -237,7 +268,7 @@ class _Head(keras_methods.Methods, heads.Model):
     def get_config(self) -> dict[str, Any]:
         """Returns what `from_config` makes the same model of, but weights."""
         bert = keras.saving.serialize_keras_object(self.bert)
-        return super().get_config() | {"bert": bert}
+        return super().get_config() | {"bert": bert, "frozen": _frozen(self)}
 
     @classmethod
     def from_config(
@@ -246,6 +277,7 @@ class _Head(keras_methods.Methods, heads.Model):
         """Returns a model of random weights, with the same layers frozen."""
         values = dict(config)
         trainable = values.pop("trainable", True)
+        frozen = values.pop("frozen", ())
         bert = keras.saving.deserialize_keras_object(
             values.pop("bert"), custom_objects
         )
@@ -253,6 +285,7 @@ class _Head(keras_methods.Methods, heads.Model):
         if not trainable:
             # Afterwards, so that it reaches every layer.
             model.trainable = False
+        _freeze(model, frozen)
         return model
 
 
@@ -265,8 +298,9 @@ class _Unlabelled(_Head):
     """A head whose outputs are the same for all."""
 
     @classmethod
+    @arguments.in_words_of_python()
     def from_checkpoint(
-        cls, path: str, bert_config_file: str | None = None, **kwargs: Any
+        cls, path: _Path, bert_config_file: _Path | None = None, **kwargs: Any
     ) -> Self:
         """Returns the model of a checkpoint.
 
@@ -284,6 +318,24 @@ class _Unlabelled(_Head):
         return cls._from_source(path, source, bert_config_file, kwargs)
 
 
+def _checked_labels(labels: Any) -> tuple[str, ...] | int:
+    """Returns names of classes or their number; InputError for other values."""
+    is_number = isinstance(labels, numbers.Integral)
+    if is_number and not isinstance(labels, bool) and labels > 0:
+        return int(labels)
+    if (
+        not isinstance(labels, list | tuple)
+        or not labels
+        or not all(isinstance(x, str) for x in labels)
+        or len({*labels}) < len(labels)
+    ):
+        raise InputError(
+            "labels must be a list of the names of the classes, each once, or "
+            f"the number of classes. Received: labels={labels!r}"[:400]
+        )
+    return tuple(labels)
+
+
 class _Labelled(_Head):
     """A head whose classes have names.
 
@@ -294,18 +346,20 @@ class _Labelled(_Head):
     def __init__(
         self, bert: modeling.Bert, labels: Sequence[str] | int, **kwargs: Any
     ):
+        labels = _checked_labels(labels)
         number = labels if isinstance(labels, int) else len(labels)
         # By name, as it is the next class of a subclass that takes it.
         super().__init__(bert, num_labels=number, **kwargs)
         self.number = number
-        self.labels = None if isinstance(labels, int) else tuple(labels)
+        self.labels = None if isinstance(labels, int) else labels
 
     @classmethod
+    @arguments.in_words_of_python()
     def from_checkpoint(
         cls,
-        path: str,
+        path: _Path,
         labels: Sequence[str] | int | None = None,
-        bert_config_file: str | None = None,
+        bert_config_file: _Path | None = None,
         **kwargs: Any,
     ) -> Self:
         """Returns the model of a checkpoint.
@@ -321,6 +375,7 @@ class _Labelled(_Head):
             **kwargs: Arguments of any Keras model: `name`, `dtype`.
         """
         path = model_paths.as_text(path)
+        labels = None if labels is None else _checked_labels(labels)
         source = sources.open_best(path)
         source, labels = sources.fit_labels(source, cls.head, labels)
         return cls._from_source(path, source, bert_config_file, kwargs, labels)

@@ -50,12 +50,14 @@ class Predictor:
       `score` and `null_score`.
     - multiple_choice: a pair (prompt, list of choices); `choice` and
       `probabilities`.
+    - seq2seq: a text; `target`, the text that it writes, and its `score`.
 
     A dictionary with these names may replace a tuple; if it has an `id`, so
     does its answer.
 
     Attributes:
-        path: Path or name that it was loaded from.
+        path: Path that it was loaded from; the local folder of a model on the
+            Hub.
         head: One of the heads above.
         labels: Labels of a classifier or tagger; empty for other heads.
         vocabulary: The tokens, in the order of their ids.
@@ -148,7 +150,8 @@ class Predictor:
             InputError: An input does not fit the model. The inputs of a list
                 are all checked before any is computed.
         """
-        size = _checked_size(batch_size or self.batch_size)
+        size = self.batch_size if batch_size is None else batch_size
+        size = _checked_size(size)
         predictor = batches.Predictor(self._model, size)
         if isinstance(inputs, str | tuple | Mapping):
             query = self._reader.take(inputs, "The input")

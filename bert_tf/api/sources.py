@@ -1,6 +1,7 @@
 """Opens and restores the checkpoints that public models start from."""
 
 import dataclasses
+import os
 from collections.abc import Collection, Sequence
 
 from bert_tf import configuration
@@ -25,7 +26,8 @@ def open_best(path: str) -> opened.Checkpoint:
 
 
 def config_of(
-    source: opened.Checkpoint, bert_config_file: str | None
+    source: opened.Checkpoint,
+    bert_config_file: str | os.PathLike[str] | None,
 ) -> configuration.BertConfig:
     """Returns the config in the file, or else the checkpoint's."""
     if bert_config_file is not None:

@@ -6,7 +6,7 @@ letters of shapes are explained in bert_tf/modeling.py.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf.api import text_reading
@@ -32,7 +32,7 @@ def is_texts(value: Any) -> bool:
         is_tokenized = any(name in value for name in _TOKENIZED)
         return not is_tokenized and any(name in value for name in _FIRST)
     if isinstance(value, list | tuple):
-        return any(map(is_texts, value))
+        return not value or any(map(is_texts, value))
     if isinstance(value, str | bytes):
         return True
     dtype = getattr(value, "dtype", None)
@@ -57,8 +57,9 @@ class WithTexts(keras.Model):
         """The tokenizer of the model's texts; None without a vocabulary.
 
         By default it has the checkpoint's vocabulary and the sequence length of
-        its run, else 128 tokens, or 384 for question answering. Set it to use
-        another vocabulary or length: `.keras` files and exports keep both.
+        its run, or else of the checkpoint whose head is used, else 128 tokens,
+        or 384 for question answering. Set it to use another length or
+        vocabulary: `.keras` files and exports keep both.
         """
         bert = self._encoder()
         found = getattr(bert, "_tokenizer", None)
@@ -68,6 +69,8 @@ class WithTexts(keras.Model):
                 reading.vocab.to_config(),
                 reading.lower_cases(),
                 self._sequence_length(reading),
+                reading.pad_to_max,
+                reading.masks,
             )
             object.__setattr__(bert, "_tokenizer", found)
         return found
@@ -80,6 +83,8 @@ class WithTexts(keras.Model):
                 "tokenizer must be a bert_tf.Tokenizer. "
                 f"Received: tokenizer={tokenizer!r}"[:400]
             )
+        vocabulary = tokenizer._tokenizer.vocabulary
+        bert.config.check_vocabulary(vocabulary, "The vocabulary")
         known = bert.reading or text_reading.NOTHING_KNOWN
         flags = {
             "do_lower_case": str(tokenizer.do_lower_case).lower(),
@@ -89,6 +94,8 @@ class WithTexts(keras.Model):
             known,
             vocab=tokenizer.files,
             do_lower_case=tokenizer.do_lower_case,
+            pad_to_max=tokenizer.pad_to_max,
+            masks=tokenizer.masks,
             flags={**known.flags, **flags},
         )
         object.__setattr__(bert, "_tokenizer", tokenizer)
@@ -108,8 +115,8 @@ class WithTexts(keras.Model):
         if length is not None:
             return int(length)
         head = served_heads.HEADS.get(self.head, served_heads.HEADS["encoder"])
-        config = self._encoder().config
-        return min(head.usual_length, config.max_position_embeddings)
+        usual = reading.length_for(self.head) or head.usual_length
+        return min(usual, self._encoder().config.max_position_embeddings)
 
     # ---- Keras' methods ------------------------------------------------------
 
@@ -134,7 +141,10 @@ class WithTexts(keras.Model):
         x, y = self._tokenize_data(x, y)
         if isinstance(validation_data, list | tuple):
             x_and_y, rest = validation_data[:2], validation_data[2:]
-            validation_data = (*self._tokenize_data(*x_and_y), *rest)
+            validation_data = (
+                *self._tokenize_data(*x_and_y),
+                *map(_as_arrays, rest),
+            )
         else:
             validation_data, _ = self._tokenize_data(validation_data)
         return super().fit(
@@ -147,26 +157,29 @@ class WithTexts(keras.Model):
             validation_split,
             validation_data,
             *args,
-            **kwargs,
+            **_with_arrays(kwargs),
         )
 
     def evaluate(self, x=None, y=None, *args, **kwargs):
         """Evaluates as Keras' `evaluate`; `x` may be of texts."""
-        return super().evaluate(*self._tokenize_data(x, y), *args, **kwargs)
+        x, y = self._tokenize_data(x, y)
+        return super().evaluate(x, y, *args, **_with_arrays(kwargs))
 
     def predict(self, x, *args, **kwargs):
         """Predicts as Keras' `predict`; `x` may be of texts."""
         return super().predict(self._tokenize_data(x)[0], *args, **kwargs)
 
-    def train_on_batch(self, x, y=None, *args, **kwargs):
+    def train_on_batch(self, x, y=None, sample_weight=None, *args, **kwargs):
         """Trains as Keras' `train_on_batch`; `x` may be of texts."""
         x, y = self._tokenize_data(x, y)
-        return super().train_on_batch(x, y, *args, **kwargs)
+        weights = _as_arrays(sample_weight)
+        return super().train_on_batch(x, y, weights, *args, **kwargs)
 
-    def test_on_batch(self, x, y=None, *args, **kwargs):
+    def test_on_batch(self, x, y=None, sample_weight=None, *args, **kwargs):
         """Evaluates as Keras' `test_on_batch`; `x` may be of texts."""
         x, y = self._tokenize_data(x, y)
-        return super().test_on_batch(x, y, *args, **kwargs)
+        weights = _as_arrays(sample_weight)
+        return super().test_on_batch(x, y, weights, *args, **kwargs)
 
     def predict_on_batch(self, x):
         """Predicts as Keras' `predict_on_batch`; `x` may be of texts."""
@@ -179,8 +192,11 @@ class WithTexts(keras.Model):
         if isinstance(x, tf.data.Dataset):
             return self._tokenize_dataset(x), y
         if not is_texts(x):
-            return x, y
+            return _as_inputs(x), y
         first, second = _pair(x)
+        # Here, so that errors count from the first text.
+        api_tokenizer.check_texts(first, "text_a")
+        api_tokenizer.check_texts(second, "text_b")
         if second is not None and len(first) != len(second):
             raise InputError(
                 "A pair must have as many second texts as first ones. "
@@ -214,7 +230,7 @@ class WithTexts(keras.Model):
     def _tokenize(self, inputs: Any) -> Any:
         """Returns a batch of texts as integers, [B, S]; others as they are."""
         if not is_texts(inputs):
-            return inputs
+            return _as_inputs(inputs)
         tokenizer = self._known_tokenizer()
         first, second = _pair(inputs)
         if self.head == "multiple_choice":
@@ -245,10 +261,18 @@ def _pair(inputs: Any) -> tuple[Any, Any]:
     One text is a list of one.
     """
     if isinstance(inputs, Mapping):
-        first, second = (
-            next((inputs[x] for x in names if x in inputs), None)
+        keys = [
+            next((x for x in names if x in inputs), None)
             for names in (_FIRST, _SECOND)
-        )
+        ]
+        first, second = (x and inputs[x] for x in keys)
+        for key in inputs:
+            if key not in (*keys, "id") and is_texts(inputs[key]):
+                raise InputError(
+                    f"Expected texts named {' or '.join(_FIRST)}, and second "
+                    f"texts named {' or '.join(_SECOND)}. Rename or remove "
+                    f"{key!r}. Received: {', '.join(map(str, inputs))}"
+                )
     elif isinstance(inputs, tuple):
         if len(inputs) != 2:
             raise InputError(
@@ -256,7 +280,7 @@ def _pair(inputs: Any) -> tuple[Any, Any]:
                 f"texts. Received: {len(inputs)} elements"
             )
         first, second = inputs
-    elif isinstance(inputs, list) and isinstance(inputs[0], tuple):
+    elif isinstance(inputs, list) and inputs and isinstance(inputs[0], tuple):
         for i, value in enumerate(inputs):
             if not isinstance(value, tuple) or len(value) != 2:
                 raise InputError(
@@ -266,7 +290,14 @@ def _pair(inputs: Any) -> tuple[Any, Any]:
         first, second = (list(x) for x in zip(*inputs, strict=True))
     else:
         first, second = inputs, None
-    return _as_batch(first), second if second is None else _as_batch(second)
+    first = _as_batch(first)
+    if isinstance(first, list | tuple | np.ndarray) and not len(first):
+        raise InputError(
+            f"Expected a text, or a list of at least one. Received: {inputs!r}"[
+                :400
+            ]
+        )
+    return first, second if second is None else _as_batch(second)
 
 
 def _as_batch(texts: Any) -> Any:
@@ -314,7 +345,37 @@ def _joined(chunks: list[dict[str, tf.Tensor]]) -> dict[str, np.ndarray]:
 
 
 def _as_arrays(targets: Any) -> Any:
-    """Returns lists as arrays, as Keras takes no lists of numbers."""
-    if isinstance(targets, tuple):
+    """Returns lists as arrays, as Keras takes no lists of numbers.
+
+    A tuple has an element for each output unless it is of numbers.
+    """
+    if isinstance(targets, tuple) and not all(map(np.isscalar, targets)):
         return tuple(map(_as_arrays, targets))
-    return np.asarray(targets) if isinstance(targets, list) else targets
+    return np.asarray(targets) if isinstance(targets, list | tuple) else targets
+
+
+def _with_arrays(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Returns arguments of Keras' methods, with weights as arrays."""
+    name = "sample_weight"
+    return kwargs | {x: _as_arrays(kwargs[x]) for x in (name,) if x in kwargs}
+
+
+def _as_inputs(inputs: Any) -> Any:
+    """Returns any mapping as Keras takes it; others as they are."""
+    if not isinstance(inputs, Mapping):
+        return inputs
+    return {
+        name: _as_array(name, x) if isinstance(x, list | tuple) else x
+        for name, x in inputs.items()
+        if x is not None
+    }
+
+
+def _as_array(name: str, rows: Sequence[Any]) -> np.ndarray:
+    try:
+        return np.asarray(rows)
+    except ValueError as error:
+        raise InputError(
+            f"`{name}` must have rows of one length: pad them. "
+            f"Received: {name}={rows!r}"[:400]
+        ) from error

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from bert_tf import options, vocabularies
 from bert_tf.api import arguments
-from bert_tf.checkpoints import names, opened, runs
+from bert_tf.checkpoints import names, opened, runs, sentence_transformers
 from bert_tf.storage import kept_flags
 from bert_tf.tasks.squad import squad_options, squad_threshold
 
@@ -36,6 +36,11 @@ class Reading:
         do_lower_case: Whether texts were lower-cased; None if it is not said.
         flags: Of its run, as text by name; none if it is of no run.
         head: Whose flags these are; "" if the checkpoint's head is not used.
+        max_seq_length: Max tokens that the checkpoint says; None if it does not
+            or if its head is not used.
+        vectors: What `sentence_transformers.settings` read in its folder.
+        pad_to_max: Of the tokenizer that was set.
+        masks: Likewise.
     """
 
     path: str
@@ -43,6 +48,10 @@ class Reading:
     do_lower_case: bool | None
     flags: Mapping[str, str]
     head: str = ""
+    max_seq_length: int | None = None
+    vectors: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    pad_to_max: bool = True
+    masks: bool = False
 
     @classmethod
     def from_checkpoint(
@@ -66,6 +75,8 @@ class Reading:
             source.do_lower_case,
             flags,
             head if is_used else "",
+            source.max_seq_length if is_used or not head else None,
+            sentence_transformers.settings(path),
         )
 
     def flags_for(self, head: str) -> dict[str, str]:
@@ -77,6 +88,10 @@ class Reading:
             return dict(self.flags)
         return {x: self.flags[x] for x in _OF_ENCODER if x in self.flags}
 
+    def length_for(self, head: str) -> int | None:
+        """Returns the max length of a model with this head, if it is known."""
+        return self.max_seq_length if head == (self.head or "encoder") else None
+
     def lower_cases(self) -> bool | None:
         """Returns whether texts are lower-cased; None if it is not known."""
         text = self.flags.get("do_lower_case")
@@ -87,7 +102,8 @@ class Reading:
     def to_config(self) -> dict[str, Any]:
         """Returns what Keras writes, for `from_config`."""
         vocab = self.vocab and self.vocab.to_config()
-        return {**vars(self), "flags": dict(self.flags), "vocab": vocab}
+        copies = {"flags": dict(self.flags), "vectors": dict(self.vectors)}
+        return {**vars(self), **copies, "vocab": vocab}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
@@ -95,7 +111,10 @@ class Reading:
         vocab = config["vocab"] and vocabularies.Files.from_config(
             config["vocab"]
         )
-        return cls(**{**config, "vocab": vocab})
+        values = {**config, "vocab": vocab}
+        if "vectors" not in values:  # Files of older versions.
+            values["vectors"] = sentence_transformers.settings(values["path"])
+        return cls(**values)
 
 
 NOTHING_KNOWN = Reading("", None, None, {})

@@ -179,7 +179,7 @@ def _texts(value: Any, name: str) -> tf.Tensor | keras.KerasTensor:
     """Returns texts as a tensor, [B] or []; InputError if they are none."""
     texts = value
     if not isinstance(value, keras.KerasTensor):
-        _check_texts(value, name)
+        check_texts(value, name)
         try:
             texts = tf.convert_to_tensor(value)
         except (TypeError, ValueError) as error:
@@ -200,7 +200,7 @@ def _texts(value: Any, name: str) -> tf.Tensor | keras.KerasTensor:
     return texts
 
 
-def _check_texts(texts: Any, name: str) -> None:
+def check_texts(texts: Any, name: str) -> None:
     """Raises InputError that names the first element without a text."""
     if not isinstance(texts, list | tuple | np.ndarray):
         return
@@ -212,6 +212,7 @@ def _check_texts(texts: Any, name: str) -> None:
             )
 
 
+@arguments.in_words_of_python()
 def find_vocabulary(
     given: Any, do_lower_case: bool | None
 ) -> vocabularies.Vocabulary:
@@ -258,8 +259,7 @@ def _find_files(
     is_vocabulary = is_file and not weight_files.is_weights(path)
     if path.endswith(".txt") or is_vocabulary:
         return vocabularies.open_files(path), lower, path, ""
-    with arguments.in_words_of_python():
-        files, said, is_foreign = _of_model(path)
+    files, said, is_foreign = _of_model(path)
     name = f"The vocabulary of {path}"
     if do_lower_case is None:
         return files, said, name, path if is_foreign else ""

@@ -31,13 +31,14 @@ from bert_tf.vocabularies import tokenizer_json
 import tensorflow as tf
 
 
-def open_checkpoint(path: str) -> opened.Checkpoint:
+def open_checkpoint(path: str | os.PathLike[str]) -> opened.Checkpoint:
     """Opens a checkpoint and detects its format.
 
     It may be a TF1 checkpoint, by any path that `tf1_files.find` accepts; the
     folder, weights file or Hub name of a Hugging Face model; or the folder or
     name of a KerasHub preset.
     """
+    path = os.fspath(path)
     place = hub.locate(path)
     if place != path:
         return dataclasses.replace(_open_folder(place), path=path)

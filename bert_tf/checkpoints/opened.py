@@ -30,6 +30,8 @@ class Checkpoint:
         run: The folder of the run that trained exactly these weights, or "".
         max_seq_length: Max tokens that the source reads of a text; None where
             it does not say.
+        vectors: Of a model in memory, what `sentence_transformers.settings`
+            read in its folder; None if they are read at `path`.
     """
 
     path: str
@@ -44,6 +46,7 @@ class Checkpoint:
     left_over: tuple[str, ...] = ()
     run: str = ""
     max_seq_length: int | None = None
+    vectors: Mapping[str, Any] | None = None
 
     @property
     def is_foreign(self) -> bool:

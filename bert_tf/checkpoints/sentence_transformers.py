@@ -6,6 +6,7 @@ maximum sequence length is in `sentence_bert_config.json`, or since version 6 in
 `tokenizer_config.json`.
 """
 
+import contextlib
 import dataclasses
 import os
 from collections.abc import Mapping
@@ -52,39 +53,49 @@ class Vectors:
     features: str
 
 
-def choose(path: str, given: Mapping[str, Any], default: Vectors) -> Vectors:
+def choose(
+    path: str,
+    given: Mapping[str, Any],
+    default: Vectors,
+    known: Mapping[str, Any] | None = None,
+) -> Vectors:
     """Returns the given values, then the model folder's, then the defaults.
 
-    `given` maps attribute names to values or None. With a unit other than the
+    `given` maps attribute names to values or None; `known` are the folder's
+    settings if `settings` has read them before. With a unit other than the
     folder's, only the length is taken from the folder. Raises InputError if no
     unit is passed and the folder's is not supported.
     """
     said = {name: x for name, x in given.items() if x is not None}
-    root = find(path)
-    if root is None:
-        return dataclasses.replace(default, **said)
-    own = _own(root, said.get("unit"))
+    own = dict(settings(path) if known is None else known)
+    problem, unit = own.pop("problem", None), said.get("unit")
+    if problem and (unit is None or "max_seq_length" not in own):
+        raise InputError(problem)
+    if unit not in (None, own.get("unit")):
+        own = {name: own[name] for name in own if name == "max_seq_length"}
     taken = {name: x for name, x in own.items() if name not in said}
     if taken:
         logging.info(
             "As %s says: %s.",
-            os.path.join(root, MODULES),
+            os.path.join(find(path) or "", MODULES),
             ", ".join(f"{name}={value}" for name, value in taken.items()),
         )
     return dataclasses.replace(default, **taken, **said)
 
 
-def _own(root: str, unit: str | None) -> dict[str, Any]:
-    """Returns a folder's settings for a unit (None: the folder's unit)."""
+def settings(path: str) -> dict[str, Any]:
+    """Returns the attributes of Vectors that a model's folder sets, if any.
+
+    If they are not supported, the result has its length and the `problem`.
+    """
     try:
-        own = read(root)
-    except ValueError:
-        if unit is None:
-            raise
-    else:
-        if unit in (None, own.unit):
-            return dataclasses.asdict(own)
-    return {"max_seq_length": _longest(root)}
+        root = find(path)
+        return {} if root is None else dataclasses.asdict(read(root))
+    except InputError as error:
+        found: dict[str, Any] = {"problem": str(error)}
+    with contextlib.suppress(InputError):
+        found["max_seq_length"] = _longest(find(path) or path)
+    return found
 
 
 def find(path: str) -> str | None:

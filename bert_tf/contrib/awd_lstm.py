@@ -59,7 +59,10 @@ class AwdLstmConfig(StudentConfig):
         *StudentConfig.sizes,
         *("num_hidden_layers", "lstm_size"),
     )
-    of_transformers: ClassVar[tuple[str, ...]] = StudentConfig.of_attention
+    of_transformers: ClassVar[tuple[str, ...]] = (
+        *StudentConfig.of_attention,
+        *StudentConfig.of_layers,
+    )
 
     hidden_size: int = 50  # D
     num_hidden_layers: int = 3  # L

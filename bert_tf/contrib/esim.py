@@ -34,6 +34,10 @@ class EsimConfig(StudentConfig):
     model_type: ClassVar[str] = "esim"
     architectures: ClassVar[str] = "Esim"
     gives_sequence: ClassVar[bool] = False
+    of_transformers: ClassVar[tuple[str, ...]] = (
+        *StudentConfig.of_transformers,
+        *StudentConfig.of_layers,
+    )
     needs_pairs: ClassVar[bool] = True
 
     hidden_dropout_prob: float = 0.5

@@ -39,6 +39,15 @@ class StudentConfig(configuration.BertConfig):
         *of_attention,
     )
 
+    # More of them, for encoders whose heads have no such layers either.
+    of_layers: ClassVar[tuple[str, ...]] = (
+        "hidden_act",
+        "layer_norm_eps",
+        "transform_act",
+        "transform_layer_norm_eps",
+        "pooler_act",
+    )
+
     hidden_size: int = 300  # D
     num_hidden_layers: int = 1
     num_attention_heads: int = 1

@@ -32,6 +32,10 @@ class TextCnnConfig(StudentConfig):
     model_type: ClassVar[str] = "textcnn"
     architectures: ClassVar[str] = "TextCnn"
     gives_sequence: ClassVar[bool] = False
+    of_transformers: ClassVar[tuple[str, ...]] = (
+        *StudentConfig.of_transformers,
+        *StudentConfig.of_layers,
+    )
 
     hidden_dropout_prob: float = 0.5
     filter_widths: tuple[int, ...] = (3, 4, 5)

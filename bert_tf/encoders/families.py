@@ -24,6 +24,7 @@ scripts can train it, export it and predict with it. A complete variant of BERT:
 
 import dataclasses
 import importlib
+import os
 import pkgutil
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -126,11 +127,12 @@ def from_values(values: Mapping[str, Any]) -> configuration.BertConfig:
     return row.config(**{k: v for k, v in values.items() if k != "model_type"})
 
 
-def read_config(path: str) -> configuration.BertConfig:
+def read_config(path: str | os.PathLike[str]) -> configuration.BertConfig:
     """Reads the config of any encoder; without a `model_type` it is BERT's.
 
     It raises InputError unless the file is the config of a known encoder.
     """
+    path = os.fspath(path)
     values = configuration.read_json_file(path)
     try:
         row = of_values(values)

@@ -54,7 +54,7 @@ def standard(
     found: dict[str, tf.Tensor] = {}
     for given, value in inputs.items():
         name = _OTHER_NAMES.get(given, given)
-        if name not in _OURS:
+        if name not in _OURS or value is None:
             continue
         if name in found:
             other = next(o for o, ours in _OTHER_NAMES.items() if ours == name)

@@ -74,7 +74,8 @@ MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     _OF_MODEL,
     None,
     "Max number of tokens that the model reads at a time. By default as in "
-    "training, otherwise 128, or 384 for question answering.",
+    "training or as the checkpoint says, otherwise 128, or 384 for question "
+    "answering.",
     min=4,
 )
 

@@ -4,8 +4,8 @@ A script adopts them with `flags.adopt_module_key_flags(optimization_flags)`;
 `flag_sections.read(recipes.Recipe)` makes a recipe of them in `main`.
 """
 
+from bert_tf import recipe_options
 from bert_tf.flags import flag_sections
-from bert_tf.training import recipe_options
 
 _OPTIMIZER = flag_sections.Section("Optimizer", only_with="do_train")
 

@@ -167,6 +167,7 @@ def _encoder(
             max_seq_length=length,
             **{name: said.user(name, value) for name, value in own.items()},
         ),
+        source.vectors,
     )
     return {
         "choice": feature_layers.Choice(vectors.features),

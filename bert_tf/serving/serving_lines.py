@@ -224,7 +224,7 @@ class Parser:
             return
         others = [key for key in row if key not in ("text", "text_a")]
         near = difflib.get_close_matches("text_b", others, 1, cutoff=0.8)
-        if near:
+        if near or "text_pair" in others:
             raise InputError(
                 f"{where}: there is no key text_b, and one that is nearly the "
                 f"same. Rename it. Expected {self.expected}. "

@@ -7,6 +7,7 @@ divided by weights that are summed over all replicas first.
 
 import dataclasses
 import functools
+import numbers
 import operator
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -193,6 +194,13 @@ def make_train_steps(
     update the same. With `use_xla` XLA compiles the passes and the update, once
     for every shape of a batch; for TPUs it always compiles the whole step.
     """
+    if not optimizer.variables:
+        raise InputError(
+            "The optimizer has no variables to train: call optimizer.build("
+            "model.trainable_variables) in the strategy's scope first. "
+            "Received: optimizer.variables=[]"
+        )
+    _check_count("accumulate", accumulate)
     is_tpu = distribution.is_tpu(strategy)
     compiler = replica_step.compiler_of(strategy, use_xla)
     step = replica_step.ReplicaStep(
@@ -201,6 +209,7 @@ def make_train_steps(
     steps = _steps(strategy, step, iter(dataset))
 
     def train(first: int, count: int) -> Block:
+        _check_count("count", count)
         total, last = steps(
             tf.constant(first, tf.int64), tf.constant(count, tf.int64)
         )
@@ -211,6 +220,14 @@ def make_train_steps(
         return block_of(objective, total, last)
 
     return train
+
+
+def _check_count(name: str, value: int) -> None:
+    if not isinstance(value, numbers.Integral) or value < 1:
+        raise InputError(
+            f"`{name}` must be a whole number, at least 1. "
+            f"Received: {name}={value!r}"
+        )
 
 
 def block_of(

@@ -3,10 +3,16 @@
 import dataclasses
 from collections.abc import Callable
 
-from bert_tf import configuration, optimization, options, weight_pruning
+from bert_tf import (
+    configuration,
+    optimization,
+    options,
+    recipe_options,
+    weight_pruning,
+)
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
-from bert_tf.training import recipe_options, schedules
+from bert_tf.training import schedules
 
 
 @dataclasses.dataclass(frozen=True)

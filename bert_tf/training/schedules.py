@@ -7,6 +7,7 @@ Keras take it as well, as their `learning_rate`.
 import functools
 import inspect
 import math
+import numbers
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec
 
@@ -26,6 +27,7 @@ class NamedSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
     def __init__(self, name: str, arguments: Mapping[str, Any]):
         """Takes the name of the function and its arguments."""
+        _check(arguments)
         self.name = name
         self.arguments = dict(arguments)
         self._schedule = _FUNCTIONS[name](**arguments)
@@ -63,7 +65,6 @@ def linear_warmup_decay(
     As in the original, the falling line starts at step 0: after the warm-up the
     rate is learning_rate * (1 - step / num_train_steps), for an end at 0.
     """
-    _check_steps(num_warmup_steps, num_train_steps)
 
     def decay(step):
         left = tf.maximum(1 - step / num_train_steps, 0)
@@ -88,7 +89,6 @@ def linear_warmup_times_decay(
     line = linear_warmup_decay(
         learning_rate, 0, num_train_steps, end_learning_rate
     )
-    _check_steps(num_warmup_steps, num_train_steps)
 
     def schedule(step):
         warmup = tf.cast(step, tf.float32) / num_warmup_steps
@@ -111,7 +111,6 @@ def polynomial_decay(
     there is no jump. Large-batch recipes use a power of 0.5; NVIDIA's count it
     from step 0.
     """
-    _check_steps(num_warmup_steps, num_train_steps)
 
     def decay(step):
         left = 1 - _progress(step, num_warmup_steps, num_train_steps)
@@ -133,7 +132,6 @@ def cosine_decay(
     Loshchilov & Hutter, 2017, https://arxiv.org/abs/1608.03983, without
     restarts.
     """
-    _check_steps(num_warmup_steps, num_train_steps)
 
     def decay(step):
         done = _progress(step, num_warmup_steps, num_train_steps)
@@ -155,7 +153,6 @@ def inverse_sqrt(
     It is the Transformer's (Vaswani et al., 2017, equation 3) if the peak is
     (hidden_size * num_warmup_steps)^-0.5.
     """
-    _check_steps(num_warmup_steps, num_train_steps)
 
     def decay(step):
         share = max(num_warmup_steps, 1) / tf.maximum(step, 1)
@@ -176,7 +173,6 @@ def slanted_triangular(
     The end's rate is 1/32 of the peak if it is 0 (Howard & Ruder, 2018,
     https://arxiv.org/abs/1801.06146, equation 3).
     """
-    _check_steps(num_warmup_steps, num_train_steps)
     lowest = end_learning_rate or learning_rate / 32
 
     def schedule(step):
@@ -198,7 +194,6 @@ def constant(
     end_learning_rate: float = 0.0,
 ) -> Schedule:
     """Rises linearly, stays, and falls linearly in the last steps."""
-    _check_steps(num_warmup_steps, num_train_steps)
     if not 0 <= num_cooldown_steps <= num_train_steps - num_warmup_steps:
         raise InputError(
             "Warm-up and cooldown must not take more than all steps. "
@@ -215,7 +210,18 @@ def constant(
     return _warmed_up(learning_rate, num_warmup_steps, decay)
 
 
-def _check_steps(num_warmup_steps: int, num_train_steps: int) -> None:
+def _check(arguments: Mapping[str, Any]) -> None:
+    for name, value in arguments.items():
+        is_count = name.endswith("_steps")
+        kind = numbers.Integral if is_count else numbers.Real
+        if not isinstance(value, kind) or not 0 <= value < math.inf:
+            raise InputError(
+                f"`{name}` must be a {'whole ' * is_count}number, at least 0"
+                f"{', not a share of the steps' * is_count}. "
+                f"Received: {name}={value!r}"
+            )
+    num_warmup_steps = arguments["num_warmup_steps"]
+    num_train_steps = arguments["num_train_steps"]
     if num_train_steps < 1:
         raise InputError(
             "`num_train_steps` must be positive. "

@@ -1,11 +1,13 @@
 """Keras models exported as models of raw text."""
 
+import json
 import shutil
 from typing import Any
 
 import bert_tf
 from bert_tf.api import arguments, models, predictor
 from bert_tf.api import exports as api_exports
+from bert_tf.checkpoints import formats
 from bert_tf.serving import serving_model
 from bert_tf.tasks.classification import glue
 from tests import combinations, exports, reference
@@ -131,6 +133,35 @@ def test_pairs_of_a_run_of_pairs():
     tokenizer = bert_tf.Tokenizer(run, max_seq_length=12)
     found = logits(answering(model), _TEXTS, second)
     tiny.close(found, model(tokenizer(_TEXTS, second)))
+
+
+@pytest.mark.slow
+def test_vectors_without_the_folder_that_says_how(tmp_path, run):
+    """The mean over tokens is the default; the folder says [CLS]."""
+    folder = tmp_path / "model"
+    formats.write(str(folder), "hf", formats.open_checkpoint(str(run)))
+    types = {"": "Transformer", "1_Pooling": "Pooling", "2": "Normalize"}
+    modules = [{"path": x, "type": y} for x, y in types.items()]
+    pooling = {"pooling_mode_cls_token": True}
+    (folder / "1_Pooling").mkdir()
+    for name, values in (
+        ("modules.json", modules),
+        ("1_Pooling/config.json", pooling),
+        ("sentence_bert_config.json", {"max_seq_length": 9}),
+    ):
+        (folder / name).write_text(json.dumps(values))
+    model = models.Bert.from_checkpoint(folder)
+    shutil.rmtree(folder)
+    again = models.Bert.from_config(json.loads(json.dumps(model.get_config())))
+    again.set_weights(model.get_weights())
+    found = answering(again)
+    assert found.max_seq_length == 9
+    ids = bert_tf.Tokenizer(exports.VOCAB, max_seq_length=9)(_TEXTS)
+    vectors = np.asarray(model(ids).sequence[:, 0])
+    vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    tiny.close([x["vector"] for x in found(_TEXTS)], vectors)
+    mean = answering(again, unit="mean")(_TEXTS[0])["vector"]
+    assert np.abs(mean - vectors[0]).max() > 0.01
 
 
 # ---- Known and passed values ------------------------------------------------

@@ -1,10 +1,12 @@
 """Keras models from checkpoints of every format."""
 
+import json
+import pathlib
 import shutil
 
 from bert_tf import heads, modeling, vocabularies
 from bert_tf.api import models
-from bert_tf.checkpoints import best, tf1_files
+from bert_tf.checkpoints import best, formats, original, tf1_files
 from bert_tf.errors import InputError
 from tests import exports, reference
 from tests import interop_samples as samples
@@ -56,9 +58,38 @@ class TestFromCheckpoint:
     def test_config_file(self, tmp_path):
         path = tmp_path / "bert_config.json"
         path.write_text(tiny.PLAIN.to_json())
-        model = models.BertTagger.from_config_file(str(path), ["O", "B"])
+        model = models.BertTagger.from_config_file(path, ["O", "B"])
         assert (model.bert.config, model.labels) == (tiny.PLAIN, ("O", "B"))
         assert models.Bert.from_config_file(str(path)).config == tiny.PLAIN
+        assert modeling.BertConfig.from_json_file(path) == tiny.PLAIN
+
+    def test_paths_as_objects(self, tmp_path):
+        source = models.Bert(tiny.PLAIN)
+        folder = _write(tmp_path / "base", source)
+        config = (tmp_path / "base" / "bert_config.json").rename(
+            tmp_path / "moved.json"
+        )
+        opened = formats.open_checkpoint(pathlib.Path(folder))
+        assert opened.shapes.keys() == {v.path for v in source.variables}
+        model = models.Bert.from_checkpoint(folder, bert_config_file=config)
+        assert model.config == tiny.PLAIN
+
+    @pytest.mark.parametrize(
+        "labels", ["bad,good", {"a", "b"}, ["a", "a"], [], [1, 2], True, 0, 2.0]
+    )
+    def test_labels_that_are_none(self, tmp_path, labels):
+        with pytest.raises(
+            InputError, match=r"labels must be a list of the na"
+        ):
+            models.BertTagger(models.Bert(tiny.PLAIN), labels)
+        with pytest.raises(
+            InputError, match=r"labels must be a list of the na"
+        ):
+            models.BertClassifier.from_checkpoint(tmp_path, labels)
+
+    def test_a_number_of_labels_of_numpy(self):
+        model = models.BertTagger(models.Bert(tiny.PLAIN), np.int64(2))
+        assert json.loads(json.dumps(model.get_config()["labels"])) == 2
 
 
 # ---- Other encoders ---------------------------------------------------------

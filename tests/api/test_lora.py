@@ -254,6 +254,32 @@ def test_frozen_layers():
         encoder.enable_lora()
 
 
+def test_it_stays_when_training_is_off_and_on():
+    model = tiny.classifier()
+    model.bert.enable_lora()
+    trained = [x.path for x in model.trainable_variables]
+    head = [x for x in trained if "lora" not in x]
+    assert {*head} == {"output_weights", "output_bias"}
+    # Two matrices of query and value in two layers.
+    assert len(trained) == len(head) + 8
+    model.bert.trainable = False
+    assert [x.path for x in model.trainable_variables] == head
+    for layer in (model.bert, model):
+        layer.trainable = False
+        layer.trainable = True
+        assert [x.path for x in model.trainable_variables] == trained
+
+
+def test_variables_that_are_never_trained():
+    config = roberta.RobertaConfig(**vars(tiny.PLAIN) | {"type_vocab_size": 1})
+    encoder = models.Bert(config)
+    paths = [x.path for x in encoder.trainable_variables]
+    encoder.enable_lora()
+    encoder.merge_lora()
+    assert [x.path for x in encoder.trainable_variables] == paths
+    assert len(encoder.variables) == len(paths) + 1
+
+
 def test_what_is_missing(tmp_path):
     encoder = tiny.classifier().bert
     with pytest.raises(InputError, match="holds no adapter"):

@@ -144,6 +144,9 @@ class TestFiles:
         model = tiny.of_kind(kind)
         bert = model if kind == "Bert" else model.bert
         bert.encoder.layers[0].trainable = False
+        bert.encoder.layers[1].attention.trainable = False
+        if kind == "BertTagger":
+            model.tagging.trainable = False
         bert.reading = text_reading.Reading(
             "a/bert_model.ckpt",
             samples.vocab_files(["a", "b"]),
@@ -159,6 +162,16 @@ class TestFiles:
         ]
         made = copy if kind == "Bert" else copy.bert
         assert made.reading == bert.reading
+        layers = made.encoder.layers
+        assert not layers[0].trainable and not layers[1].attention.trainable
+        assert layers[1].trainable and layers[1].intermediate.trainable
+
+    def test_config_of_an_older_version(self):
+        config = models.Bert(tiny.PLAIN).get_config()
+        config |= {"frozen": ["embeddings", "layer_1"]}
+        model = models.Bert.from_config(config)
+        assert not model.embeddings.trainable
+        assert [x.trainable for x in model.encoder.layers] == [True, False]
 
     @pytest.mark.slow
     def test_export(self, tmp_path):

@@ -305,6 +305,8 @@ def test_wrong_paths_and_keywords(tmp_path, run):
     )
     assert "max_seq_length=True" in error(run, max_seq_length=True)
     assert "batch_size=0" in error(run, batch_size=0)
+    with pytest.raises(bert_tf.InputError, match="Received: batch_size=0"):
+        bert_tf.load(run)("a", batch_size=0)
     assert (
         "top_k goes with head=masked_lm or next_piece: leave it out"
         in error(run, top_k=3)

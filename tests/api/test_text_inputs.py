@@ -1,10 +1,14 @@
 """Keras models that are trained and asked on texts."""
 
+import collections
 import dataclasses
+import json
 
 import bert_tf
+from bert_tf.checkpoints import formats
 from bert_tf.errors import InputError
 from tests import exports, reference
+from tests.api.test_exports import answering
 
 import keras
 import numpy as np
@@ -222,6 +226,25 @@ def test_the_tokenizer_of_a_run(model):
 
 
 @pytest.mark.slow
+def test_the_length_that_a_checkpoint_says(tmp_path):
+    """As `bert_tf.load` reads it; other heads on its encoder do not."""
+    folder = str(tmp_path / "model")
+    source = formats.open_checkpoint(str(exports.run("one text")))
+    formats.write(folder, "hf", source)
+    path = tmp_path / "model" / "tokenizer_config.json"
+    said = json.loads(path.read_text()) | {"model_max_length": 9}
+    path.write_text(json.dumps(said))
+    assert bert_tf.load(folder).max_seq_length == 9
+    model = bert_tf.BertClassifier.from_checkpoint(folder)
+    for made in (model, type(model).from_config(model.get_config())):
+        assert made.tokenizer.max_seq_length == 9
+        assert answering(made).max_seq_length == 9
+    tagger = bert_tf.BertTagger.from_checkpoint(folder, labels=["O", "B-X"])
+    assert tagger.tokenizer.max_seq_length == 16  # The model's positions.
+    assert answering(tagger).max_seq_length == 16
+
+
+@pytest.mark.slow
 def test_another_tokenizer_is_kept(model, tmp_path):
     model.tokenizer = bert_tf.Tokenizer(exports.VOCAB, max_seq_length=6)
     expected = model(_TEXTS)
@@ -242,7 +265,89 @@ def test_without_a_vocabulary(x):
             method(x)
 
 
+def test_a_vocabulary_of_another_model(model):
+    pieces = [*exports.VOCAB, "more"]
+    with pytest.raises(InputError, match=r"The vocabulary does not belong"):
+        model.tokenizer = bert_tf.Tokenizer(pieces)
+    assert model.tokenizer.vocabulary == tuple(exports.VOCAB)
+
+
+def test_how_a_tokenizer_pads_and_masks_is_kept(model):
+    model.tokenizer = bert_tf.Tokenizer(
+        exports.VOCAB, max_seq_length=9, pad_to_max=False, masks=True
+    )
+    again = type(model).from_config(model.get_config())
+    ids = again.tokenizer(["a [MASK]"])["input_ids"]
+    mask = exports.VOCAB.index("[MASK]")
+    np.testing.assert_array_equal(ids, [[2, 5, mask, 3]])
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"text": ["a"], "text_pair": ["b"]}, "text_pair"),
+        ({"question": ["a"], "passage": tf.constant(["b"])}, "passage"),
+        ({"text": ["a"], "text_a": ["b"]}, "'text'"),
+    ],
+)
+def test_texts_that_would_not_be_read(model, given, named):
+    with pytest.raises(InputError, match=f"Rename or remove .*{named}"):
+        model(given)
+    with pytest.raises(InputError, match=f"Rename or remove .*{named}"):
+        model.predict(given)
+
+
+def test_columns_that_are_no_texts(model):
+    columns = {"text": ["a"], "id": ["x1"], "label": np.array([1])}
+    _close(model(columns), model(["a"]))
+
+
+def test_mappings_and_lists_of_ids(model):
+    """As `BatchEncoding` of transformers, which is a UserDict."""
+    expected = model({"input_ids": np.array([[2, 5, 3]])})
+    given = {"input_ids": [[2, 5, 3]], "attention_mask": None}
+    _close(model(given), expected)
+    _close(model(collections.UserDict(given)), expected)
+    _close(
+        model.call({"input_ids": tf.constant([[2, 5, 3]])} | given), expected
+    )
+    with pytest.raises(InputError, match="`input_ids` must have rows of one"):
+        model({"input_ids": [[2, 5, 3], [2, 3]]})
+
+
+@pytest.mark.slow
+def test_weights_and_tuples_of_numbers(tokenizer):
+    """Keras itself takes no lists; the values are those of its arrays."""
+    ids = {name: x.numpy() for name, x in tokenizer(_TEXTS[:2]).items()}
+    weights, labels = np.array([1.0, 3.0]), np.array([1, 0])
+    expected = _plain(tokenizer).evaluate(
+        ids, labels, sample_weight=weights, verbose=0
+    )
+    model = _plain(tokenizer)
+    texts = _TEXTS[:2]
+    for y, w in (([1, 0], [1.0, 3.0]), ((1, 0), (1.0, 3.0))):
+        found = model.evaluate(texts, y, sample_weight=w, verbose=0)
+        _close(found, expected)
+        _close(model.test_on_batch(texts, y, w), expected)
+    found = _losses(
+        *(tokenizer, texts, (1, 0)),
+        sample_weight=[1.0, 3.0],
+        validation_data=(texts, [1, 0], [1.0, 3.0]),
+    )
+    wanted = _losses(
+        *(tokenizer, ids, labels),
+        sample_weight=weights,
+        validation_data=(ids, labels, weights),
+    )
+    _close(found, wanted)
+
+
 def test_what_is_wrong(model):
+    for method in (model, model.predict, model.predict_on_batch):
+        with pytest.raises(InputError, match=r"at least one.*Received: \[\]"):
+            method([])
+    with pytest.raises(InputError, match=r"text_a\[1027\]=None"):
+        model.predict(["a"] * 1027 + [None])
     with pytest.raises(InputError, match=r"texts\[1\]: expected a pair"):
         model([("a", "b"), "c"])
     with pytest.raises(InputError, match=r"must be a pair.*3 elements"):

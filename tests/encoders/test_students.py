@@ -1,5 +1,6 @@
 """TextCNN and BiLSTM, compared with PyTorch layers with the same weights."""
 
+import dataclasses
 import json
 
 from bert_tf import heads
@@ -195,12 +196,33 @@ def test_heads_over_tokens(name):
 # ---- Configs ----------------------------------------------------------------
 
 
+@pytest.mark.parametrize("name", ["textcnn", "esim", "awd_lstm"])
+def test_configs_hold_what_is_read(name):
+    """Files of older versions hold the defaults of all fields."""
+    config = families.FAMILIES[name].config(vocab_size=20)
+    values = json.loads(config.to_json())
+    assert not values.keys() & {"hidden_act", "layer_norm_eps", "pooler_act"}
+    older = dataclasses.asdict(config) | {"model_type": name}
+    assert families.from_values(older) == config
+
+
 @pytest.mark.parametrize(
     "values, line",
     [
         (
             {"model_type": "textcnn", "num_attention_heads": 2},
             "`num_attention_heads` is of transformers, and this model is none",
+        ),
+        *(
+            ({"model_type": kind, name: value}, f"`{name}` is of transformers")
+            for kind in ("textcnn", "esim", "awd_lstm")
+            for name, value in (
+                ("hidden_act", "relu"),
+                ("layer_norm_eps", 1e-5),
+                ("transform_act", "relu"),
+                ("transform_layer_norm_eps", 1e-5),
+                ("pooler_act", "relu"),
+            )
         ),
         (
             {"model_type": "textcnn", "filter_widths": []},

@@ -120,6 +120,10 @@ _CHOICES = "multiple_choice"
         ),
         ("encoder", "[1]", r"Received: \[1\]"),
         ("encoder", '{"txt": "a"}', "may be left out.*: keys txt$"),
+        (
+            *("encoder", '{"text": "a", "text_pair": "b"}'),
+            "there is no key text_b.*keys text, text_pair",
+        ),
         ("masked_lm", '{"foo": 1}', 'with "text". Received: keys foo$'),
         ("span", "{}", 'with "question", "context".*: keys none$'),
         ("encoder", '{"text": null}', "Received: text=null$"),

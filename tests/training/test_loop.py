@@ -9,6 +9,7 @@ import threading
 import time
 
 from bert_tf import compiled, heads, modeling, optimization
+from bert_tf.errors import InputError
 from bert_tf.records import pipeline, record_types, tfrecord
 from bert_tf.training import loop, replica_step
 from tests import (
@@ -382,3 +383,27 @@ def take_order(folder, count):
     dataset = pipeline.train([str(path)], [count], count, 7)
     ((rows, _),) = dataset.take(1)
     return [int(row) for row in rows.numpy()]
+
+
+class TestMistakes:
+    """None of them may train silently."""
+
+    def _make(self, optimizer, accumulate=1):
+        dataset = tf.data.Dataset.from_tensors({"x": tf.ones([2])}).repeat()
+        return loop.make_train_steps(
+            *(tiny_model.ONE, tiny_model.Tiny(0.0), optimizer),
+            *(tiny_model.OBJECTIVE, dataset, 1, accumulate),
+        )
+
+    def test_an_optimizer_that_is_not_built(self):
+        optimizer = optimization.AdamWeightDecay(lambda step: 0.1)
+        with pytest.raises(InputError, match=r"call optimizer\.build\("):
+            self._make(optimizer)
+
+    def test_counts(self):
+        optimizer = optimization.AdamWeightDecay(lambda step: 0.1)
+        optimizer.variables = tiny_model.Tiny(0.0).trainable_variables
+        with pytest.raises(InputError, match="Received: accumulate=0"):
+            self._make(optimizer, 0)
+        with pytest.raises(InputError, match="Received: count=0"):
+            self._make(optimizer)(3, 0)

@@ -150,6 +150,30 @@ class TestLinear:
         with pytest.raises(ValueError, match=words):
             recipes.Recipe(lr_schedule=name).schedule(1e-4, warmup, steps)
 
+    @pytest.mark.parametrize(
+        ("given", "words"),
+        [
+            ((1e-4, 0.1, 10), "whole number.*not a share.*warmup_steps=0.1"),
+            ((1e-4, 1, "10"), "num_train_steps='10'"),
+            ((-1e-4, 1, 10), "a number, at least 0.*learning_rate=-0.0001"),
+            (("1e-4", 1, 10), "learning_rate='1e-4'"),
+            ((math.nan, 1, 10), "learning_rate=nan"),
+            ((1e-4, 1, 10, -1.0), "=-1.0"),
+        ],
+    )
+    def test_bad_arguments_in_python(self, given, words):
+        for make in (
+            schedules.linear_warmup_decay,
+            schedules.linear_warmup_times_decay,
+            schedules.polynomial_decay,
+            schedules.cosine_decay,
+            schedules.inverse_sqrt,
+            schedules.slanted_triangular,
+            schedules.constant,
+        ):
+            with pytest.raises(InputError, match=words):
+                make(*given)
+
 
 class TestRecipe:
     @pytest.mark.parametrize(
