@@ -16,6 +16,7 @@ with the same weights as an uninterrupted run.
 """
 
 import dataclasses
+import functools
 import os
 
 from bert_tf import options
@@ -207,10 +208,11 @@ def train(
         run_setup.keep_flags()
 
     def batches(start, step):
-        batches = pipeline.train(
-            data.files, data.counts, plan.batch_size, plan.seed, start
+        make = functools.partial(
+            pipeline.train,
+            *(data.files, data.counts, plan.batch_size, plan.seed, start),
         )
-        return data.batches(strategy, batches, plan.seed, step)
+        return data.batches(strategy, make, plan.seed, step)
 
     def restore(state):
         run_setup.restore(state, auxiliary_lm.as_pre_trained)

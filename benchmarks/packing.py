@@ -77,7 +77,7 @@ def make_trainer(folder, sequences, settings, vocabulary):
     strategy = tf.distribute.get_strategy()
     batches = pipeline.distribute(
         strategy,
-        pipeline.train([path], [writer.records], _BATCH.value, seed=1),
+        lambda: pipeline.train([path], [writer.records], _BATCH.value, seed=1),
         record_type,
         {
             "S": settings.max_seq_length,

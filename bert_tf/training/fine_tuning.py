@@ -214,7 +214,8 @@ def _batches(
 ) -> tf.distribute.DistributedDataset:
     data = run.data["train"]
     compiles = distribution.compiles(run.strategy, plan.use_xla)
-    batches = pipeline.train(
+    batches = functools.partial(
+        pipeline.train,
         [data.path],
         [data.count],
         plan.batch_size,
@@ -252,7 +253,7 @@ def predict(
     batch_size = min(batch_size, -(-data.count // replicas) * replicas)
     dataset = pipeline.distribute(
         run.strategy,
-        pipeline.evaluate([data.path], batch_size),
+        functools.partial(pipeline.evaluate, [data.path], batch_size),
         data.record_type,
         data.lengths,
         trim=run.trim(False, data.max_seq_length),

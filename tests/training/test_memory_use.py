@@ -191,7 +191,7 @@ def test_tried_until_memory_runs_out(tmp_path):
         optimizer.build(model.trainable_variables)
     dataset = pipeline.distribute(
         strategy,
-        pipeline.train(files, [40], 8, 7),
+        lambda: pipeline.train(files, [40], 8, 7),
         record_types.PRETRAINING,
         pretraining_records.LENGTHS,
     )
