@@ -179,14 +179,15 @@ _CHOSEN_ON = (
 
 
 def train(
-    plan, folder, strategy, jax, model, own, data, evaluate, vocab, teacher
+    plan, folder, strategy, jax, model, own, records, evaluate, vocab, teacher
 ):
     """Trains to the last step, from where the run in `folder` stopped.
 
-    `own` is the model's objective. `evaluate` returns results; it is called at
-    intervals. `vocab` is the vocabulary to keep, or None, and so are the
-    teacher and `jax`, the runtime.
+    `own` is the model's objective, and `records` are those of `find_records`.
+    `evaluate` returns results; it is called at intervals. `vocab` is the
+    vocabulary to keep, or None, and so are the teacher and `jax`, the runtime.
     """
+    data, eval_data = records
     losses = pretraining.loss_names(data.objective)
     objective = own
     if teacher is not None:
@@ -197,6 +198,7 @@ def train(
     beside = original.contents(model.bert.config, vocab, None)
     trained_on = train_examples.of_records(data.files, data.counts)
     train_examples.check_same(folder, trained_on)
+    evaluated_on = train_examples.of_records(eval_data.files, eval_data.counts)
 
     def begin():
         train_examples.write(folder, trained_on)
@@ -243,7 +245,7 @@ def train(
         evaluation=evaluation,
         eval_steps=plan.eval_steps or 1,
         beside=beside,
-        data={"training data": trained_on},
+        data={"training data": trained_on, "evaluation data": evaluated_on},
         runtime=jax,
     ).train()
 
@@ -411,6 +413,7 @@ def report(replicas, model, data, lacks_vocab):
 # ---- Main -------------------------------------------------------------------
 
 
+@distribution.cluster_watched()
 def main(_):
     """The whole run as an outline."""
     do_train, do_eval = _DO_TRAIN.value, _DO_EVAL.value
@@ -458,7 +461,7 @@ def main(_):
     if do_train:
         step = train(
             *(plan, folder, strategy, jax, model, objective),
-            *(data, evaluate, vocab, teacher),
+            *((data, eval_data), evaluate, vocab, teacher),
         )
     else:
         read = model.variables

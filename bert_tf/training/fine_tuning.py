@@ -204,7 +204,11 @@ def train(
         eval_steps=plan.steps_per_epoch(data.count),
         epoch_steps=plan.steps_per_epoch(data.count),
         beside=run.files.contents(run.labels),
-        data={"training data": trained_on},
+        data={
+            "training data": trained_on,
+            "evaluation data": "dev" in run.data
+            and train_examples.fingerprint(run.data["dev"]),
+        },
         tracing=run.without_padding,
     ).train()
 
