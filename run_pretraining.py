@@ -135,7 +135,7 @@ _MAX_EVAL_STEPS = _EVALUATION.integer(
 command_line.start(__name__)
 
 from bert_tf import files, kept_kernels, vocabularies
-from bert_tf.checkpoints import model_files, original
+from bert_tf.checkpoints import model_files, original, tf1_files
 from bert_tf.records import manifests, pipeline
 from bert_tf.setup import (
     auxiliary_lm,
@@ -369,6 +369,15 @@ def find_vocab(config, data):
         run_setup.find_source(),
         manifest.vocab_sha256 if manifest else None,
     )
+    folder = run_flags.OUTPUT_DIR.value
+    is_new = _DO_TRAIN.value and not tf1_files.latest(folder)
+    if vocab is None and is_new and original.find_vocab(folder):
+        raise InputError(
+            "There is a vocabulary in --output_dir, which would become the "
+            "run's, and nothing says whether the records were made with it. "
+            "Pass it as --vocab_file, or remove it. Received: "
+            f"output_dir={folder}, no vocab_file"
+        )
     if vocab is not None:
         name = _VOCAB_FILE.value or "The vocabulary to be kept"
         vocabulary = vocabularies.read(vocab, False, name)
