@@ -183,7 +183,7 @@ def train(
 ):
     """Trains to the last step, from where the run in `folder` stopped.
 
-    `own` is the model's objective, and `records` are those of `find_records`.
+    `own` is the model's objective. `records` is the result of `find_records`.
     `evaluate` returns results; it is called at intervals. `vocab` is the
     vocabulary to keep, or None, and so are the teacher and `jax`, the runtime.
     """
