@@ -16,6 +16,7 @@ with the same weights as an uninterrupted run.
 """
 
 import dataclasses
+import functools
 import os
 
 from bert_tf import options
@@ -134,7 +135,7 @@ _MAX_EVAL_STEPS = _EVALUATION.integer(
 command_line.start(__name__)
 
 from bert_tf import files, kept_kernels, vocabularies
-from bert_tf.checkpoints import model_files, original
+from bert_tf.checkpoints import model_files, original, tf1_files
 from bert_tf.records import manifests, pipeline
 from bert_tf.setup import (
     auxiliary_lm,
@@ -178,14 +179,15 @@ _CHOSEN_ON = (
 
 
 def train(
-    plan, folder, strategy, jax, model, own, data, evaluate, vocab, teacher
+    plan, folder, strategy, jax, model, own, records, evaluate, vocab, teacher
 ):
     """Trains to the last step, from where the run in `folder` stopped.
 
-    `own` is the model's objective. `evaluate` returns results; it is called at
-    intervals. `vocab` is the vocabulary to keep, or None, and so are the
-    teacher and `jax`, the runtime.
+    `own` is the model's objective. `records` is the result of `find_records`.
+    `evaluate` returns results; it is called at intervals. `vocab` is the
+    vocabulary to keep, or None, and so are the teacher and `jax`, the runtime.
     """
+    data, eval_data = records
     losses = pretraining.loss_names(data.objective)
     objective = own
     if teacher is not None:
@@ -196,6 +198,7 @@ def train(
     beside = original.contents(model.bert.config, vocab, None)
     trained_on = train_examples.of_records(data.files, data.counts)
     train_examples.check_same(folder, trained_on)
+    evaluated_on = train_examples.of_records(eval_data.files, eval_data.counts)
 
     def begin():
         train_examples.write(folder, trained_on)
@@ -207,10 +210,11 @@ def train(
         run_setup.keep_flags()
 
     def batches(start, step):
-        batches = pipeline.train(
-            data.files, data.counts, plan.batch_size, plan.seed, start
+        make = functools.partial(
+            pipeline.train,
+            *(data.files, data.counts, plan.batch_size, plan.seed, start),
         )
-        return data.batches(strategy, batches, plan.seed, step)
+        return data.batches(strategy, make, plan.seed, step)
 
     def restore(state):
         run_setup.restore(state, auxiliary_lm.as_pre_trained)
@@ -241,7 +245,7 @@ def train(
         evaluation=evaluation,
         eval_steps=plan.eval_steps or 1,
         beside=beside,
-        data={"training data": trained_on},
+        data={"training data": trained_on, "evaluation data": evaluated_on},
         runtime=jax,
     ).train()
 
@@ -365,6 +369,15 @@ def find_vocab(config, data):
         run_setup.find_source(),
         manifest.vocab_sha256 if manifest else None,
     )
+    folder = run_flags.OUTPUT_DIR.value
+    is_new = _DO_TRAIN.value and not tf1_files.latest(folder)
+    if vocab is None and is_new and original.find_vocab(folder):
+        raise InputError(
+            "There is a vocabulary in --output_dir, which would become the "
+            "run's, and nothing says whether the records were made with it. "
+            "Pass it as --vocab_file, or remove it. Received: "
+            f"output_dir={folder}, no vocab_file"
+        )
     if vocab is not None:
         name = _VOCAB_FILE.value or "The vocabulary to be kept"
         vocabulary = vocabularies.read(vocab, False, name)
@@ -409,6 +422,7 @@ def report(replicas, model, data, lacks_vocab):
 # ---- Main -------------------------------------------------------------------
 
 
+@distribution.cluster_watched()
 def main(_):
     """The whole run as an outline."""
     do_train, do_eval = _DO_TRAIN.value, _DO_EVAL.value
@@ -456,7 +470,7 @@ def main(_):
     if do_train:
         step = train(
             *(plan, folder, strategy, jax, model, objective),
-            *(data, evaluate, vocab, teacher),
+            *((data, eval_data), evaluate, vocab, teacher),
         )
     else:
         read = model.variables

@@ -242,7 +242,7 @@ def measure(strategy, model, task, class_weights, examples, encoder):
         )
         dataset = pipeline.distribute(
             strategy,
-            pipeline.evaluate([data.path], _BATCH_SIZE.value),
+            lambda: pipeline.evaluate([data.path], _BATCH_SIZE.value),
             data.record_type,
             data.lengths,
             trim=pipeline.FINELY,

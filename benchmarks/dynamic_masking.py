@@ -51,7 +51,7 @@ def pipeline(
         )
     return records_pipeline.distribute(
         tf.distribute.get_strategy(),
-        records_pipeline.train([file], [number], _BATCH.value, seed=1),
+        lambda: records_pipeline.train([file], [number], _BATCH.value, seed=1),
         record_types.PRETRAINING_TYPES[settings.record_type],
         random_records.LENGTHS,
         masks=masks,

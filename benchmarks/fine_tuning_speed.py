@@ -73,7 +73,7 @@ def ours(task: classification_task.Task, skips_padding: bool = True) -> float:
         strategy = tf.distribute.get_strategy()
         batches = pipeline.distribute(
             strategy,
-            pipeline.train([path], [data.count], fine_tuning.BATCH, 1),
+            lambda: pipeline.train([path], [data.count], fine_tuning.BATCH, 1),
             data.record_type,
             data.lengths,
             trim=pipeline.FINELY,

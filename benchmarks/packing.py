@@ -67,7 +67,7 @@ def make_trainer(folder, sequences, settings, vocabulary):
         writer.write_all(record_type.encode_batch(rows))
     batches = pipeline.distribute(
         tf.distribute.get_strategy(),
-        pipeline.train([path], [writer.records], _BATCH.value, seed=1),
+        lambda: pipeline.train([path], [writer.records], _BATCH.value, seed=1),
         record_type,
         {
             "S": settings.max_seq_length,

@@ -115,7 +115,7 @@ def read(run: Run, number: int, barrier: Any) -> Reading:
     batches = iter(
         pipeline.distribute(
             host,  # has the parts of a strategy that are used
-            pipeline.train([run.file], [run.count], run.step, seed=1),
+            lambda: pipeline.train([run.file], [run.count], run.step, seed=1),
             record_types.PRETRAINING_TYPES[settings.record_type],
             random_records.LENGTHS,
             masks=masks,

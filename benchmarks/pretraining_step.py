@@ -176,7 +176,7 @@ def make(
             writer.write(record_types.PRETRAINING.encode(record))
     dataset = pipeline.distribute(
         strategy,
-        pipeline.train([path], [4 * B], B, seed=1),
+        lambda: pipeline.train([path], [4 * B], B, seed=1),
         record_types.PRETRAINING,
         {"S": S, "P": P},
     )

@@ -49,7 +49,7 @@ class Trainer:
             batches = batches.map(lambda *batch: _waiting(batch, wait))
         dataset = pipeline.distribute(
             strategy,
-            batches,
+            lambda: batches,
             record_types.PRETRAINING,
             pretraining_records.LENGTHS,
         )

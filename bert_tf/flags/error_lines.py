@@ -17,10 +17,11 @@ _TENSORFLOWS_FILE_ERRORS = (
     "UnavailableError",  # a bucket, or the network connection to it
 )
 
-# TensorFlow's message, which comes after the names of all functions on the
-# stack. The error type is the same as for a full disk.
+# Messages of TensorFlow and XLA, which come after the names of all functions on
+# the stack. The error type is the same as for a full disk.
 _OUT_OF_MEMORY = re.compile(
-    r"OOM when allocating[^\n]*|failed to allocate memory[^\n]*", re.IGNORECASE
+    r"(?:OOM when|(?:Ran )?out of memory|failed to allocate memory)[^\n]*",
+    re.IGNORECASE,
 )
 # Max characters of a line. A message may quote a line of a damaged file.
 _LONGEST = 1500

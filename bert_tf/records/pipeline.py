@@ -184,7 +184,7 @@ def evaluate(
 
 def distribute(
     strategy: tf.distribute.Strategy,
-    dataset: tf.data.Dataset,
+    make: Callable[[], tf.data.Dataset],
     record_type: record_types.RecordType,
     lengths: Mapping[str, int],
     trim: int = 0,
@@ -192,6 +192,8 @@ def distribute(
 ) -> tf.distribute.DistributedDataset:
     """Parses batches of `train` or `evaluate`; each replica gets its rows.
 
+    `make` makes these batches. It is called for each host, whose device is the
+    default during the call: TensorFlow can't send datasets to other hosts.
     `lengths` has the value of each symbolic length, such as {"S": 128}. `trim`
     removes the padding beyond the longest sequence of a batch, down to a
     multiple of `trim` tokens (0: no trimming, as on TPUs, which need one
@@ -201,11 +203,12 @@ def distribute(
         Dicts of the features of `record_type`, or of masked records, and of
         `row_weights` float32 [B / replicas], 0 for padding rows.
     """
-    batch_size = dataset.element_spec[0].shape[0]
     replicas = strategy.num_replicas_in_sync
-    _check_batch_size(batch_size, replicas)
 
     def pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
+        dataset = make()
+        batch_size = dataset.element_spec[0].shape[0]
+        _check_batch_size(batch_size, replicas)
         share = batch_size // context.num_input_pipelines
         first = share * context.input_pipeline_id
         local = replicas // context.num_input_pipelines

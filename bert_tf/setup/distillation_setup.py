@@ -11,7 +11,13 @@ from bert_tf import heads, options
 from bert_tf.checkpoints import names, trained_models
 from bert_tf.encoders import families
 from bert_tf.setup import teachers
-from bert_tf.training import distillation, fine_tuning, kept_logits, loop
+from bert_tf.training import (
+    distillation,
+    distribution,
+    fine_tuning,
+    kept_logits,
+    loop,
+)
 
 import keras
 import tensorflow as tf
@@ -67,9 +73,10 @@ def objective(
         distillation.check_watched(bert, f"The teacher {teacher.source.path}")
     bert.skips_padding = skips_padding
     with strategy.scope():
-        return _OBJECTIVES[teacher.kind](
+        learned = _OBJECTIVES[teacher.kind](
             own, comparison, teacher, model, student
         )
+    return _identified(learned, teacher, model, strategy)
 
 
 def of_run(
@@ -106,10 +113,32 @@ def with_kept_logits(
     model = _make(teacher, run.strategy)
     asked = dataclasses.replace(run, model=model)
     data = kept_logits.write(asked, _outputs(teacher, model), batch_size)
+    learned = _learned(
+        own, comparison, teacher, lambda x: x[kept_logits.LOGITS]
+    )
     return (
-        _learned(own, comparison, teacher, lambda x: x[kept_logits.LOGITS]),
+        _identified(learned, teacher, model, run.strategy),
         dataclasses.replace(run, data={**run.data, "train": data}),
     )
+
+
+def _identified(
+    learned: loop.Objective,
+    teacher: teachers.Teacher,
+    model: keras.Model,
+    strategy: tf.distribute.Strategy,
+) -> loop.Objective:
+    """Returns the objective with what the workers of a cluster compare."""
+    if distribution.is_alone(strategy):
+        return learned
+    told = {
+        "distillation": teacher.kind,
+        "temperature": teacher.temperature,
+        "hard_label_weight": teacher.hard_label_weight,
+        "relation_heads": teacher.relation_heads,
+        "weights": distribution.digest(model.variables),
+    }
+    return dataclasses.replace(learned, teacher=str(told))
 
 
 def _by_logits(own, comparison, teacher, model, _):

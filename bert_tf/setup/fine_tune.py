@@ -31,6 +31,7 @@ from bert_tf.setup import (
 )
 from bert_tf.training import (
     distillation,
+    distribution,
     fine_tuning,
     loop,
     progress,
@@ -189,6 +190,7 @@ def write_results(path: str, results: Mapping[str, Any], step: int) -> None:
 # ---- The outline ------------------------------------------------------------
 
 
+@distribution.cluster_watched()
 def run_task(task: Task) -> None:
     """Trains, evaluates, predicts and exports, as the flags request."""
     task.work = work = fine_tuning_setup.work()

@@ -131,7 +131,7 @@ def plan(
             "--group_by_length gives batches of many shapes, and a TPU would "
             "compile each: leave it out."
         )
-    if run_flags.FUSED_ATTENTION.value:
+    if own.DO_TRAIN.value and run_flags.FUSED_ATTENTION.value:
         raise InputError(
             "--fused_attention is for pre-training, as batches of fine-tuning "
             "differ in length: leave it out. Received: fused_attention=true"

@@ -8,7 +8,7 @@ import re
 import signal
 import textwrap
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bert_tf import options
 from bert_tf.errors import InputError
@@ -272,6 +272,14 @@ def check_alike(
         f"The workers of this run differ in {', '.join(others)}. Start all of "
         f"them with the same flags and the same files. Received here: {here}"
     )
+
+
+def digest(variables: Sequence[keras.Variable]) -> str:
+    """Returns the SHA-256 of the values of variables."""
+    values = hashlib.sha256()
+    for variable in variables:
+        values.update(tf.convert_to_tensor(variable.value).numpy())
+    return values.hexdigest()
 
 
 def local_replicas(strategy: tf.distribute.Strategy) -> int:

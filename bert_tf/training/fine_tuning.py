@@ -204,7 +204,11 @@ def train(
         eval_steps=plan.steps_per_epoch(data.count),
         epoch_steps=plan.steps_per_epoch(data.count),
         beside=run.files.contents(run.labels),
-        data={"training data": trained_on},
+        data={
+            "training data": trained_on,
+            "evaluation data": "dev" in run.data
+            and train_examples.fingerprint(run.data["dev"]),
+        },
         tracing=run.without_padding,
     ).train()
 
@@ -214,7 +218,8 @@ def _batches(
 ) -> tf.distribute.DistributedDataset:
     data = run.data["train"]
     compiles = distribution.compiles(run.strategy, plan.use_xla)
-    batches = pipeline.train(
+    batches = functools.partial(
+        pipeline.train,
         [data.path],
         [data.count],
         plan.batch_size,
@@ -252,7 +257,7 @@ def predict(
     batch_size = min(batch_size, -(-data.count // replicas) * replicas)
     dataset = pipeline.distribute(
         run.strategy,
-        pipeline.evaluate([data.path], batch_size),
+        functools.partial(pipeline.evaluate, [data.path], batch_size),
         data.record_type,
         data.lengths,
         trim=run.trim(False, data.max_seq_length),

@@ -67,6 +67,7 @@ class Objective:
             needs them: its checkpoints have them, exports and `best/` do not.
         derived: Metrics -> the metrics to report instead, such as quotients of
             two of them. It must keep the losses.
+        teacher: Identifies the teacher, if the workers of a cluster have one.
     """
 
     weights: Callable[[Batch], dict[str, tf.Tensor]]
@@ -79,6 +80,7 @@ class Objective:
     trained: Sequence[keras.Variable] | None = None
     own: Sequence[keras.Variable] = ()
     derived: Callable[[Scalars], Scalars] = lambda scalars: scalars
+    teacher: str = ""
 
     def total(self, losses: Mapping[str, Any]) -> Any:
         """Returns the total loss: the sum of losses times their factors."""

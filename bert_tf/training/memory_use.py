@@ -282,13 +282,17 @@ def most(rows: int, found: int, agree: Callable[[bool], bool]) -> int:
     return next(count for count in counts if not agree(found > count))
 
 
-def noted(path: str, rows: int) -> int | None:
-    """Returns a run's micro-batches; None if unknown or unfit for the rows."""
+def noted(path: str, rows: int, how: str) -> int | None:
+    """Returns a run's micro-batches; None if unknown or found for another how.
+
+    The file has their number and `how`, which says what memory depends on.
+    """
     if not tf.io.gfile.exists(path):
         return None
     with tf.io.gfile.GFile(path) as file:
-        text = file.read().strip()
-    if not text.isdecimal() or not int(text) or rows % int(text):
+        text, _, found_for = file.read().strip().partition(" ")
+    is_number = text.isdecimal() and int(text) and not rows % int(text)
+    if not is_number or found_for != how:
         return None
     logging.info("Micro-batches of %d of %d rows.", rows // int(text), rows)
     return int(text)

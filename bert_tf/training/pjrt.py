@@ -7,13 +7,14 @@ replica: it computes its share of the batch, and gradients are summed over all
 devices. TensorFlow reads the data, evaluates and saves, on the host.
 """
 
+import contextlib
 import dataclasses
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from bert_tf import compiled, extras, optimization
+from bert_tf import compiled, extras, optimization, phases
 from bert_tf.errors import InputError
 from bert_tf.training import (
     accelerators,
@@ -72,7 +73,7 @@ def start() -> Runtime:
     """Finds JAX's devices. Call it before TensorFlow uses a device.
 
     Raises:
-        InputError: If JAX is missing or finds no device.
+        InputError: If JAX is missing, or finds no device or other hosts.
     """
     extras.check("jax", "jax", "Runs with --runtime=pjrt")
     import jax
@@ -82,14 +83,37 @@ def start() -> Runtime:
     # The GPUs are JAX's: TensorFlow would take their memory.
     tf.config.set_visible_devices([], "GPU")
     try:
-        devices = jax.devices()
+        # On a TPU pod, it waits until JAX is started on all hosts.
+        with phases.lasting("Finding JAX's devices (of a pod: of all hosts)"):
+            devices = jax.devices()
     except RuntimeError as error:
         raise InputError(
             "JAX can't use the devices of this host. Install the JAX package "
             "for them, such as jax[tpu] or jax[cuda13], or set "
             f"JAX_PLATFORMS=cpu. Received: {' '.join(str(error).split())}"
         ) from error
+    if (hosts := jax.process_count()) > 1:
+        raise InputError(
+            "--runtime=pjrt trains on the devices of one host. Take a TPU of "
+            "one host, or --use_tpu and --tpu_name for a TPU pod. Received: "
+            f"{len(devices)} devices of {hosts} hosts"
+        )
     return Runtime(tuple(devices))
+
+
+@contextlib.contextmanager
+def _out_of_memory_named() -> Iterator[None]:
+    """Raises TensorFlow's error where a device of JAX has too little memory."""
+    from jax import errors
+
+    try:
+        yield
+    except errors.JaxRuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        raise tf.errors.ResourceExhaustedError(
+            None, None, str(error)
+        ) from error
 
 
 class TrainSteps:
@@ -129,6 +153,7 @@ class TrainSteps:
         self._state: Any = None
         self._zeros: Any = None
 
+    @_out_of_memory_named()
     def __call__(self, first: int, count: int) -> loop.Block:
         import jax
 

@@ -188,8 +188,10 @@ def make_evaluation(
 
     @functools.cache  # Its graph is made once, and read from the start again.
     def batches() -> tf.distribute.DistributedDataset:
-        dataset = pipeline.evaluate(data.files, batch_size, max_steps)
-        return data.batches(strategy, dataset, seed)
+        make = functools.partial(
+            pipeline.evaluate, data.files, batch_size, max_steps
+        )
+        return data.batches(strategy, make, seed)
 
     def evaluate() -> loop.Scalars:
         with data.explained():
@@ -240,16 +242,19 @@ class Data:
     def batches(
         self,
         strategy: tf.distribute.Strategy,
-        dataset: tf.data.Dataset,
+        make: Callable[[], tf.data.Dataset],
         seed: int,
         first_step: int = 0,
     ) -> tf.distribute.DistributedDataset:
-        """Gives each replica its share of batches of records, masked."""
+        """Gives each replica its share of batches of records, masked.
+
+        `make` makes the batches, as for `pipeline.distribute`.
+        """
         masks = None
         if self.masking is not None:
             masks = dynamic_masks.DynamicMasks(self.masking, seed, first_step)
         return pipeline.distribute(
-            strategy, dataset, self.record_type, self.lengths, masks=masks
+            strategy, make, self.record_type, self.lengths, masks=masks
         )
 
     @contextlib.contextmanager

@@ -6,11 +6,10 @@ Pre-training and fine-tuning are the same run with other hooks.
 import contextlib
 import dataclasses
 import functools
-import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from bert_tf import files, kept_kernels, optimization, phases
+from bert_tf import files, kept_kernels, modeling, optimization, phases
 from bert_tf.checkpoints import best
 from bert_tf.training import (
     accelerators,
@@ -145,6 +144,8 @@ class Session:
         if is_chief and state.step < self.stop:
             saves = (self.stop - state.step) // plan.save_checkpoints_steps + 1
             state.check_room(self.folder, saves)
+        if plan.fused_attention and state.step < self.stop:
+            self._choose_attention(self.batches(state.records, state.step))
         on = f" on {self.examples} examples" if self.examples else ""
         if plan.check_only:
             logging.info(
@@ -257,9 +258,6 @@ class Session:
         for name in ("save_in_background", "peak_flops", "report_to", "flags"):
             del values[name]
         evaluated_on = values.pop("chosen_on")
-        weights = hashlib.sha256()
-        for variable in self.model.variables:
-            weights.update(tf.convert_to_tensor(variable.value).numpy())
         evaluation = self.evaluation
         return {
             **values,
@@ -268,7 +266,10 @@ class Session:
             "eval_steps": evaluation and self.eval_steps,
             "bert_config_file": self.model.bert.config.to_json(),
             **self.data,
-            "the weights to start from": weights.hexdigest(),
+            "the weights to start from": distribution.digest(
+                self.model.variables
+            ),
+            "the teacher": self.objective.teacher,
         }
 
     @property
@@ -315,11 +316,10 @@ class Session:
         if self.plan.remat and self.model.bert.config.activations is not None:
             logging.warning("--remat changes nothing for this kind of encoder.")
         dataset = self.batches(state.records, state.step)
-        for bert in filter(None, (self.model.bert, self.model.generator)):
+        for bert in self._encoders:
             bert.encoder.remat = self.plan.remat
-            bert.fuses_attention = fused_attention.choose(
-                bert, dataset, self._compiles, self.plan.fused_attention
-            )
+        if not self.plan.fused_attention:  # If it is wanted, it is chosen.
+            self._choose_attention(dataset)
         accumulate = self.plan.accumulate
         if accumulate is None:
             accumulate = self._found_accumulate(
@@ -335,6 +335,19 @@ class Session:
         )
         return train, lambda: None
 
+    def _choose_attention(
+        self, dataset: tf.distribute.DistributedDataset
+    ) -> None:
+        for bert in self._encoders:
+            bert.fuses_attention = fused_attention.choose(
+                bert, dataset, self._compiles, self.plan.fused_attention
+            )
+
+    @property
+    def _encoders(self) -> list[modeling.Bert]:
+        own = self.model.bert, self.model.generator
+        return [bert for bert in own if bert is not None]
+
     def _found_accumulate(
         self,
         optimizer: optimization.Optimizer,
@@ -345,10 +358,13 @@ class Session:
         """Returns into how many micro-batches memory makes us cut a batch.
 
         A resumed run keeps its number: each micro-batch draws its own dropout.
+        It tries again where a step takes other memory than before.
         """
-        rows = self.plan.batch_size // self.strategy.num_replicas_in_sync
+        plan = self.plan
+        rows = plan.batch_size // self.strategy.num_replicas_in_sync
+        how = f"rows={rows} dtype={plan.recipe.dtype} remat={plan.remat}"
         path = os.path.join(self.folder, "micro_batches.txt")
-        found = None if is_new else memory_use.noted(path, rows)
+        found = None if is_new else memory_use.noted(path, rows, how)
         if found:
             return found
         fits = memory_use.tried(
@@ -362,7 +378,7 @@ class Session:
         found = memory_use.choose(rows, fits)
         found = memory_use.most(rows, found, agree)
         if distribution.is_chief(self.strategy):
-            files.write_text(path, f"{found}\n")
+            files.write_text(path, f"{found} {how}\n")
         return found
 
     def _saving(

@@ -6,7 +6,7 @@ import shutil
 
 from bert_tf import heads, modeling, vocabularies
 from bert_tf.api import models
-from bert_tf.checkpoints import best, formats, original, tf1_files
+from bert_tf.checkpoints import best, formats, tf1_files
 from bert_tf.errors import InputError
 from tests import exports, reference
 from tests import interop_samples as samples

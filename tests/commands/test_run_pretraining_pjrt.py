@@ -1,12 +1,15 @@
 """Runs of run_pretraining.py whose steps JAX computes."""
 
+import re
 import shutil
 
+from bert_tf.training import pjrt
 from tests.pretraining_runs import REPLICAS, Setting, metrics
 
 import pytest
+import tensorflow as tf
 
-pytest.importorskip("jax", reason="needs JAX, of the extra jax")
+jax = pytest.importorskip("jax", reason="needs JAX, of the extra jax")
 
 _PJRT = "--runtime=pjrt"
 
@@ -97,3 +100,27 @@ def test_what_is_not_supported(setting, tmp_path, flag, named):
     line = setting.refused(tmp_path / "out", _PJRT, f"--{flag}")
     assert f"does not support --{named}. Leave out one of the" in line
     assert line.endswith(f"Received: runtime=pjrt, {named}")
+
+
+@pytest.mark.slow
+def test_not_on_several_hosts(setting, tmp_path, monkeypatch):
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    line = setting.refused(tmp_path / "out", _PJRT)
+    assert "trains on the devices of one host" in line
+    assert re.search(r"Received: \d+ devices of 2 hosts$", line)
+
+
+@pytest.mark.parametrize("phase", ["INTERNAL", "RESOURCE_EXHAUSTED"])
+def test_too_little_memory_of_a_device(monkeypatch, phase):
+    text = f"{phase}: Out of memory allocating 1073741824 bytes."
+
+    def fail(_):
+        raise jax.errors.JaxRuntimeError(text)
+
+    monkeypatch.setattr(pjrt.TrainSteps, "_next", fail)
+    steps = object.__new__(pjrt.TrainSteps)
+    is_known = phase == "RESOURCE_EXHAUSTED"
+    with pytest.raises(Exception, match=text) as caught:
+        steps(0, 1)
+    kind = tf.errors.ResourceExhaustedError
+    assert isinstance(caught.value, kind) == is_known

@@ -226,6 +226,18 @@ def test_other_records_at_the_same_place_are_refused(tmp_path):
     ) in run.stderr
 
 
+def test_a_vocabulary_of_a_killed_start_is_not_taken(setting, tmp_path):
+    # Or a user put it there: it is not removed.
+    output = tmp_path / "out"
+    output.mkdir()
+    (output / "lock").touch()
+    text = "".join(f"{token}\n" for token in ("[UNK]", *range(39)))
+    (output / "vocab.txt").write_text(text)
+    line = setting.refused(output)
+    assert "There is a vocabulary in --output_dir" in line
+    assert contents(output) == {"vocab.txt": text.encode(), "lock": b""}
+
+
 @pytest.mark.usefixtures("untraced")
 def test_vocabulary_of_the_start_is_kept_in_best(trained, tmp_path):
     # The run goes on without looking at what it started from again.

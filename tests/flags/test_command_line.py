@@ -8,9 +8,11 @@ import subprocess
 import sys
 import textwrap
 
+from bert_tf.flags import error_lines
 from tests import scripts
 
 import pytest
+import tensorflow as tf
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -177,6 +179,25 @@ class TestRun:
         last = err.splitlines()[-1]
         assert last.startswith("error: The device has too little memory. Take")
         assert "Received: OOM when allocating tensor with shape[104" in last
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "OOM when allocating tensor with shape[9]",
+            "Out of memory while trying to allocate 4294967296 bytes.",
+            "Ran out of memory in memory space hbm. Used 20.1G of 16.0G hbm.",
+            "Out of memory allocating 1073741824 bytes.",
+        ],
+    )
+    def test_too_little_memory_of_a_compiled_step(self, text):
+        error = tf.errors.ResourceExhaustedError(
+            None,
+            None,
+            f"2 root error(s) found.\n  (0) {text}\n\t [[{{{{node}}}}]]",
+        )
+        line = error_lines.one_line(error)
+        assert line.startswith("The device has too little memory. Take")
+        assert line.endswith(f"Received: {text}")
 
 
 def _start(folder, text, **environment):

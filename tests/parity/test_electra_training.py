@@ -161,7 +161,7 @@ def test_fifty_steps(tmp_path, monkeypatch):
     optimizer.build(model.trained_variables)
     lengths = {"S": S, "P": P}
     batches = pipeline.distribute(
-        strategy, dataset, record_types.PRETRAINING, lengths
+        strategy, lambda: dataset, record_types.PRETRAINING, lengths
     )
     train = loop.make_train_steps(
         *(
@@ -175,7 +175,7 @@ def test_fifty_steps(tmp_path, monkeypatch):
     )
     found = [train(step, 1).scalars() for step in range(STEPS)]
     again = pipeline.distribute(
-        strategy, dataset, record_types.PRETRAINING, lengths
+        strategy, lambda: dataset, record_types.PRETRAINING, lengths
     )
     for batch, _ in zip(again, range(STEPS), strict=False):
         seen.append(

@@ -59,7 +59,7 @@ def batches(data, number, seed=1, first_step=0, strategy=None):
     dataset = pipeline.train(files, reading.count(files), B, 3, first_step * B)
     drawn = dynamic_masks.DynamicMasks(masks, seed, first_step)
     distributed = pipeline.distribute(
-        strategy, dataset, record_type, LENGTHS, masks=drawn
+        strategy, lambda: dataset, record_type, LENGTHS, masks=drawn
     )
     parts = strategy.experimental_local_results
     return [

@@ -1,8 +1,10 @@
 import itertools
+import json
 import pathlib
 
 from bert_tf.records import pipeline, record_types, tfrecord
-from tests import pretraining_records
+from tests import pretraining_records, scripts
+from tests.pretraining_runs import free_ports
 
 import numpy as np
 import pytest
@@ -70,7 +72,8 @@ LENGTH = 40
 
 def distributed(batches, strategy=None, kind=NUMBERED, lengths=None, **how):
     strategy = strategy or tf.distribute.get_strategy()
-    return pipeline.distribute(strategy, batches, kind, lengths or {}, **how)
+    lengths = lengths or {}
+    return pipeline.distribute(strategy, lambda: batches, kind, lengths, **how)
 
 
 def write_sequences(folder, lengths):
@@ -246,6 +249,56 @@ class TwoPipelines:
 
     def distribute_datasets_from_function(self, function):
         return function(self.context)
+
+
+# A program with two TensorFlow servers, as --tpu_name has one on each host.
+_SERVERS = """
+import json, pathlib, sys
+from bert_tf.records import pipeline
+from tests.records import test_pipeline as test
+import tensorflow as tf
+
+output, files, addresses = map(json.loads, sys.argv[1:])
+pipeline.BLOCK = 4
+servers = [
+    tf.distribute.Server({"worker": addresses}, "worker", host)
+    for host in range(2)
+]
+cluster = tf.train.ClusterSpec({"worker": addresses})
+tf.config.experimental_connect_to_cluster(cluster, job_name="client")
+
+class Host(test.TwoPipelines):
+    def distribute_datasets_from_function(self, function):
+        number = self.context.input_pipeline_id
+        with tf.device(f"/job:worker/task:{number}/device:CPU:0"):
+            rows = iter(function(self.context))
+            return [next(rows)["number"].numpy().tolist() for _ in range(6)]
+
+def make():
+    return pipeline.train(files, test.COUNTS, 8, 7)
+
+found = [
+    pipeline.distribute(Host(host), make, test.NUMBERED, {})
+    for host in range(2)
+]
+pathlib.Path(output).write_text(json.dumps(found))
+"""
+
+
+@pytest.mark.slow
+def test_hosts_of_a_pod_make_their_datasets(files, tmp_path):
+    (tmp_path / "servers.py").write_text(_SERVERS)
+    output = tmp_path / "found.json"
+    addresses = [f"localhost:{port}" for port in free_ports(2)]
+    run = scripts.start(
+        *(tmp_path / "log", str(tmp_path / "servers")),
+        *(json.dumps(x) for x in (str(output), files, addresses)),
+    )
+    assert run.wait(120) == 0, run.stderr[-3000:]
+    # Host, step and replica -> its two records.
+    found = np.reshape(json.loads(output.read_text()), [2, 3, 2, 2])
+    steps = found.transpose(1, 0, 2, 3)
+    assert steps.ravel().tolist() == stream(files, 24)
 
 
 class TestDistribute:

@@ -112,6 +112,19 @@ def test_batches_of_many_shapes_are_not_for_tpus(monkeypatch):
             fine_tuning_setup.plan(strategy)
 
 
+def test_fused_attention_is_for_pre_training():
+    flags.FLAGS.mark_as_parsed()
+    given = {"fused_attention": True, "deterministic_ops": False}
+    with flagsaver.flagsaver(**given):
+        # As flags.txt has it, of a run that is only evaluated.
+        fine_tuning_setup.plan(fine_tuning_setup.set_up_distribution())
+        with (
+            flagsaver.flagsaver(do_train=True),
+            pytest.raises(ValueError, match="is for pre-training"),
+        ):
+            fine_tuning_setup.plan(tf.distribute.get_strategy())
+
+
 @pytest.mark.parametrize(
     "work, message",
     [

@@ -34,6 +34,9 @@ class TestTable:
             ("Tesla T4", "T4", 16e9),
             ("NVIDIA L4", "L4", 24e9),
             ("TPU v5p", "TPU v5p", 95e9),
+            # Each of two cores of a chip, with half of its memory.
+            ("TPU v2", "TPU v2", 8e9),
+            ("TPU v3", "TPU v3", 16e9),
         ],
     )
     def test_names_that_tensorflow_gives(self, name, row, memory):
@@ -48,10 +51,15 @@ class TestTable:
     def test_unknown(self, name):
         assert accelerators.find(name) is None
 
+    @pytest.mark.parametrize(("name", "chip"), [("v2", 46e12), ("v3", 123e12)])
+    def test_devices_of_old_tpus_are_half_a_chip(self, name, chip):
+        found = accelerators.find(f"TPU {name}")
+        assert 2 * found.flops["bfloat16"] == chip
+
     def test_numbers_are_of_one_kind(self):
         for device in accelerators.DEVICES:
             assert device.flops["bfloat16"] >= device.flops["float32"] > 1e12
-            assert 1e10 < device.memory < 1e12
+            assert 8e9 <= device.memory < 1e12
             assert 1e11 < device.bandwidth < 1e13
             assert 1e10 < device.link < 1e12
             # Matrix products need many operations per byte.

@@ -336,7 +336,7 @@ class _Trainer:
         )
         rows = pipeline.train(files, tiny_model.COUNTS, 8, 7, start * 8)
         dataset = pipeline.distribute(
-            *(strategy, rows),
+            *(strategy, lambda: rows),
             *(record_types.PRETRAINING, pretraining_records.LENGTHS),
         )
         steps = loop.make_train_steps(

@@ -28,7 +28,7 @@ def whole_data(files):
 
 def distributed(files, strategy, batch_size, **options):
     return pipeline.distribute(
-        *(strategy, pipeline.evaluate(files, batch_size)),
+        *(strategy, lambda: pipeline.evaluate(files, batch_size)),
         *(record_types.PRETRAINING, pretraining_records.LENGTHS),
         **options,
     )

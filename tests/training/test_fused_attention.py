@@ -1,10 +1,12 @@
 """When attention is cuDNN's kernel, and the trial of the kernel."""
 
+import contextlib
+
 from benchmarks import pretraining_step
-from bert_tf import errors
+from bert_tf import errors, heads
 from bert_tf.encoders import cudnn_attention, families
-from bert_tf.training import fused_attention
-from tests import cudnn_formula
+from bert_tf.training import fused_attention, session
+from tests import cudnn_formula, tiny_model
 
 import keras
 import pytest
@@ -72,6 +74,42 @@ class TestChoose:
     def test_not_without_a_gpu(self, monkeypatch, wanted):
         monkeypatch.setattr(tf.config, "list_physical_devices", lambda _: [])
         assert not fused_attention.choose(_model(), self._Dataset, True, wanted)
+
+
+@pytest.mark.parametrize("check_only", [False, True])
+def test_a_run_asks_before_it_begins(monkeypatch, tmp_path, check_only):
+    # As on a GPU that has the kernel.
+    monkeypatch.setattr(fused_attention, "against_devices", lambda _: "")
+    model = heads.BertPretrainer(_model("float32"))
+    begun = []
+    run = session.Session(
+        folder=str(tmp_path),
+        strategy=tf.distribute.get_strategy(),
+        model=model,
+        plan=session.Plan(
+            batch_size=8,
+            learning_rate=0.1,
+            accumulate=1,
+            seed=1,
+            iterations_per_loop=1,
+            save_checkpoints_steps=5,
+            keep_checkpoint_max=2,
+            log_steps=1,
+            fused_attention=True,
+            check_only=check_only,
+        ),
+        schedule=lambda step: 0.1,
+        stop=100,
+        objective=tiny_model.OBJECTIVE,
+        trained=model.trainable_variables,
+        restore=lambda state: None,
+        begin=lambda: begun.append(True),
+        batches=lambda records, step: TestChoose._Dataset(),
+        explained=contextlib.nullcontext,
+    )
+    with pytest.raises(errors.InputError, match="not float32"):
+        run.train()
+    assert not begun
 
 
 class TestTried:

@@ -149,13 +149,22 @@ def test_workers_take_what_the_poorest_asks_for():
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("4\n", 4), ("3\n", None), ("0\n", None), ("", None), (None, None)],
+    [
+        ("4 rows=8 remat=True\n", 4),
+        ("4 rows=8 remat=False\n", None),
+        ("4 rows=16 remat=True\n", None),
+        ("3 rows=8 remat=True\n", None),
+        ("0 rows=8 remat=True\n", None),
+        ("4\n", None),  # of an earlier version
+        ("", None),
+        (None, None),
+    ],
 )
 def test_what_a_run_began_with(text, expected, tmp_path):
     path = tmp_path / "micro_batches.txt"
     if text is not None:
         path.write_text(text)
-    assert memory_use.noted(str(path), 8) == expected
+    assert memory_use.noted(str(path), 8, "rows=8 remat=True") == expected
 
 
 class Model(keras.Model):
@@ -191,7 +200,7 @@ def test_tried_until_memory_runs_out(tmp_path):
         optimizer.build(model.trainable_variables)
     dataset = pipeline.distribute(
         strategy,
-        pipeline.train(files, [40], 8, 7),
+        lambda: pipeline.train(files, [40], 8, 7),
         record_types.PRETRAINING,
         pretraining_records.LENGTHS,
     )

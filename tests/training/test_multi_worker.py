@@ -4,6 +4,7 @@ import contextlib
 import json
 import pathlib
 import re
+import shutil
 import signal
 import socket
 
@@ -179,7 +180,7 @@ def test_one_that_waits_says_so_and_can_be_stopped(number, tmp_path):
 
 
 # The worker that ends first waits for the other, which waits for a file that is
-# written just before the first would leave.
+# written just before the first would leave. One with an error waits for nobody.
 _LEAVES = """
 import contextlib, pathlib, sys, time
 from bert_tf.training import distribution
@@ -191,7 +192,7 @@ agree = distribution.agreement(strategy)
 def leave(how, late):
     with distribution.left_together(strategy):
         agree(True)
-        if how == "error":
+        if how == "error" and own != late:
             raise ValueError
         if own == late:
             while not (folder / f"{how}_ready").exists():
@@ -213,22 +214,35 @@ for way in ways:
 @pytest.mark.parametrize(
     "ways",
     combinations.some(
-        ["stop:0 end:1", "error:0"],
-        ["stop:0 end:1", "stop:1 end:0", "error:0", "error:1"],
+        ["stop:0 end:1"],
+        ["stop:0 end:1", "stop:1 end:0"],
     ),
 )
 def test_leaves_when_all_do(ways, tmp_path):
+    for run in _leaving(tmp_path, *ways.split()):
+        assert run.wait(120) == 0, run.stderr[-3000:]
+
+
+def _leaving(folder, *ways):
     workers = [f"localhost:{port}" for port in free_ports(2)]
-    runs = [
+    return [
         _cluster(
-            *("leaves", tmp_path, _LEAVES, i, workers),
-            *(str(tmp_path), str(i), *ways.split()),
+            *("leaves", folder, _LEAVES, i, workers),
+            *(str(folder), str(i), *ways),
         )
         for i in range(2)
     ]
-    expected = 1 if "error" in ways else 0
-    for run in runs:
-        assert run.wait(120) == expected, run.stderr[-3000:]
+
+
+@pytest.mark.parametrize("late", combinations.some([0], [0, 1]))
+def test_leaves_at_once_on_an_error(late, tmp_path):
+    runs = _leaving(tmp_path, f"error:{late}")
+    assert runs[1 - late].wait(120) == 1
+    assert "ValueError" in runs[1 - late].stderr
+    # The other has not come to its end.
+    assert not (tmp_path / "error_done").exists()
+    (tmp_path / "error_ready").touch()
+    runs[late].wait(120)
 
 
 @pytest.mark.exhaustive
@@ -255,17 +269,23 @@ def test_workers_that_differ(setting, tmp_path):
     other = tmp_path / "other"
     other.mkdir()
     pretraining_records.write(other, counts=(7, 12, 6))
+    start_of = trained().folder / "trained"
+    teacher = shutil.copytree(start_of, tmp_path / "teacher")
+    vocab = teacher / "vocab.txt"
+    vocab.write_text("".join(f"{token}\n" for token in ("[UNK]", *range(39))))
     second = (
         *("--learning_rate=1e-5", "--num_warmup_steps=2"),
-        *(f"--input_file={other}/*.tfrecord",),
-        *(f"--init_checkpoint={trained().folder / 'trained'}",),
+        *(f"--input_file={other}/*.tfrecord", "--temperature=3"),
+        f"--init_checkpoint={start_of}",
     )
-    runs = start(setting, tmp_path / "out", "differ", second=second)
+    flags = ("differ", f"--vocab_file={vocab}", f"--teacher={teacher}")
+    runs = start(setting, tmp_path / "out", *flags, second=second)
     assert [run.wait(120) for run in runs] == [1, 1]
     said = [run.lines[-1] for run in runs]
     left = "error: Another worker of the cluster does not answer any more"
     names = ("learning_rate", "num_warmup_steps", "training data")
-    for name in (*names, "the weights to start from"):
+    more = ("evaluation data", "the weights to start from", "the teacher")
+    for name in (*names, *more):
         differ = [re.search(rf"differ in [^.]*{name}", line) for line in said]
         assert any(differ), said
         assert all(
@@ -274,6 +294,15 @@ def test_workers_that_differ(setting, tmp_path):
         )
     assert not any("Traceback" in run.stderr for run in runs)
     assert not list((tmp_path / "out").glob("model.ckpt-*"))
+
+
+def test_a_worker_that_ends_before_the_first_step(setting, tmp_path):
+    second = ("--vocab_file=/nowhere/vocab.txt",)
+    runs = start(setting, tmp_path / "out", "early", second=second)
+    assert [run.wait(120) for run in runs] == [1, 1]
+    assert "/nowhere/vocab.txt" in runs[1].lines[-1]
+    assert runs[0].lines[-1].startswith("error: Another worker of the cluster")
+    assert "Traceback" not in runs[0].stderr
 
 
 @pytest.mark.exhaustive

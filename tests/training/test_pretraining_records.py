@@ -107,7 +107,7 @@ def test_a_file_of_another_kind_is_named_when_it_is_read(tmp_path):
     )
     pathlib.Path(files[1]).write_bytes(pathlib.Path(other[0]).read_bytes())
     batches = data.batches(
-        tf.distribute.get_strategy(), pipeline.evaluate(files, 2), 1
+        tf.distribute.get_strategy(), lambda: pipeline.evaluate(files, 2), 1
     )
     message = (
         f"^{re.escape(files[1])} holds sequences of 12 tokens .*, expected 16 "
