@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 from tests import scripts, tiny_files
@@ -39,6 +40,21 @@ def write_table(path: pathlib.Path, rows: int) -> pathlib.Path:
     rng = np.random.default_rng(0)
     lines = [f"{sentence(rng)}\t{('neg', 'pos')[i % 2]}" for i in range(rows)]
     path.write_text("\n".join(["text\tlabel", *lines]) + "\n")
+    return path
+
+
+def write_red(
+    path: pathlib.Path, red: str, others: Sequence[str], rows: int
+) -> pathlib.Path:
+    """Writes texts of five words; those labelled red contain the word `red`."""
+    rng = np.random.default_rng(rows)
+    lines = ["text\tlabel"]
+    for i in range(rows):
+        text = rng.choice(others, 5).tolist()
+        if i % 2:
+            text[rng.integers(5)] = red
+        lines.append(f"{' '.join(text)}\t{('other', 'red')[i % 2]}")
+    path.write_text("\n".join(lines) + "\n")
     return path
 
 

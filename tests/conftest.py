@@ -16,7 +16,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 import bert_tf  # noqa: F401  (sets TF_ENABLE_ONEDNN_OPTS)
-from tests import store
+from tests import store, tiny_model
 
 import pytest
 import tensorflow as tf
@@ -61,6 +61,16 @@ def two_replicas() -> tf.distribute.Strategy:
     operations from the same start, so those of two strategies would collide.
     """
     return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+
+
+@pytest.fixture
+def untraced():
+    """Runs functions eagerly: tracing takes longer than a few steps.
+
+    Not for exports, nor where numbers of traced runs must be the same.
+    """
+    with tiny_model.untraced():
+        yield
 
 
 @pytest.hookimpl(tryfirst=True)

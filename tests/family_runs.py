@@ -1,7 +1,6 @@
 """Small RoBERTa, ALBERT and symbol models, made by the scripts."""
 
 import dataclasses
-import functools
 import json
 import pathlib
 import random
@@ -135,7 +134,7 @@ def model(name: str) -> pathlib.Path:
 
     The model in Hugging Face's format is in the folder hf next to it.
     """
-    return store.made(name, functools.partial(_make, KINDS[name])) / "run"
+    return store.made(name, lambda folder: _make(KINDS[name], folder)) / "run"
 
 
 def _make(kind: Kind, folder: pathlib.Path) -> None:

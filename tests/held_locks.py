@@ -62,6 +62,16 @@ def named(folder):
     return holder
 
 
+def wait_for_renewals(folder, count, process=None):
+    """Waits until the lock's file has been renewed that often."""
+    path = folder / "lock"
+    for _ in range(count):
+        before = path.stat().st_mtime_ns
+        processes.wait_for(
+            lambda before=before: path.stat().st_mtime_ns != before, process
+        )
+
+
 def leave(folder, holder, age=0.0):
     """Leaves the file of a holder, last renewed `age` seconds ago."""
     path = folder / "lock"

@@ -59,7 +59,7 @@ def execute(
     notebook.cells.append(nbformat.v4.new_code_cell(last))
     resources = {"metadata": {"path": str(folder)}}
     client = nbclient.NotebookClient(
-        notebook, timeout=None, resources=resources, record_timing=False
+        notebook, timeout=1800, resources=resources, record_timing=False
     )
     with _hub() as hub:
         client.execute(env={**os.environ, **hub, **_environment(folder)})

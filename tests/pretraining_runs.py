@@ -6,10 +6,9 @@ import pathlib
 import re
 import signal
 import socket
-import time
 
 from bert_tf.pretraining_data import pretraining_sequences
-from tests import pretraining_records, reference, scripts, store
+from tests import pretraining_records, processes, reference, scripts, store
 
 import pytest
 import tensorflow as tf
@@ -73,7 +72,7 @@ class Setting:
         run = self.run(whole, *flags)
         assert run.wait() == 0, run.stderr
         run = self.start(output, *flags, log="killed")
-        wait_for((output / "model.ckpt-10.index").exists, run)
+        processes.wait_for((output / "model.ckpt-10.index").exists, run, 600)
         run.kill(signal.SIGKILL)
         assert run.wait() == -signal.SIGKILL
         assert not (output / "model.ckpt-40.index").exists()
@@ -172,15 +171,6 @@ def contents(folder):
         for path in folder.iterdir()
         if path.is_file()
     }
-
-
-def wait_for(condition, run):
-    """Waits until a condition holds, while the script runs."""
-    end = time.monotonic() + 600
-    while not condition():
-        assert run.running, f"ended too early:\n{run.stderr}"
-        assert time.monotonic() < end, f"did not come:\n{run.stderr}"
-        time.sleep(0.005)
 
 
 def free_ports(count):

@@ -33,6 +33,24 @@ def run(text, *arguments):
     return process.returncode, output, errors
 
 
+def wait_for(condition, process=None, seconds=60):
+    """Waits until a condition is true, and returns its value.
+
+    Fails after too long, and if a process (a Popen or a `scripts.Run`) ends
+    before.
+    """
+    end = time.monotonic() + seconds
+    while True:
+        has_ended = process is not None and process.poll() is not None
+        if found := condition():
+            return found
+        if has_ended or time.monotonic() > end:
+            errors = getattr(process, "stderr", "")
+            problem = "ended too early" if has_ended else "waited in vain"
+            raise AssertionError(f"{problem}:\n{errors}")
+        time.sleep(0.01)
+
+
 def race(rounds, longest, work, check):
     """Lets two processes work at the same time, in several rounds.
 

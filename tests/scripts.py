@@ -124,9 +124,9 @@ class Run(_Output):
             raise TimeoutError(f"still running; stderr:\n{self.stderr}")
         return code
 
-    @property
-    def running(self) -> bool:
-        return self._process.is_alive()
+    def poll(self) -> int | None:
+        """Returns the exit code; None while the process runs."""
+        return self._process.exitcode
 
 
 def _main(script, flags, environment, stdout, stderr, before):

@@ -8,6 +8,7 @@ what they change.
 import fcntl
 import functools
 import hashlib
+import inspect
 import os
 import pathlib
 import shutil
@@ -30,10 +31,12 @@ def made(
     Args:
         name: Name in the path, for readers.
         make: Writes into an empty folder, at the path that tests will see.
-        *parts: Everything that the content depends on besides the package's
-            code: flags, seeds, the text of data files.
+        *parts: Everything that the content depends on besides the code of the
+            package, of tests/*.py and of the file of `make`.
     """
-    digest = hashlib.sha256(repr((_code(), name, parts)).encode()).hexdigest()
+    source = pathlib.Path(str(inspect.getsourcefile(make))).read_text("utf-8")
+    key = repr((_code(), source, name, parts)).encode()
+    digest = hashlib.sha256(key).hexdigest()
     folder = _FOLDER / _code()[:12] / f"{name}-{digest[:12]}"
     folder.parent.mkdir(parents=True, exist_ok=True)
     # One worker makes it, while others wait for it.

@@ -212,7 +212,7 @@ class Laboratory:
         while done < kills:
             run = self.start(kind, out)
             time.sleep(rng.uniform(0, self.seconds[kind.name]))
-            if run.running:
+            if run.poll() is None:
                 run.kill()
                 run.wait()
                 done += 1

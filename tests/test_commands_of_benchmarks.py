@@ -5,7 +5,8 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
+
+from tests import processes
 
 import pytest
 
@@ -59,10 +60,7 @@ def _start(tmp_path):
 @pytest.mark.slow
 def test_a_stopped_script_saves_and_goes_on(start, tmp_path):
     run = start()
-    end = time.monotonic() + 60
-    while not (tmp_path / "began").exists():
-        assert run.poll() is None and time.monotonic() < end
-        time.sleep(0.05)
+    processes.wait_for((tmp_path / "began").exists, run)
     os.killpg(run.pid, signal.SIGINT)  # as a terminal does: to both of them
     output, errors = run.communicate(timeout=60)
     assert run.returncode == 1

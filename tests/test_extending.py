@@ -16,7 +16,12 @@ from bert_tf import modeling, tokenization
 from bert_tf.checkpoints import tf1_files, trained_models
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
-from tests import classifier_runs, pretraining_records, reference, scripts
+from tests import (
+    classifier_runs,
+    pretraining_records,
+    scripts,
+    trained_weights,
+)
 from tests import interop_samples as samples
 
 import numpy as np
@@ -91,9 +96,16 @@ def _pretrain(folder, output, *more):
     )
 
 
+_START = ("--init_checkpoint=bert", "--learning_rate=0")
+
+
 @pytest.fixture(scope="module")
 def pretrained(folder):
-    _pretrain(folder, "pretrained")
+    """Returns a run from BERT's weights, which it keeps."""
+    bert = modeling.BertConfig(**pretraining_records.CONFIG)
+    model = samples.random_model("pretraining", bert)
+    samples.write_tf1(folder / "bert", model, vocab=_VOCAB)
+    _pretrain(folder, "pretrained", *_START)
     return folder / "pretrained"
 
 
@@ -116,52 +128,30 @@ def trained(folder, pretrained):
     return folder / "similar"
 
 
-def _same(left, right, checkpoint):
-    reference.assert_same(
-        *(
-            tf1_files.read(x, list(tf1_files.shapes(x)))
-            for x in (f"{left}/{checkpoint}", f"{right}/{checkpoint}")
-        )
-    )
-
-
 @pytest.mark.exhaustive
 def test_pretraining_goes_on_where_it_stopped(folder, pretrained):
     written = json.loads((pretrained / "bert_config.json").read_text())
     assert written["model_type"] == "damped_bert"
     shutil.copytree(pretrained, folder / "stopped")
-    for path in (folder / "stopped").glob("model.ckpt-4*"):
-        path.unlink()
-    _pretrain(folder, "stopped")
-    _same(folder / "stopped", pretrained, "model.ckpt-4")
+    trained_weights.drop_last(folder / "stopped")
+    _pretrain(folder, "stopped", *_START)
+    trained_weights.assert_same(folder / "stopped", pretrained)
 
 
-@pytest.fixture(scope="module")
-def from_bert(folder):
-    """Returns a run from BERT's weights, which it keeps; and these weights."""
-    bert = modeling.BertConfig(**pretraining_records.CONFIG)
-    model = samples.random_model("pretraining", bert)
-    samples.write_tf1(folder / "bert", model, vocab=_VOCAB)
-    start = ("--init_checkpoint=bert", "--learning_rate=0")
-    _pretrain(folder, "from_bert", *start)
-    return {v.path: v for v in model.variables}
-
-
-def test_training_starts_from_bert(folder, from_bert):
-    found = str(folder / "from_bert" / "model.ckpt-4")
+def test_training_starts_from_bert(folder, pretrained):
     words = "bert/embeddings/word_embeddings"
     np.testing.assert_array_equal(
-        tf1_files.read(found, [words])[words], from_bert[words]
+        trained_weights.read(pretrained / "model.ckpt-4")[words],
+        trained_weights.read(folder / "bert")[words],
     )
 
 
 @pytest.mark.exhaustive
 def test_fine_tuning_goes_on_where_it_stopped(folder, trained):
     shutil.copytree(trained, folder / "again")
-    for path in (folder / "again").glob("model.ckpt-10*"):
-        path.unlink()
+    trained_weights.drop_last(folder / "again")
     _train(folder, "again")
-    _same(folder / "again", trained, "model.ckpt-10")
+    trained_weights.assert_same(folder / "again", trained)
     scale = "cls/similarity/scale"
     names = [scale, f"{scale}/adam_m"]
     values = tf1_files.read(f"{trained}/model.ckpt-10", names)
@@ -253,10 +243,10 @@ def test_answers_raw_text_from_the_run_and_from_its_export(folder, trained):
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-@pytest.mark.usefixtures("from_bert")
+@pytest.mark.usefixtures("pretrained")
 def test_no_other_library_has_them(folder):
     said = _script(
-        *(folder, "convert_checkpoint", "--input_checkpoint=from_bert"),
+        *(folder, "convert_checkpoint", "--input_checkpoint=pretrained"),
         *("--output_path=theirs", "--output_format=hf"),
         code=1,
     )

@@ -1,9 +1,9 @@
 """Log lines about phases that take long."""
 
-import time
 import types
 
 from bert_tf import phases
+from tests import processes
 
 import pytest
 from absl import logging
@@ -69,8 +69,7 @@ def test_without_a_total(said, clock):
 def test_what_can_not_say_how_far_it_is(said, monkeypatch):
     monkeypatch.setattr(phases, "_SECONDS_BETWEEN_LINES", 0.01)
     with phases.lasting("Writing"):
-        while len(said.messages) < 2:
-            time.sleep(0.01)
+        processes.wait_for(lambda: len(said.messages) >= 2)
     *before, last = said.messages
     assert set(before) == {"Writing: 0:00 so far"}
     assert last == "Writing: 0:00 in all"

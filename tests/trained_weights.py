@@ -22,6 +22,21 @@ def read(path: pathlib.Path) -> dict[str, np.ndarray]:
     return tf1_files.read(prefix, list(tf1_files.shapes(prefix)))
 
 
+def drop_last(folder: pathlib.Path, steps: int = 1) -> int:
+    """Removes the last checkpoints of a run, as if it had been killed earlier.
+
+    Args:
+        folder: The output folder.
+        steps: The number of checkpoints to remove.
+
+    Returns:
+        The step of the last checkpoint that is left.
+    """
+    for prefix in list(tf1_files.numbered(str(folder)).values())[-steps:]:
+        tf1_files.remove(prefix)
+    return max(tf1_files.numbered(str(folder)))
+
+
 def assert_same(
     found: pathlib.Path, expected: pathlib.Path, tolerance: float = 0.0
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import bert_tf
 from bert_tf.api import arguments
-from tests import exports, script_flags, scripts, tiny_model
+from tests import exports, script_flags, scripts
 
 import numpy as np
 import pytest
@@ -54,14 +54,7 @@ def pairs():
     return bert_tf.load(exports.run("classification"))
 
 
-@pytest.fixture
-def eager():
-    """Answers with the same operations, without waiting for traces."""
-    with tiny_model.untraced():
-        yield
-
-
-_EAGER = pytest.mark.usefixtures("eager")
+_EAGER = pytest.mark.usefixtures("untraced")
 
 
 # ---- The same answers as the script's ---------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from bert_tf import heads, modeling
 from bert_tf.checkpoints import tf1_files
-from tests import scripts, tiny_files
+from tests import scripts, store, tiny_files
 from tests.bad_inputs import damaged
 
 import keras
@@ -183,14 +183,17 @@ SAVED: Mapping[str, damaged.Change] = {
 
 def write_saved(folder: pathlib.Path) -> None:
     """Writes the SavedModel of a run, and SavedModels with errors."""
+
+    def make(made: pathlib.Path) -> None:
+        write(made)
+        scripts.run_checked(
+            *(made / "log", "export_saved_model"),
+            *(f"--model_dir={made}/run", f"--export_dir={made}/saved"),
+        )
+
     saved = folder / "saved"
-    saved.mkdir()
-    done = scripts.run(
-        folder / "log",
-        "export_saved_model",
-        *(f"--model_dir={folder}/run", f"--export_dir={saved}/right"),
-    )
-    assert done.wait() == 0, done.stderr
+    made = store.made("bad_inputs", make)
+    shutil.copytree(made / "saved", saved / "right")
     damaged.write_changed(saved / "right", saved, SAVED)
     module = tf.Module()
     tf.saved_model.save(module, str(saved / "foreign"))

@@ -63,10 +63,8 @@ def test_packed_records_are_refused(setting, tmp_path):
 
 @pytest.mark.exhaustive
 def test_fine_tuning_and_vectors(trained, tmp_path):
-    lines = ["text\tlabel"]
-    lines += [f"w{5 + i % 9} w7 w{5 + i % 4}\t{i % 2}" for i in range(32)]
-    table = tmp_path / "rows.tsv"
-    table.write_text("\n".join(lines) + "\n")
+    words = ["w6", "w7", "w8"]
+    table = classifier_runs.write_red(tmp_path / "red.tsv", "w5", words, 32)
     output = tmp_path / "out"
     run = classifier_runs.run(
         tmp_path,

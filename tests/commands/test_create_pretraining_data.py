@@ -99,6 +99,21 @@ def read(path):
     return list(tf.data.TFRecordDataset(str(path)).as_numpy_iterator())
 
 
+def parsed(serialized):
+    """Returns the arrays of records by name."""
+    batch = record_types.PRETRAINING.parse(tf.constant(serialized), _LENGTHS)
+    return {name: tensor.numpy() for name, tensor in batch.items()}
+
+
+def unmasked(rows):
+    """Returns the ids [B, S] before masking."""
+    ids = rows["input_ids"].copy()
+    row, slot = np.nonzero(rows["masked_lm_weights"])
+    positions = rows["masked_lm_positions"][row, slot]
+    ids[row, positions] = rows["masked_lm_ids"][row, slot]
+    return ids
+
+
 class TestRecords:
     def test_hold_the_text(self, inputs, made):
         folder, _ = made
@@ -107,15 +122,10 @@ class TestRecords:
         text = re.sub(r"[\s.]", "", text.lower())
         files = sorted(folder.glob("part-*"))
         serialized = [record for file in files for record in read(file)]
-        batch = record_types.PRETRAINING.parse(
-            tf.constant(serialized), _LENGTHS
-        )
-        rows = {name: tensor.numpy() for name, tensor in batch.items()}
+        rows = parsed(serialized)
         ids = rows["input_ids"]
-        number, slot = np.nonzero(rows["masked_lm_weights"])
-        positions = rows["masked_lm_positions"][number, slot]
-        assert (ids[number, positions] == MASK).mean() > 0.7
-        ids[number, positions] = rows["masked_lm_ids"][number, slot]
+        assert (ids == MASK).sum() > 0.7 * rows["masked_lm_weights"].sum()
+        ids = unmasked(rows)
         for row in range(len(ids)):
             length = rows["input_mask"][row].sum()
             tokens = [pieces[i] for i in ids[row, :length]]
@@ -252,6 +262,10 @@ def test_records_of_bert_with_the_vocabulary_of_albert(
 def test_one_document_is_enough_for_one_segment(inputs, tmp_path):
     (tmp_path / "one").write_text("Aword1 aword2.\nAword3.\n")
     make(inputs, tmp_path, input_file=tmp_path / "one", objective="none")
+    rows = parsed(read(tmp_path / "out" / "part-00000-of-00001.tfrecord")[:1])
+    pieces = (inputs / "vocab.txt").read_text().split()
+    tokens = " ".join(pieces[x] for x in unmasked(rows)[0] if x)
+    assert tokens == "[CLS] aword ##1 aword ##2 . aword ##3 . [SEP]"
 
 
 def test_a_missing_vocabulary_is_reported_at_once(

@@ -95,7 +95,7 @@ def _states_of(converted):
     return torch.no_grad()(lambda x: model(**x).last_hidden_state[0].numpy())
 
 
-@families("albert", "symbols")
+@families("albert")
 @pytest.mark.usefixtures("untraced")
 def test_hidden_states_are_those_of_transformers(
     model, states_of, theirs, tmp_path
@@ -111,7 +111,7 @@ def test_hidden_states_are_those_of_transformers(
         np.testing.assert_allclose(values, states_of(inputs), atol=1e-5)
 
 
-@families("roberta", "symbols")
+@families("roberta")
 @pytest.mark.usefixtures("untraced")
 def test_vectors_of_words(model, states_of, words_of, tmp_path):
     texts = ["The cat sat", "  東京 😀  naïve, café.", "Anna"]

@@ -88,15 +88,9 @@ def test_export_and_questions(trained, tmp_path):
 
 def _table(folder):
     """A text is red where it says so, perhaps at its very beginning."""
-    rng = np.random.default_rng(0)
+    words = [f"w{x}" for x in range(6, 30)]
     for split, rows in (("train", 256), ("dev", 32)):
-        lines = ["text\tlabel"]
-        for i in range(rows):
-            words = [f"w{x}" for x in rng.integers(6, 30, 5)]
-            if i % 2:
-                words[rng.integers(5)] = "w5"
-            lines.append(f"{' '.join(words)}\t{('other', 'red')[i % 2]}")
-        (folder / f"{split}.tsv").write_text("\n".join(lines) + "\n")
+        classifier_runs.write_red(folder / f"{split}.tsv", "w5", words, rows)
 
 
 def _fine_tune(folder, trained, output, *flags):

@@ -11,7 +11,7 @@ import time
 
 from bert_tf.checkpoints import tf1_files
 from bert_tf.training import evaluation
-from tests import combinations, pretraining_records
+from tests import combinations, pretraining_records, processes
 from tests.pretraining_runs import (
     Setting,
     assert_same_checkpoint,
@@ -19,7 +19,6 @@ from tests.pretraining_runs import (
     metrics,
     tensors,
     trained,
-    wait_for,
 )
 
 import pytest
@@ -89,9 +88,11 @@ def test_kill_9_while_a_checkpoint_is_written(
     run = setting.start(
         *(output, *LONG), before=functools.partial(_hold, name, str(said))
     )
-    wait_for(said.exists, run)
+    processes.wait_for(said.exists, run, 600)
     # Steps go on, up to the evaluation or save that waits for it.
-    wait_for(lambda: metrics(output)[-1]["step"] >= last + 24, run)
+    processes.wait_for(
+        lambda: metrics(output)[-1]["step"] >= last + 24, run, 600
+    )
     run.kill(signal.SIGKILL)
     assert run.wait() == -signal.SIGKILL
     assert max(tf1_files.numbered(str(output))) == last

@@ -214,22 +214,24 @@ def _write_weights(trained, folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("is_tuned", "work"),
+    ("is_tuned", "work", "code"),
     [
-        (True, ["--do_export"]),
-        (True, ["--do_predict", "--predict_file={files}/test2.json"]),
+        (True, ["--do_export"], 0),
+        (True, ["--do_predict", "--predict_file={files}/test2.json"], 0),
+        (False, ["--do_predict", "--predict_file={files}/test2.json"], 1),
         # Will be tuned on these questions.
         (
             False,
             ["--do_export", "--do_predict", "--predict_file={files}/dev2.json"],
+            0,
         ),
         # Needs no threshold.
-        (False, ["--do_train", "--train_file={files}/train2.json"]),
+        (False, ["--do_train", "--train_file={files}/train2.json"], 0),
     ],
 )
 @pytest.mark.usefixtures("untraced")
 def test_a_tuned_threshold_is_there_where_it_must_be(
-    is_tuned, work, trained, tmp_path
+    is_tuned, work, code, trained, tmp_path
 ):
     output = tmp_path / "output"
     output.mkdir()
@@ -237,12 +239,15 @@ def test_a_tuned_threshold_is_there_where_it_must_be(
         _write_weights(trained, output)
     if is_tuned:
         (output / "null_score_diff_threshold.txt").write_text("1.5\n")
-    trained.run(
+    done = trained.run(
         *(tmp_path, *trained.flags, "--version_2_with_negative"),
         *("--null_score_diff_threshold=auto", f"--output_dir={output}"),
         *(argument.format(files=trained.files) for argument in work),
         "--check_only",
+        code=code,
     )
+    is_missed = "threshold=auto needs questions with answers" in done.lines[-1]
+    assert is_missed == bool(code)
 
 
 @pytest.mark.slow

@@ -40,14 +40,6 @@ def _setting(tmp_path_factory):
     return Setting.of_texts(folder, _CONFIG, objective="none")
 
 
-def _drop_last(output, step):
-    """Removes the last checkpoint, as if the run had been killed before it."""
-    last = tf1_files.latest(str(output))
-    assert last is not None
-    tf1_files.remove(last)
-    assert tf1_files.latest(str(output)) == f"{output}/model.ckpt-{step}"
-
-
 @pytest.fixture(scope="module", name="language_model")
 def _language_model(setting):
     output = setting.folder / "first"
@@ -62,15 +54,9 @@ def _language_model(setting):
 
 def _flags(setting, epochs, *flags):
     """Returns flags to fine-tune with five steps per epoch."""
-    rng = np.random.default_rng(0)
-    lines = ["text\tlabel"]
-    for i in range(80):
-        words = [f"w{x}" for x in rng.integers(6, 30, 5)]
-        if i % 2:
-            words[rng.integers(5)] = "w5"
-        lines.append(f"{' '.join(words)}\t{('other', 'red')[i % 2]}")
+    words = [f"w{x}" for x in range(6, 30)]
     table = setting.folder / "train.tsv"
-    table.write_text("\n".join(lines) + "\n")
+    classifier_runs.write_red(table, "w5", words, 80)
     return (
         *("--do_train", f"--train_file={table}"),
         *("--max_seq_length=12", "--train_batch_size=16", *_TRIANGLE),
@@ -88,7 +74,7 @@ def test_a_resumed_classifier_is_the_same(setting, tmp_path):
     run = classifier_runs.run(tmp_path, *flags, f"--output_dir={output}")
     assert "and epoch 3 the embeddings, too." in run.stderr
     shutil.copytree(output, again)
-    _drop_last(again, 16)
+    assert trained_weights.drop_last(again) == 16
     classifier_runs.run(tmp_path, *flags, f"--output_dir={again}")
     # With the moving statistics.
     trained_weights.assert_same(again, output)

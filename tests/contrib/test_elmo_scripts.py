@@ -4,7 +4,6 @@ import json
 import shutil
 
 import bert_tf
-from bert_tf.checkpoints import tf1_files
 from tests import classifier_runs, family_runs, scripts, trained_weights
 from tests.contrib import elmo_models as small
 
@@ -73,10 +72,9 @@ def test_a_tagger_learns_and_its_export_answers(folder, trained):
 def test_a_resumed_run_ends_with_the_same_weights(folder, trained, tmp_path):
     again = tmp_path / "again"
     shutil.copytree(trained, again)
-    numbers = sorted(tf1_files.numbered(str(again)))
-    tf1_files.remove(f"{again}/model.ckpt-{numbers[-1]}")
+    last = trained_weights.drop_last(again)
     done = _train(folder, again)
-    assert f"Resuming from step {numbers[-2]}" in done.stderr
+    assert f"Resuming from step {last}" in done.stderr
     trained_weights.assert_same(again, trained)
 
 

@@ -329,37 +329,29 @@ def test_pre_training_needs_a_token_for_masked_words():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("untraced")
 def test_fine_tuning_with_the_auxiliary_loss(tmp_path):
-    """A text is red where it says so, perhaps at its very beginning."""
+    """After four steps, transformers gives the same probabilities."""
     _save_with_texts(tmp_path / "theirs", True, n_layer=1)
-    rng = np.random.default_rng(0)
-    for split, count in (("train", 256), ("dev", 16)):
-        lines = ["text\tlabel"]
-        for i in range(count):
-            words = list(rng.choice(["the", "cat", "sat", "on", "mat"], 5))
-            if i % 2:
-                words[rng.integers(5)] = "red"
-            lines.append(f"{' '.join(words)}\t{('other', 'red')[i % 2]}")
-        (tmp_path / f"{split}.tsv").write_text("\n".join(lines) + "\n")
+    words = ["the", "cat", "sat", "on", "mat"]
+    table = classifier_runs.write_red(tmp_path / "red.tsv", "red", words, 64)
     output = tmp_path / "out"
     code = classifier_runs.run_here(
         *("--do_train", "--do_eval", f"--init_checkpoint={tmp_path}/theirs"),
-        *(f"--train_file={tmp_path}/train.tsv", f"--output_dir={output}"),
-        *(f"--dev_file={tmp_path}/dev.tsv", "--max_seq_length=16"),
-        *("--auxiliary_lm_weight=0.5", "--train_batch_size=16"),
-        *("--learning_rate=3e-3", "--num_train_epochs=8"),
+        *(f"--train_file={table}", f"--dev_file={table}", "--log_steps=1"),
+        *("--max_seq_length=16", "--train_batch_size=16"),
+        *("--auxiliary_lm_weight=0.5", "--learning_rate=3e-3"),
+        *("--num_train_epochs=1", f"--output_dir={output}"),
     )
     assert not code
-    found = classifier_runs.results(output / "eval_results.txt")
-    assert found["eval_accuracy"] > 0.9
-    lines = (output / "metrics.jsonl").read_text().splitlines()
-    for line in map(json.loads, lines):
-        if "label_loss" in line:
-            total = line["label_loss"] + 0.5 * line["next_piece_loss"]
-            assert line["loss"] == pytest.approx(total, rel=1e-5)
+    lines = classifier_runs.rows(output / "metrics.jsonl")
+    losses = [line for line in lines if "label_loss" in line]
+    assert len(losses) == 4
+    for line in losses:
+        total = line["label_loss"] + 0.5 * line["next_piece_loss"]
+        assert line["loss"] == pytest.approx(total, rel=1e-5)
     texts = ["red cat on the mat", "the cat sat on mat"]
     answers = bert_tf.load(output)(texts)
-    assert [x["label"] for x in answers] == ["red", "other"]
     samples.convert(output / "best", "hf", tmp_path / "back", "classification")
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "back")
     model = transformers.OpenAIGPTForSequenceClassification.from_pretrained(

@@ -256,7 +256,7 @@ def test_another_backend_of_keras_is_not_used(tmp_path):
         command_line.run(main)
     """
     with _start(tmp_path, text, KERAS_BACKEND="torch") as process:
-        output, errors = process.communicate()
+        output, errors = process.communicate(timeout=60)
     assert (process.returncode, output) == (0, "tensorflow\n")
     (line,) = errors.splitlines()
     assert "WARNING: KERAS_BACKEND=torch is not used: " in line

@@ -10,6 +10,7 @@ import time
 
 from bert_tf.errors import InputError
 from bert_tf.pretraining_data import workers
+from tests import processes
 
 import numpy as np
 import pytest
@@ -130,17 +131,12 @@ def test_workers_end_when_their_parent_is_killed(tmp_path):
     parent = subprocess.Popen(
         [sys.executable, script, pids], env={**os.environ, "PYTHONPATH": path}
     )
-    wait_until(lambda: len(list(pids.iterdir())) == 2)
+    processes.wait_for(lambda: len(list(pids.iterdir())) == 2, parent)
     parent.kill()
-    parent.wait()
-    wait_until(lambda: not any(is_running(int(p.name)) for p in pids.iterdir()))
-
-
-def wait_until(condition, seconds=60):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.05)
+    parent.wait(60)
+    processes.wait_for(
+        lambda: not any(is_running(int(p.name)) for p in pids.iterdir())
+    )
 
 
 def is_running(pid):

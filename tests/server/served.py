@@ -5,15 +5,12 @@ import http.client
 import json
 import pathlib
 import re
-import time
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any
 
-from tests import scripts
+from tests import processes, scripts
 
 import tensorflow as tf
-
-T = TypeVar("T")
 
 
 class Server:
@@ -77,27 +74,15 @@ def start(folder: pathlib.Path, *flags: str) -> Iterator[Server]:
     except BaseException:
         run.kill()
         raise
-    if run.running:
+    if run.poll() is None:
         run.kill(15)
     assert run.wait(60) == 0, run.stderr
 
 
 def _address(run: scripts.Run, errors: pathlib.Path) -> str:
-    def find() -> str | None:
+    def find() -> re.Match[str] | None:
         if not errors.exists():
             return None
-        found = re.search(r"Serving \S.* at http://(\S+)", run.stderr)
-        assert found or run.running, run.stderr
-        return found and found[1]
+        return re.search(r"Serving \S.* at http://(\S+)", run.stderr)
 
-    return wait_for(find)
-
-
-def wait_for(find: Callable[[], T | None], seconds: float = 120) -> T:
-    """Waits until `find` returns a true value, and returns it."""
-    until = time.monotonic() + seconds
-    while not (found := find()):
-        if time.monotonic() > until:
-            raise TimeoutError
-        time.sleep(0.05)
-    return found
+    return processes.wait_for(find, run, 120)[1]

@@ -3,7 +3,7 @@
 import shutil
 
 from bert_tf.exporting import server_configs
-from tests import scripts
+from tests import processes, scripts
 from tests.server import served
 
 import pytest
@@ -25,13 +25,14 @@ def label(folder, *flags):
 
 def wait_for(server, expected):
     """Waits until these versions answer: {path: version}."""
-    served.wait_for(
-        lambda: all(version_of(server, x) == y for x, y in expected.items())
+    processes.wait_for(
+        lambda: all(version_of(server, x) == y for x, y in expected.items()),
+        server.run,
     )
 
 
 def wait_for_log(server, text):
-    served.wait_for(lambda: text in server.run.stderr)
+    processes.wait_for(lambda: text in server.run.stderr, server.run)
 
 
 def version_of(server, where):

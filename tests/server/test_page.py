@@ -7,13 +7,12 @@ import re
 import shutil
 import subprocess
 import threading
-import time
 import urllib.error
 import urllib.request
 
 from bert_tf.exporting import version_labels
 from bert_tf.server import application, batching, served_models, server_metrics
-from tests import exports
+from tests import exports, processes
 from tests.server import served
 
 import pytest
@@ -64,12 +63,13 @@ class _Browser:
     def find(self, selector):
         """Waits for an element, and returns it."""
         query = {"using": "css selector", "value": selector}
-        for _ in range(200):
+
+        def find():
             with contextlib.suppress(urllib.error.HTTPError):
-                found = self._call("POST", "/element", query)
-                return f"/element/{found[_ELEMENT]}"
-            time.sleep(0.05)
-        raise TimeoutError(selector)
+                return self._call("POST", "/element", query)[_ELEMENT]
+            return None
+
+        return f"/element/{processes.wait_for(find)}"
 
     def fill(self, selector, text):
         """Replaces the text of a field."""
@@ -97,12 +97,10 @@ class _Browser:
 
     def wait_for_text(self, selector, part):
         """Waits until an element's text contains a part; returns the text."""
-        for _ in range(200):
-            text = self.text(selector)
-            if part in text:
-                return text
-            time.sleep(0.05)
-        raise TimeoutError(text)
+        found = processes.wait_for(
+            lambda: [x for x in [self.text(selector)] if part in x]
+        )
+        return found[0]
 
     def quit(self):
         self._call("DELETE", "")
@@ -123,7 +121,7 @@ def browser():
     yield browser
     browser.quit()
     driver.terminate()
-    driver.wait()
+    driver.wait(60)
 
 
 @pytest.mark.slow

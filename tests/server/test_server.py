@@ -1,6 +1,7 @@
 """The server as clients see it, in a separate process."""
 
 import base64
+import collections
 import concurrent.futures
 import functools
 import gzip
@@ -10,6 +11,7 @@ import socket
 import threading
 import zlib
 
+from tests import processes
 from tests.server import bad_requests, served
 
 import numpy as np
@@ -128,22 +130,27 @@ class TestAnswers:
         texts = [
             " ".join(rng.choice(words, rng.integers(1, 12))) for _ in range(96)
         ]
+        before = _metrics(server)
         ask = [{"instances": [{"text_a": x, "text_b": "bad"}]} for x in texts]
         found = predict_all(server, ask)
         assert {status for status, _ in found} == {200}
         rows = [answer["predictions"][0] for _, answer in found]
         assert_rows(rows, expected(signatures, texts, ["bad"] * len(texts)))
-        _, text = server.ask("GET", "/metrics")
-        metrics = dict(
-            line.rsplit(" ", 1)
-            for line in text.decode().splitlines()
-            if not line.startswith("#")
-        )
-        batches = float(metrics['bert_tf_batch_rows_count{model="pairs"}'])
-        batch_rows = float(metrics['bert_tf_batch_rows_sum{model="pairs"}'])
-        assert batch_rows > batches, "nothing was joined"
+        added = _metrics(server)
+        added.subtract(before)
+        assert added['bert_tf_batch_rows_sum{model="pairs"}'] == 96
+        batches = added['bert_tf_batch_rows_count{model="pairs"}']
+        assert 0 < batches < 96, "no requests were joined"
         counted = 'method="predict",model="pairs",status="200"'
-        assert float(metrics[f"bert_tf_requests_total{{{counted}}}"]) >= 96
+        assert added[f"bert_tf_requests_total{{{counted}}}"] == 96
+
+
+def _metrics(server):
+    """Returns the numbers of /metrics by name."""
+    _, text = server.ask("GET", "/metrics")
+    lines = (x for x in text.decode().splitlines() if not x.startswith("#"))
+    pairs = (line.rsplit(" ", 1) for line in lines)
+    return collections.Counter({name: float(value) for name, value in pairs})
 
 
 class TestWhatIsThere:
@@ -235,7 +242,7 @@ class TestBadRequests:
             bad_requests.PREDICT, {"instances": [bad_requests.ROW]}
         )
         assert status == 200
-        assert server.run.running
+        assert server.run.poll() is None
         assert "Traceback" not in server.run.stderr
 
 
@@ -307,7 +314,9 @@ class TestVersions:
         path = "/v1/models/film:predict"
         under_way = [clients.submit(server.post, path, asked) for _ in range(2)]
         waiting = b'waiting_requests{model="film"} 2.0'
-        served.wait_for(lambda: waiting in server.ask("GET", "/metrics")[1])
+        processes.wait_for(
+            lambda: waiting in server.ask("GET", "/metrics")[1], server.run
+        )
         assert not any(answer.done() for answer in under_way)
         server.run.kill(15)
         for answer in under_way:
@@ -323,7 +332,7 @@ class TestVersions:
     def _wait_for_answers(self, answers):
         """Waits until the clients have another 20 answers."""
         count = len(answers)
-        served.wait_for(lambda: len(answers) >= count + 20)
+        processes.wait_for(lambda: len(answers) >= count + 20)
 
     def _wait_for(self, server, version, state):
         """Waits until a version is in a state."""
@@ -335,7 +344,7 @@ class TestVersions:
                 for x in found["model_version_status"]
             ]
 
-        served.wait_for(is_there)
+        processes.wait_for(is_there, server.run)
 
 
 # ---- Other clients' requests ------------------------------------------------

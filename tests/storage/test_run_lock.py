@@ -12,7 +12,6 @@ import signal
 import socket
 import textwrap
 import threading
-import time
 
 from bert_tf.storage import file_systems, run_lock
 from bert_tf.storage.lock_file import Holder
@@ -145,8 +144,7 @@ def test_a_killed_holder_is_replaced_at_once(tmp_path, caplog, before, number):
     with held_locks.holding(tmp_path, 10, 45, 0.1, before=before) as process:
         # The child is not waited for: to the system it still exists.
         process.send_signal(number)
-        while held_locks.named(tmp_path).runs:
-            time.sleep(0.01)
+        processes.wait_for(lambda: not held_locks.named(tmp_path).runs)
         with run_lock.hold(tmp_path, settle=0.1):
             pass
     assert "waiting" not in caplog.text
@@ -256,9 +254,7 @@ def test_the_child_of_a_killed_holder_is_waited_for(tmp_path, caplog):
     waits = threading.Thread(target=lambda: locks.append(hold()))
     waits.start()
     told = "Waiting: the last run of a command that was killed still works in"
-    while told not in caplog.text:
-        assert waits.is_alive()
-        time.sleep(0.01)
+    processes.wait_for(lambda: told in caplog.text)
     assert not locks
     (tmp_path / "end").touch()
     waits.join(10)
@@ -343,9 +339,6 @@ def test_a_full_disk(tmp_path):
         with run_lock.hold(folder, renew=0.05, lease=0.2, settle=0):
             with pytest.raises(OSError), open(folder / "much", "wb", 0) as file:
                 fill(file)
-            for _ in range(5):
-                renewed = (folder / "lock").stat().st_mtime_ns
-                while (folder / "lock").stat().st_mtime_ns == renewed:
-                    time.sleep(0.01)
+            held_locks.wait_for_renewals(folder, 5)
     with run_lock.hold(tmp_path / "no" / "parents"):
         assert (tmp_path / "no" / "parents" / "lock").exists()

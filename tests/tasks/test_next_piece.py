@@ -4,12 +4,10 @@ import json
 
 import bert_tf
 from bert_tf import errors, heads
-from bert_tf.contrib import left_to_right
 from bert_tf.encoders import families
-from bert_tf.exporting import saved_model
 from bert_tf.tasks import next_piece_model
-from bert_tf.vocabularies import word_pieces
-from tests import interop_samples as samples
+from tests import exports
+from tests.exports import LENGTH, VOCAB, VOCABULARY
 
 import numpy as np
 import pytest
@@ -17,30 +15,22 @@ import tensorflow as tf
 
 pytestmark = pytest.mark.slow
 
-_SIZES = samples.SMALL | {"num_hidden_layers": 1}
-CONFIG = left_to_right.LeftToRightConfig(**_SIZES)
-VOCABULARY = word_pieces.WordPiece(tuple(samples.VOCAB), True)
-LENGTH, TOP_K = 9, 3
+TOP_K = 5
 # The last two are longer than the model reads.
-TEXTS = ("the cat", "", "a zebra ", "dog , the mat s", "the cat sat on " * 4)
+TEXTS = (
+    *("a film", "", "a zebra ", "what , bad " * 3 + "caf"),
+    "good film what , " * 4,
+)
 
 
 @pytest.fixture(scope="module", name="model")
 def _model():
-    return samples.random_model("next_piece", CONFIG)
-
-
-@pytest.fixture(scope="module", name="folder")
-def _folder(model, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("export")
-    made = next_piece_model.next_piece(model, CONFIG, VOCABULARY, LENGTH, TOP_K)
-    saved_model.save(str(folder / "1"), made)
-    return str(folder / "1")
+    return exports.model("next_piece")
 
 
 @pytest.fixture(scope="module", name="loaded")
-def _loaded(folder):
-    return tf.saved_model.load(folder)
+def _loaded():
+    return exports.loaded("next_piece")
 
 
 def _log_probabilities(model, text):
@@ -59,7 +49,7 @@ def test_next_pieces(model, loaded):
     for row, text in enumerate(TEXTS):
         expected, _ = _log_probabilities(model, text)
         best = expected[-1].argsort()[::-1][:TOP_K]
-        pieces = [samples.VOCAB[x] for x in best]
+        pieces = [VOCAB[x] for x in best]
         assert [x.decode() for x in found["piece"][row].numpy()] == pieces
         np.testing.assert_allclose(
             found["score"][row], np.exp(expected[-1][best]), rtol=1e-4
@@ -107,7 +97,7 @@ def test_ids(model, loaded):
         best = logits[row, place].argsort()[::-1][:TOP_K]
         assert found["piece_id"][row].numpy().tolist() == best.tolist()
         names = [x.decode() for x in found["piece"][row].numpy()]
-        assert names == [samples.VOCAB[x] for x in best]
+        assert names == [VOCAB[x] for x in best]
 
 
 def test_what_is_behind_changes_nothing(loaded):
@@ -128,13 +118,12 @@ def test_what_is_behind_changes_nothing(loaded):
     np.testing.assert_array_equal(*scores)
 
 
-def test_asked_in_python(model, folder, tmp_path):
-    path = samples.write_tf1(tmp_path / "model", model)
-    predictor = bert_tf.load(path, max_seq_length=LENGTH, top_k=TOP_K)
+def test_asked_in_python():
+    predictor = bert_tf.load(exports.run("next_piece"), top_k=TOP_K)
     assert predictor.head == "next_piece"
     asked = [text for text in TEXTS if text]
     answers = predictor(asked)
-    assert answers == bert_tf.load(folder)(asked)
+    assert answers == bert_tf.load(exports.exported("next_piece"))(asked)
     assert [len(x["pieces"]) for x in answers] == [TOP_K] * len(asked)
     best = answers[0]["pieces"][0]
     assert best.keys() == {"piece", "score", "text"}
@@ -142,11 +131,11 @@ def test_asked_in_python(model, folder, tmp_path):
 
 
 def test_what_is_refused(model):
-    for top_k in (0, len(samples.VOCAB) + 1):
+    for top_k in (0, len(VOCAB) + 1):
         with pytest.raises(errors.InputError, match=f"Received: top_k={top_k}"):
             next_piece_model.next_piece(
-                model, CONFIG, VOCABULARY, LENGTH, top_k
+                *(model, model.bert.config, VOCABULARY, LENGTH, top_k)
             )
-    plain = families.make(families.BERT.config(**samples.SMALL))
+    plain = families.make(exports.CONFIG)
     with pytest.raises(errors.InputError, match="left_to_right"):
         heads.BertNextPiece(plain)

@@ -35,6 +35,11 @@ def _folder(model, tmp_path_factory):
     return str(folder / "1")
 
 
+@pytest.fixture(scope="module", name="loaded")
+def _loaded(folder):
+    return tf.saved_model.load(folder)
+
+
 def _probabilities(model, ids):
     """By the formula: the sigmoid of the discriminator's logits."""
     logits = model({"input_ids": tf.constant([[2, *ids, 3]])})[0].numpy()
@@ -52,8 +57,8 @@ def _expected(model, text):
     ]
 
 
-def test_probabilities_of_tokens(model, folder):
-    found = tf.saved_model.load(folder)(tf.constant(TEXTS))
+def test_probabilities_of_tokens(model, loaded):
+    found = loaded(tf.constant(TEXTS))
     for row, text in enumerate(TEXTS):
         expected = _expected(model, text)
         count = int(found["count"][row])
@@ -67,10 +72,10 @@ def test_probabilities_of_tokens(model, folder):
         assert (found["start"][row, count:].numpy() == -1).all()
 
 
-def test_long_texts_are_read_in_windows(model, folder):
+def test_long_texts_are_read_in_windows(model, loaded):
     """A token's score is that in one of the windows that hold it."""
     text = "the cat sat on " * 5
-    found = tf.saved_model.load(folder)(tf.constant([text]))
+    found = loaded(tf.constant([text]))
     assert found["count"][0] == 20
     room = LENGTH - 2
     ids = [VOCABULARY.ids[x] for x in text.split()]
@@ -89,11 +94,10 @@ def test_long_texts_are_read_in_windows(model, folder):
     assert first == pytest.approx(windows[0][0], abs=1e-6)
 
 
-def test_ids(model, folder):
+def test_ids(model, loaded):
     ids = np.array([[2, 5, 6, 3, 0], [2, 7, 8, 9, 3]], np.int32)
     mask = np.array([[1, 1, 1, 1, 0], [1, 1, 1, 1, 1]], np.int32)
-    serve = tf.saved_model.load(folder).signatures["serve_ids"]
-    found = serve(
+    found = loaded.signatures["serve_ids"](
         input_ids=tf.constant(ids),
         input_mask=tf.constant(mask),
         segment_ids=tf.zeros([2, 5], tf.int32),

@@ -4,12 +4,14 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 
 from bert_tf.storage import run_lock
 from bert_tf.tasks import trials
+from tests import processes
 
 import pytest
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def _script(folder, text):
@@ -64,13 +66,11 @@ def _start(tmp_path):
     sleeper = _script(tmp_path / "inner", _SLEEPER)
     holder = subprocess.Popen(
         [sys.executable, _script(tmp_path, _HOLDER), tmp_path, sleeper],
-        env={**os.environ, "PYTHONPATH": str(pathlib.Path(".").resolve())},
+        env={**os.environ, "PYTHONPATH": str(_ROOT)},
         # Background jobs of a shell ignore SIGINT, and so would this process.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    while not (tmp_path / "inner" / "started").exists():
-        assert holder.poll() is None
-        time.sleep(0.01)
+    processes.wait_for((tmp_path / "inner" / "started").exists, holder)
     return holder, int((tmp_path / "inner" / "pid").read_text())
 
 
@@ -78,7 +78,7 @@ def _start(tmp_path):
 def test_the_run_of_a_killed_command_is_waited_for(tmp_path):
     holder, _ = _start(tmp_path)
     holder.kill()
-    assert holder.wait() == -signal.SIGKILL
+    assert holder.wait(60) == -signal.SIGKILL
     waiting = subprocess.Popen(
         [
             sys.executable,

@@ -3,7 +3,6 @@
 import collections
 import io
 import json
-import pathlib
 import pydoc_data.topics
 
 from bert_tf.errors import InputError
@@ -148,10 +147,8 @@ def test_counts_are_as_good_as_the_text():
     Its initial candidates differ, since it takes them from lines, not from
     counts; with so little text they matter more.
     """
-    pages = sorted(pathlib.Path(__file__).parents[2].glob("docs/*.md"))
-    lines = [x for page in pages for x in page.read_text("utf-8").split("\n")]
-    texts = [sentence_models.original_text(line, lower=True) for line in lines]
-    words = sentences.count_words(lines, do_lower_case=True)
+    texts = [sentence_models.original_text(line, lower=True) for line in _LINES]
+    words = sentences.count_words(_LINES, do_lower_case=True)
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(texts),

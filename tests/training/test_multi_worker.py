@@ -8,7 +8,13 @@ import shutil
 import signal
 import socket
 
-from tests import combinations, pretraining_records, reference, scripts
+from tests import (
+    combinations,
+    pretraining_records,
+    processes,
+    reference,
+    scripts,
+)
 from tests.pretraining_runs import (
     Setting,
     assert_close,
@@ -17,7 +23,6 @@ from tests.pretraining_runs import (
     tensors,
     trained,
 )
-from tests.pretraining_runs import wait_for as poll
 
 import pytest
 
@@ -64,7 +69,7 @@ def finished(*arguments):
 
 def wait_for(path, runs):
     for run in runs:
-        poll(path.exists, run)
+        processes.wait_for(path.exists, run, 600)
 
 
 @pytest.fixture(scope="module", name="expected")
@@ -173,7 +178,7 @@ def test_one_that_waits_says_so_and_can_be_stopped(number, tmp_path):
         return False
 
     # It has logged the line, and TensorFlow's own code is waiting.
-    poll(listens, run)
+    processes.wait_for(listens, run, 600)
     assert f"Waiting for the other workers: {there}\n" in run.stderr
     run.kill(number)
     assert run.wait(60) == -number

@@ -4,7 +4,7 @@ from bert_tf.records import reading, record_types
 from bert_tf.tasks import text_batches
 from bert_tf.tasks.multiple_choice import choice_problems, choice_records
 from bert_tf.text import text_graph
-from tests import tiny_model
+from tests import exports, tiny_model
 from tests.tasks.multiple_choice import test_saved_model as reference
 
 import numpy as np
@@ -18,7 +18,7 @@ def test_long_problems_are_encoded_a_few_at_a_time(tmp_path, monkeypatch):
         for i, size in enumerate((1, 1, 9, 1, 1, 1))
     ]
     encoder = choice_records.Encoder(
-        text_graph.BertTokenizer(reference.VOCAB, True), 10
+        text_graph.BertTokenizer(exports.VOCAB, True), 10
     )
     pack, sizes = encoder._pack, []
 
@@ -46,7 +46,7 @@ def test_rows_are_those_of_python(tmp_path):
         )
     ]
     problems.append(choice_problems.Problem("5", "What", ("a film", "good"), 1))
-    tokenizer = text_graph.BertTokenizer(reference.VOCAB, True)
+    tokenizer = text_graph.BertTokenizer(exports.VOCAB, True)
     path = str(tmp_path / "x.tf_record")
     data = choice_records.Encoder(tokenizer, 10).write(path, problems)
     assert (data.count, data.lengths) == (6, {"K": 3, "S": 10})
@@ -56,7 +56,7 @@ def test_rows_are_those_of_python(tmp_path):
     assert rows["label_ids"].numpy().tolist() == [0, 1, 2, 0, 1, 1]
     for i, problem in enumerate(problems):
         for j, choice in enumerate((*problem.choices, "")[:3]):
-            ids, segments = reference.python_row(problem.prompt, choice)
+            ids, segments = reference.python_row(problem.prompt, choice, 10)
             for name, expected in (
                 ("input_ids", ids),
                 ("segment_ids", segments),

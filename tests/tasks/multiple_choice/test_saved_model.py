@@ -3,12 +3,9 @@
 import hashlib
 import json
 
-from bert_tf import heads, modeling
-from bert_tf.exporting import saved_model
 from bert_tf.tasks.multiple_choice import choice_model
-from bert_tf.vocabularies import word_pieces
-from tests import saved_models
-from tests.exports import CONFIG, VOCAB
+from tests import exports, saved_models
+from tests.exports import CONFIG, LENGTH, VOCABULARY
 
 import numpy as np
 import pytest
@@ -16,7 +13,6 @@ import tensorflow as tf
 
 pytestmark = pytest.mark.slow
 
-LENGTH = 10
 PROMPTS = ["What a film.", "", "good " * 30, "Café", "bad, 博 whatever"]
 CHOICES = [
     ["good", "bad", "whatever."],
@@ -29,29 +25,14 @@ CHOICES = [
 
 @pytest.fixture(scope="module")
 def model():
-    tf.keras.utils.set_random_seed(1)
-    return heads.BertMultipleChoice(modeling.Bert(CONFIG))
-
-
-_VOCABULARY = word_pieces.WordPiece(tuple(VOCAB), True)
-
-
-def exported(model, length=LENGTH):
-    return choice_model.chooser(model, CONFIG, _VOCABULARY, length)
-
-
-@pytest.fixture(scope="module")
-def saved(model, tmp_path_factory):
-    path = tmp_path_factory.mktemp("export") / "choice"
-    saved_model.save(str(path), exported(model))
-    return path
+    return exports.model("multiple_choice")
 
 
 def python_row(prompt, choice, length=LENGTH):
     """Returns ids and segments; the prompt is cut, not the choice."""
     if not choice:
         return [], []
-    tokenizer = _VOCABULARY.tokenizer()
+    tokenizer = VOCABULARY.tokenizer()
     first, second = tokenizer.tokenize(prompt), tokenizer.tokenize(choice)
     while len(first) + len(second) > length - 3 and second:
         if first:
@@ -66,8 +47,8 @@ def python_row(prompt, choice, length=LENGTH):
 
 
 @pytest.fixture(scope="module")
-def loaded(saved):
-    return tf.saved_model.load(str(saved))
+def loaded():
+    return exports.loaded("multiple_choice")
 
 
 def python_logits(model, prompt, choices):
@@ -121,7 +102,8 @@ def test_any_number_of_choices_and_ids(model, loaded):
     np.testing.assert_allclose(found, model(inputs), atol=1e-5)
 
 
-def test_description_and_refusal(model, saved):
+def test_description_and_refusal(model):
+    saved = exports.exported("multiple_choice")
     text = (saved / "assets" / "export.json").read_text()
     vocabulary = (saved / "assets" / "vocab.txt").read_bytes()
     assert json.loads(text) == {
@@ -131,4 +113,4 @@ def test_description_and_refusal(model, saved):
         "vocab_sha256": hashlib.sha256(vocabulary).hexdigest(),
     }
     with pytest.raises(ValueError, match=r"max_seq_length=17.*embeddings=16"):
-        exported(model, 17)
+        choice_model.chooser(model, CONFIG, VOCABULARY, 17)
