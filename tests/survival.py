@@ -217,7 +217,7 @@ class Laboratory:
                 run.wait()
                 done += 1
                 # A kill during the exit of a process comes too late.
-                has_ended = bool(kind.file) and (out / kind.file).exists()
+                has_ended = kind.file is not None and (out / kind.file).exists()
             else:
                 assert run.wait() == 0, run.stderr
                 has_ended = True

@@ -137,7 +137,7 @@ class _Request:
             if self._missing:
                 return None
         starts = sorted(self._parts)
-        sizes = np.diff([*starts, self.rows])
+        sizes = np.diff([*starts, self.rows]).tolist()
         parts = [self._parts.pop(start) for start in starts]
         try:
             found = joining.join_parts(self.signature, sizes, parts)

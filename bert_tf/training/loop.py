@@ -224,7 +224,7 @@ def make_train_steps(
     return train
 
 
-def _check_count(name: str, value: int) -> None:
+def _check_count(name: str, value: Any) -> None:
     if not isinstance(value, numbers.Integral) or value < 1:
         raise InputError(
             f"`{name}` must be a whole number, at least 1. "

@@ -214,7 +214,7 @@ def _check(arguments: Mapping[str, Any]) -> None:
     for name, value in arguments.items():
         is_count = name.endswith("_steps")
         kind = numbers.Integral if is_count else numbers.Real
-        if not isinstance(value, kind) or not 0 <= value < math.inf:
+        if not (isinstance(value, kind) and 0 <= float(value) < math.inf):
             raise InputError(
                 f"`{name}` must be a {'whole ' * is_count}number, at least 0"
                 f"{', not a share of the steps' * is_count}. "

@@ -3,6 +3,7 @@
 import json
 import pathlib
 import shutil
+from typing import Any
 
 from bert_tf import heads, modeling, vocabularies
 from bert_tf.api import models
@@ -88,7 +89,8 @@ class TestFromCheckpoint:
             models.BertClassifier.from_checkpoint(tmp_path, labels)
 
     def test_a_number_of_labels_of_numpy(self):
-        model = models.BertTagger(models.Bert(tiny.PLAIN), np.int64(2))
+        labels: Any = np.int64(2)
+        model = models.BertTagger(models.Bert(tiny.PLAIN), labels)
         assert json.loads(json.dumps(model.get_config()["labels"])) == 2
 
 

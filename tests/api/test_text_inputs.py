@@ -237,9 +237,11 @@ def test_the_length_that_a_checkpoint_says(tmp_path):
     assert bert_tf.load(folder).max_seq_length == 9
     model = bert_tf.BertClassifier.from_checkpoint(folder)
     for made in (model, type(model).from_config(model.get_config())):
+        assert made.tokenizer is not None
         assert made.tokenizer.max_seq_length == 9
         assert answering(made).max_seq_length == 9
     tagger = bert_tf.BertTagger.from_checkpoint(folder, labels=["O", "B-X"])
+    assert tagger.tokenizer is not None
     assert tagger.tokenizer.max_seq_length == 16  # The model's positions.
     assert answering(tagger).max_seq_length == 16
 

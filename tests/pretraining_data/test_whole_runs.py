@@ -293,11 +293,12 @@ def test_manifests_of_a_folder_are_read_once(tmp_path, monkeypatch):
     made = pretraining_records.manifest(shards=shards)
     made.write(tmp_path / "b.manifest.json")
     reads, read = [], manifests.Manifest.read
-    monkeypatch.setattr(
-        manifests.Manifest,
-        "read",
-        lambda path: reads.append(path) or read(path),
-    )
+
+    def counted(path):
+        reads.append(path)
+        return read(path)
+
+    monkeypatch.setattr(manifests.Manifest, "read", counted)
     files = tuple(f"{tmp_path}/c{i}" for i in range(9))
     assert not creation_output.Output(files).is_done({})
     assert reads == [f"{tmp_path}/b.manifest.json"]

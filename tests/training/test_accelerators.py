@@ -54,6 +54,7 @@ class TestTable:
     @pytest.mark.parametrize(("name", "chip"), [("v2", 46e12), ("v3", 123e12)])
     def test_devices_of_old_tpus_are_half_a_chip(self, name, chip):
         found = accelerators.find(f"TPU {name}")
+        assert found is not None
         assert 2 * found.flops["bfloat16"] == chip
 
     def test_numbers_are_of_one_kind(self):

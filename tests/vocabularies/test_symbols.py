@@ -3,8 +3,8 @@
 import json
 
 from bert_tf import errors, vocabularies
-from bert_tf.tasks.masked_words import masked_texts
 from bert_tf.vocabularies import symbols
+from tests.tasks.masked_words import mask_filling
 
 import pytest
 import tokenizers
@@ -36,9 +36,9 @@ def test_special_pieces_are_no_text_and_rows_are_berts():
 
 def test_a_masked_symbol_is_filled_as_it_is():
     piece = VOCABULARY.spellings[5]
-    assert masked_texts.fill("é [MASK] é", 0, piece) == "é v_1 é"
-    assert masked_texts.fill("é[MASK]", 0, piece) == "é v_1"
-    assert masked_texts.fill("[MASK]", 0, piece) == "v_1"
+    assert mask_filling.fill("é [MASK] é", 0, piece) == "é v_1 é"
+    assert mask_filling.fill("é[MASK]", 0, piece) == "é v_1"
+    assert mask_filling.fill("[MASK]", 0, piece) == "v_1"
 
 
 @pytest.mark.parametrize("name", ["symbols.txt", "codes.symbols"])

@@ -361,8 +361,9 @@ def digest(source: opened.Checkpoint | None, parts: Iterable[bytes]) -> str:
     total = hashlib.sha256()
     for part in parts:
         total.update(part)
-    for name in sorted(source.shapes) if source else ():
-        total.update(name.encode() + source.read([name])[name].tobytes())
+    if source is not None:
+        for name in sorted(source.shapes):
+            total.update(name.encode() + source.read([name])[name].tobytes())
     return total.hexdigest()
 
 
