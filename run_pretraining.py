@@ -371,13 +371,16 @@ def find_vocab(config, data):
     )
     folder = run_flags.OUTPUT_DIR.value
     is_new = _DO_TRAIN.value and not tf1_files.latest(folder)
-    if vocab is None and is_new and original.find_vocab(folder):
-        raise InputError(
-            "There is a vocabulary in --output_dir, which would become the "
-            "run's, and nothing says whether the records were made with it. "
-            "Pass it as --vocab_file, or remove it. Received: "
-            f"output_dir={folder}, no vocab_file"
-        )
+    there = original.find_vocab(folder) if vocab is None and is_new else None
+    if there is not None:
+        if manifest is None or there.sha256 != manifest.vocab_sha256:
+            raise InputError(
+                "There is a vocabulary in --output_dir, which would become the "
+                "run's, and nothing says that the records were made with it. "
+                "Pass it as --vocab_file, or remove it. Received: "
+                f"output_dir={folder}, no vocab_file"
+            )
+        vocab = there
     if vocab is not None:
         name = _VOCAB_FILE.value or "The vocabulary to be kept"
         vocabulary = vocabularies.read(vocab, False, name)

@@ -217,6 +217,7 @@ class Answering(fine_tune.Task):
         *options.names(squad_options.JointSearch),
         "answer_head",
     )
+    more_reading = ("do_lower_case", "version_2_with_negative")
     chosen_on = (
         *("predict_file", "null_score_diff_threshold"),
         *("n_best_size", "max_answer_length", "start_n_top", "end_n_top"),

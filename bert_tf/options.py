@@ -215,6 +215,8 @@ def check(field: dataclasses.Field, value: Any, name: str) -> None:
         is_number = isinstance(value, number)
         is_right = is_number and bounds.allow(value)
         expected = str(bounds) or "finite"
+        if is_number and not math.isfinite(value):
+            expected = "finite"
         if not is_number:
             expected = "a whole number" if of is int else "a number"
     if not is_right:

@@ -267,8 +267,11 @@ class _Head(keras_methods.Methods, heads.Model):
 
     def get_config(self) -> dict[str, Any]:
         """Returns what `from_config` makes the same model of, but weights."""
-        bert = keras.saving.serialize_keras_object(self.bert)
-        return super().get_config() | {"bert": bert, "frozen": _frozen(self)}
+        own = {"bert": keras.saving.serialize_keras_object(self.bert)}
+        # Only where needed: a subclass may have its own `from_config`.
+        if frozen := _frozen(self):
+            own["frozen"] = frozen
+        return super().get_config() | own
 
     @classmethod
     def from_config(
@@ -320,6 +323,8 @@ class _Unlabelled(_Head):
 
 def _checked_labels(labels: Any) -> tuple[str, ...] | int:
     """Returns names of classes or their number; InputError for other values."""
+    if hasattr(labels, "tolist"):  # Of NumPy and pandas.
+        labels = labels.tolist()
     is_number = isinstance(labels, numbers.Integral)
     if is_number and not isinstance(labels, bool) and labels > 0:
         return int(labels)
@@ -330,8 +335,8 @@ def _checked_labels(labels: Any) -> tuple[str, ...] | int:
         or len({*labels}) < len(labels)
     ):
         raise InputError(
-            "labels must be a list of the names of the classes, each once, or "
-            f"the number of classes. Received: labels={labels!r}"[:400]
+            "labels must be a list or array of the names of the classes, each "
+            f"once, or the number of classes. Received: labels={labels!r}"[:400]
         )
     return tuple(labels)
 

@@ -143,7 +143,7 @@ class WithTexts(keras.Model):
             x_and_y, rest = validation_data[:2], validation_data[2:]
             validation_data = (
                 *self._tokenize_data(*x_and_y),
-                *map(_as_arrays, rest),
+                *map(_of_outputs, rest),
             )
         else:
             validation_data, _ = self._tokenize_data(validation_data)
@@ -172,13 +172,13 @@ class WithTexts(keras.Model):
     def train_on_batch(self, x, y=None, sample_weight=None, *args, **kwargs):
         """Trains as Keras' `train_on_batch`; `x` may be of texts."""
         x, y = self._tokenize_data(x, y)
-        weights = _as_arrays(sample_weight)
+        weights = _of_outputs(sample_weight)
         return super().train_on_batch(x, y, weights, *args, **kwargs)
 
     def test_on_batch(self, x, y=None, sample_weight=None, *args, **kwargs):
         """Evaluates as Keras' `test_on_batch`; `x` may be of texts."""
         x, y = self._tokenize_data(x, y)
-        weights = _as_arrays(sample_weight)
+        weights = _of_outputs(sample_weight)
         return super().test_on_batch(x, y, weights, *args, **kwargs)
 
     def predict_on_batch(self, x):
@@ -192,7 +192,7 @@ class WithTexts(keras.Model):
         if isinstance(x, tf.data.Dataset):
             return self._tokenize_dataset(x), y
         if not is_texts(x):
-            return _as_inputs(x), y
+            return _as_inputs(x), _of_outputs(y)
         first, second = _pair(x)
         # Here, so that errors count from the first text.
         api_tokenizer.check_texts(first, "text_a")
@@ -354,10 +354,18 @@ def _as_arrays(targets: Any) -> Any:
     return np.asarray(targets) if isinstance(targets, list | tuple) else targets
 
 
+def _of_outputs(values: Any) -> Any:
+    """Returns numbers as arrays; a list of arrays has one for each output."""
+    is_of_outputs = isinstance(values, list) and any(
+        len(getattr(x, "shape", ())) for x in values
+    )
+    return values if is_of_outputs else _as_arrays(values)
+
+
 def _with_arrays(kwargs: dict[str, Any]) -> dict[str, Any]:
     """Returns arguments of Keras' methods, with weights as arrays."""
     name = "sample_weight"
-    return kwargs | {x: _as_arrays(kwargs[x]) for x in (name,) if x in kwargs}
+    return kwargs | {x: _of_outputs(kwargs[x]) for x in (name,) if x in kwargs}
 
 
 def _as_inputs(inputs: Any) -> Any:

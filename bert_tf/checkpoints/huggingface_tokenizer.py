@@ -151,8 +151,8 @@ def read_length(folder: str, name: str, key: str) -> float | None:
     length = opened.read_json(folder, name, **{key: float}).get(key)
     if length is not None and not length >= 1:
         raise InputError(
-            f"{os.path.join(folder, name)}: `{key}` must be positive. Copy "
-            f"or download it again. Received: {key}={length}"
+            f"{os.path.join(folder, name)}: `{key}` must be positive. "
+            f"Correct it, or remove it. Received: {key}={length}"
         )
     return length
 

@@ -213,8 +213,9 @@ def _parse() -> list[str]:
 def _expand(arguments: list[str]) -> tuple[list[str], list[str]]:
     """Reads the flagfiles of a command line, and settles what aliases say.
 
-    Of two names of a flag, the later counts, as for a flag given twice. Within
-    the command line or within a flagfile nobody overrides a value on purpose.
+    Of two names of a flag, the later counts, as for a flag given twice, but
+    within the command line or within a flagfile, where nobody overrides a value
+    on purpose. A choice that was made within the command line always counts.
 
     Returns:
         All arguments, and sentences about names that do not count.
@@ -255,6 +256,9 @@ def _winners(arguments: list[str], notes: list[str]) -> list[str]:
                 f"--{alias} is another name of --{name}: leave one out. "
                 f"Received: {alias}={named[alias]}, {name}={named[name]}"
             )
+        if not named[alias]:  # The empty value of a variable that is not set.
+            winners.append(f"--{name}={named[name]}")
+            continue
         notes.append(
             f"Not used, because --{alias}={named[alias]} is another name of "
             f"it: --{name}={named[name]}."

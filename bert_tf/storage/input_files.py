@@ -26,7 +26,8 @@ _FIRST_IN_WORKBOOK = (
     b"xl/",
     b"mimetypeapplication/vnd.oasis.opendocument",
 )
-_TABLES = {b"PAR1": "Parquet", b"ARROW1": "Arrow"}
+# With the byte of the first page's header, or padding: a text may begin alike.
+_TABLES = {b"PAR1\x15": "Parquet", b"ARROW1\x00\x00": "Arrow"}
 _WIDE = {
     b"\xff\xfe\x00\x00": "UTF-32",
     b"\x00\x00\xfe\xff": "UTF-32",

@@ -1,6 +1,5 @@
 """Finds the files that users name, local or on gs://."""
 
-import collections
 import concurrent.futures
 import os
 from collections.abc import Callable, Sequence
@@ -24,13 +23,15 @@ def expand(
     patterns: Sequence[str],
     is_left_out: Callable[[str], bool] = lambda path: False,
 ) -> list[str]:
-    """Lists the files that match globs, in the order of the globs, each once.
+    """Lists the files that match globs, in the order of the globs.
 
-    The name of a file or folder that exists is not taken for a glob. Files that
-    only a glob names may be left out.
+    A file that different globs match is listed once. The files of a glob that is
+    given twice are listed twice. The name of a file or folder that exists is
+    not taken for a glob. Files that only a glob names may be left out.
     Raises InputError for a glob without a match, an empty file, or a folder.
     """
     files: list[str] = []
+    globs: dict[str, str] = {}  # The first that matches each file.
     for pattern in patterns:
         # File names may contain brackets or stars.
         exists = bool(pattern) and file_systems.find_backend(pattern).exists(
@@ -48,15 +49,15 @@ def expand(
                 f"No file matches. Received: {pattern!r}. Give existing files "
                 "or globs, separated by commas"
             )
-        files += matches
-    times = collections.Counter(files)
-    different = list(times)
-    if len(different) < len(files):
-        logging.warning(
-            "Several of the globs match the same files, such as %s. Each file "
-            "is read once.",
-            max(times, key=times.__getitem__),
-        )
+        again = [x for x in matches if globs.setdefault(x, pattern) != pattern]
+        if again:
+            logging.warning(
+                "Several of the globs match the same files, such as %s. They "
+                "are read once.",
+                again[0],
+            )
+        files += [x for x in matches if globs[x] == pattern]
+    different = list(globs)
     for file, found in zip(different, at_once(stat, different), strict=True):
         if found.is_directory:
             raise InputError(
@@ -67,7 +68,7 @@ def expand(
             raise InputError(
                 f"{file} is empty: leave it out, or bring back what it held"
             )
-    return different
+    return files
 
 
 def at_once(

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from bert_tf.errors import InputError, listed, shortened
 from bert_tf.tasks import table_json
@@ -20,20 +20,23 @@ Label = str | float | tuple[str, ...] | None
 def split(text: str, separator: str, where: str) -> tuple[str, ...]:
     """Returns a cell's distinct labels; it may be a list in JSON.
 
-    Raises InputError at `where` for other lists, as pandas writes them.
+    Raises InputError at `where` for a list of Python, as pandas writes it.
     """
-    parts, text = text.split(separator), text.strip()
+    parts: Iterable[str] = text.split(separator)
+    text = text.strip()
     if text.startswith("[") and text.endswith("]"):
         try:
             values = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise InputError(
-                f"{where}: the labels are not a list in JSON. Expected "
-                f'["a", "b"], or a{separator}b. '
-                f"Received: label={shortened(repr(text))}"
-            ) from error
-        plain = table_json.plain(where, {"label": values}, "label", True)
-        parts = json.loads(plain)
+            if re.match(r"\[\s*['\"]", text):
+                raise InputError(
+                    f"{where}: the labels are not a list in JSON. Expected "
+                    f'["a", "b"], or a{separator}b. '
+                    f"Received: label={shortened(repr(text))}"
+                ) from error
+        else:
+            plain = table_json.plain(where, {"label": values}, "label", True)
+            parts = json.loads(plain)
     stripped = (part.strip() for part in parts)
     return tuple(dict.fromkeys(part for part in stripped if part))
 

@@ -206,8 +206,11 @@ def train(
         beside=run.files.contents(run.labels),
         data={
             "training data": trained_on,
-            "evaluation data": "dev" in run.data
-            and train_examples.fingerprint(run.data["dev"]),
+            "evaluation data": {
+                split: train_examples.fingerprint(data)
+                for split, data in run.data.items()
+                if split != "train"
+            },
         },
         tracing=run.without_padding,
     ).train()

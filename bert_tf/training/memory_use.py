@@ -285,14 +285,15 @@ def most(rows: int, found: int, agree: Callable[[bool], bool]) -> int:
 def noted(path: str, rows: int, how: str) -> int | None:
     """Returns a run's micro-batches; None if unknown or found for another how.
 
-    The file has their number and `how`, which says what memory depends on.
+    The file has their number and `how`, which says what memory depends on. A
+    run of an earlier version has the number alone, which it keeps.
     """
     if not tf.io.gfile.exists(path):
         return None
     with tf.io.gfile.GFile(path) as file:
         text, _, found_for = file.read().strip().partition(" ")
     is_number = text.isdecimal() and int(text) and not rows % int(text)
-    if not is_number or found_for != how:
+    if not is_number or found_for not in ("", how):
         return None
     logging.info("Micro-batches of %d of %d rows.", rows // int(text), rows)
     return int(text)

@@ -54,11 +54,13 @@ def check(
                     _refuse(file.decode(), name, wrong, mosts[name])
             if time.monotonic() > stop:
                 return
+    times = collections.Counter(files)  # A file may be given twice.
     for file, count in zip(files, counts or (), strict=False):
-        if seen[file] != count:
+        if seen[file] != times[file] * count:
             raise InputError(
-                f"{file} holds {seen[file]} records, its manifest says "
-                f"{count}. Make the data again, or copy the file again."
+                f"{file} holds {seen[file] // times[file]} records, its "
+                f"manifest says {count}. Make the data again, or copy the file "
+                "again."
             )
 
 

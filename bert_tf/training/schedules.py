@@ -27,7 +27,6 @@ class NamedSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
     def __init__(self, name: str, arguments: Mapping[str, Any]):
         """Takes the name of the function and its arguments."""
-        _check(arguments)
         self.name = name
         self.arguments = dict(arguments)
         self._schedule = _FUNCTIONS[name](**arguments)
@@ -48,6 +47,7 @@ def _named(function: Callable[_P, Schedule]) -> Callable[_P, Schedule]:
     @functools.wraps(function)
     def make(*args: _P.args, **kwargs: _P.kwargs) -> Schedule:
         bound = inspect.signature(function).bind(*args, **kwargs)
+        _check(bound.arguments)
         return NamedSchedule(function.__name__, bound.arguments)
 
     return make

@@ -92,6 +92,9 @@ class TestFromCheckpoint:
         labels: Any = np.int64(2)
         model = models.BertTagger(models.Bert(tiny.PLAIN), labels)
         assert json.loads(json.dumps(model.get_config()["labels"])) == 2
+        names: Any = np.array(["O", "B-X"])
+        model = models.BertTagger(models.Bert(tiny.PLAIN), names)
+        assert model.labels == ("O", "B-X")
 
 
 # ---- Other encoders ---------------------------------------------------------

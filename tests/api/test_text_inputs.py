@@ -331,6 +331,11 @@ def test_weights_and_tuples_of_numbers(tokenizer):
         found = model.evaluate(texts, y, sample_weight=w, verbose=0)
         _close(found, expected)
         _close(model.test_on_batch(texts, y, w), expected)
+    lists = {name: x.tolist() for name, x in ids.items()}
+    _close(
+        model.evaluate(lists, [1, 0], sample_weight=[1.0, 3.0], verbose=0),
+        expected,
+    )
     found = _losses(
         *(tokenizer, texts, (1, 0)),
         sample_weight=[1.0, 3.0],

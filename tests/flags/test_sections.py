@@ -104,6 +104,8 @@ class TestAliases:
         [
             (["--spm_model_file=a.model", "--vocab_file=a.vocab"], "a.model"),
             (["--spm_model_file", "a.model", "--vocab_file", "a"], "a.model"),
+            (["--spm_model_file=", "--vocab_file=a.txt"], "a.txt"),
+            (["--vocab_file=a.txt", "--spm_model_file="], "a.txt"),
             (["--flagfile=both"], "a.model"),
             (["--flagfile=both", "--vocab_file=b.model"], "b.model"),
             (["--flagfile", "both", "-vocab_file", "b.model"], "b.model"),

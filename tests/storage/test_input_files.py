@@ -45,6 +45,7 @@ def test_pipes_are_read_once(tmp_path):
         ("ab\n".encode("utf-16-le"), "UTF-16 without a byte-order mark"),
         ("ab\n".encode("utf-16-be"), "UTF-16 without a byte-order mark"),
         (b"PAR1\x15\x04", "it is Parquet. Save it as JSON lines or CSV"),
+        (b"PAR1 (a receptor)", None),
         (b"ARROW1\0\0", "it is Arrow. Save it as JSON lines or CSV"),
         (b"a\0b c", None),
         (b"\0\0\0\0", None),

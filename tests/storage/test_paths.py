@@ -24,7 +24,14 @@ def test_sorts_what_each_glob_matches(folder):
 def test_files_of_several_globs_are_listed_once(folder, caplog):
     patterns = [f"{folder}/b1", f"{folder}/b?", f"{folder}/*b*"]
     assert paths.expand(patterns) == [f"{folder}/b1", f"{folder}/b0"]
-    assert f"such as {folder}/b1. Each file is read once." in caplog.text
+    assert f"such as {folder}/b1. They are read once." in caplog.text
+
+
+def test_a_glob_that_is_given_twice_counts_twice(folder, caplog):
+    patterns = [f"{folder}/b?", f"{folder}/a", f"{folder}/b?"]
+    names = ("b0", "b1", "a", "b0", "b1")
+    assert paths.expand(patterns) == [f"{folder}/{name}" for name in names]
+    assert not caplog.text
 
 
 def test_globs_relative_to_here(folder, monkeypatch):

@@ -155,7 +155,7 @@ def test_workers_take_what_the_poorest_asks_for():
         ("4 rows=16 remat=True\n", None),
         ("3 rows=8 remat=True\n", None),
         ("0 rows=8 remat=True\n", None),
-        ("4\n", None),  # of an earlier version
+        ("4\n", 4),  # of an earlier version
         ("", None),
         (None, None),
     ],

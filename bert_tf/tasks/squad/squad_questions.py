@@ -365,7 +365,7 @@ def read_to_answer(
     except InputError as error:
         if do_eval:
             raise
-        logging.info("The predictions are not scored: %s", error)
+        logging.warning("The predictions are not scored: %s", error)
         is_scorable = False
     if do_eval and not is_scorable:
         raise InputError(
