@@ -1,14 +1,9 @@
 """Encoder-decoders of transformers with random weights."""
 
 from tests import interop_samples as samples
+from tests.huggingface_models import torch, transformers
 
 import numpy as np
-import pytest
-
-torch = pytest.importorskip("torch", reason="needs the extra `parity`")
-transformers = pytest.importorskip(
-    "transformers", reason="needs the extra `parity`"
-)
 
 SIZES = samples.SMALL | {"hidden_dropout_prob": 0.0}
 START, END, PAD = 2, 3, 0

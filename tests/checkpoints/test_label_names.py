@@ -6,13 +6,10 @@ import bert_tf
 from bert_tf.checkpoints import formats, huggingface
 from bert_tf.errors import InputError
 from tests import tiny_model
+from tests.huggingface_models import transformers
 
 import numpy as np
 import pytest
-
-transformers = pytest.importorskip(
-    "transformers", reason="needs the extra `parity`"
-)
 
 _VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "film", "bad"]
 

@@ -18,13 +18,10 @@ from bert_tf.vocabularies import (
     word_pieces,
 )
 from tests import sample_texts
+from tests.huggingface_models import transformers
 from tests.vocabularies import byte_pair_samples, sentence_models, signs
 
 import pytest
-
-transformers = pytest.importorskip(
-    "transformers", reason="needs the extra `parity`"
-)
 
 # Characters whose category differs in Unicode 3.2 and the library's tables:
 # marks, letters and punctuation. Only WordPiece uses categories.

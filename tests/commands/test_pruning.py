@@ -21,6 +21,7 @@ def _assert_zeros(prefix, share):
         assert abs((value == 0).sum() - wanted) <= 1, name
 
 
+@pytest.mark.usefixtures("untraced")
 def test_the_zeros_are_in_what_is_saved(tmp_path):
     """Of twelve steps, saved and evaluated every six, pruned in nine."""
     table = classifier_runs.write_table(tmp_path / "train.tsv", 24)

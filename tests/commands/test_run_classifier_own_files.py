@@ -22,6 +22,7 @@ def model(tmp_path_factory):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("untraced")
 def test_scores_from_a_csv_of_ones_own(model, tmp_path):
     rng = np.random.default_rng(1)
     rows = [(classifier_runs.sentence(rng), i / 4) for i in range(10)]

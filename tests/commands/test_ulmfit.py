@@ -10,6 +10,7 @@ from tests import (
     family_runs,
     pretraining_records,
     reference,
+    tiny_model,
     trained_weights,
 )
 from tests.pretraining_runs import Setting, metrics
@@ -130,7 +131,8 @@ def _unfrozen(tmp_path_factory):
         "--weight_decay_rate=0.1",
     ]
     output = folder / "run"
-    classifier_runs.run(folder, *flags, f"--output_dir={output}")
+    with tiny_model.untraced():
+        classifier_runs.run(folder, *flags, f"--output_dir={output}")
     return flags, output, {v.path: v.numpy() for v in encoder.variables}
 
 

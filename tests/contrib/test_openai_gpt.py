@@ -12,16 +12,13 @@ from bert_tf.text import text_graph
 from tests import classifier_runs
 from tests import interop_samples as samples
 from tests.contrib import word_end_pair_samples
+from tests.huggingface_models import torch, transformers
 from tests.vocabularies import byte_pair_samples
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-torch = pytest.importorskip("torch", reason="needs the extra `parity`")
-transformers = pytest.importorskip(
-    "transformers", reason="needs the extra `parity`"
-)
 safetensors = pytest.importorskip("safetensors.torch")
 
 V, S = 41, 11

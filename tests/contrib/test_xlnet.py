@@ -17,15 +17,12 @@ from bert_tf.contrib import xlnet, xlnet_config, xlnet_names
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from tests import interop_samples as samples
+from tests.huggingface_models import torch, transformers
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-torch = pytest.importorskip("torch", reason="needs the extra `parity`")
-transformers = pytest.importorskip(
-    "transformers", reason="needs the extra `parity`"
-)
 _SIZES = {
     "vocab_size": 40,
     "d_model": 32,

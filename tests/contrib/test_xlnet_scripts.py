@@ -7,16 +7,13 @@ from bert_tf.checkpoints import formats, tokenizer_files
 from tests import family_runs as runs
 from tests import pretraining_runs, scripts, tiny_files
 from tests.contrib import test_xlnet_vocabulary
+from tests.huggingface_models import torch, transformers
 
 import numpy as np
 import pytest
 
 pytestmark = pytest.mark.slow
 
-torch = pytest.importorskip("torch", reason="needs the extra `parity`")
-transformers = pytest.importorskip(
-    "transformers", reason="needs the extra `parity`"
-)
 _LABELS = ("bad", "good", "so so")
 _TEXTS = [
     "the ''end'' of the words",
