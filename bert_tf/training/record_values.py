@@ -54,7 +54,7 @@ def check(
                     _refuse(file.decode(), name, wrong, mosts[name])
             if time.monotonic() > stop:
                 return
-    times = collections.Counter(files)  # A file may be given twice.
+    times = collections.Counter(files)  # A file may be repeated.
     for file, count in zip(files, counts or (), strict=False):
         if seen[file] != times[file] * count:
             raise InputError(
