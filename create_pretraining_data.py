@@ -85,7 +85,7 @@ _OUTPUT_DIR = _OUTPUT.output_path(
 _OVERWRITE = _OUTPUT.boolean(
     "overwrite",
     False,
-    "Whether files of output_file may be replaced that no run wrote.",
+    "Replaces files in output_file that no run of this script wrote.",
     only_with="output_file",
     rare=True,
 )
@@ -130,7 +130,8 @@ _RUNNER = _RUN.choice(
     "runner",
     None,
     options.RUNNERS,
-    "Runs by Apache Beam, perhaps on a cluster, instead of in processes here.",
+    "Creates the data with Apache Beam, for example on a cluster, instead of "
+    "in local processes.",
     rare=True,
 )
 _BEAM_OPTIONS = _RUN.string(

@@ -374,7 +374,7 @@ def base_of_flags() -> tuple[dict[str, int] | None, dict[str, Any]]:
         raise InputError(
             f"{path} has no [unused] rows to fill. Append rows by "
             "--num_appended, or learn a new vocabulary, without "
-            f"--extend_vocab. Received: {len(base)} pieces"
+            f"--extend_vocab. Received: {len(base)} tokens"
         )
     return base, settings
 

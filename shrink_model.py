@@ -9,9 +9,9 @@ Then fine-tune the output again, like any other checkpoint:
     python run_classifier.py --task_name=MRPC --data_dir=$GLUE_DIR/MRPC \
         --init_checkpoint=/tmp/mrpc_small --output_dir=/tmp/mrpc_again ...
 
-How important a layer or a unit is, is measured on the task's data in one pass:
-by how much the loss of each row would change without it, to first order (Michel
-et al., 2019, https://arxiv.org/abs/1905.10650). The output is a folder with an
+The importance of a layer or a unit is measured in one pass over the task's
+data: the change of the loss of each row without it, to first order (Michel et
+al., 2019, https://arxiv.org/abs/1905.10650). The output is a folder with an
 ordinary checkpoint of a smaller model and with importance.json, which lists the
 measurements and the parts that were kept. See docs/shrinking.md.
 """

@@ -28,7 +28,8 @@ class Options(TypedDict, total=False):
         bert_config_file: The model's config if it is not next to the
             checkpoint.
         vocab_file: The model's vocabulary, likewise.
-        do_lower_case: As in training; by default true.
+        do_lower_case: As in training; by default the setting of the run or of
+            the Hugging Face folder, or else true.
         max_seq_length: Max tokens of a sequence; by default as in training or
             as the checkpoint says, or else 128, or 384 for question answering.
         task_name: Task that defines a classifier's labels, such as "MRPC".

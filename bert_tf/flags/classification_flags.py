@@ -25,7 +25,7 @@ TRAIN_FILE = _DATA.input_path(
 )
 DEV_FILE = shared_flags.dev_file(_DATA, "Your own file for evaluation.")
 TEST_FILE = shared_flags.test_file(
-    _DATA, "Your own file for prediction; its labels are not read."
+    _DATA, "Your own file for prediction. Labels are optional."
 )
 DEV_FRACTION = _DATA.number(
     "dev_fraction",

@@ -68,7 +68,8 @@ VOCAB_FILE = shared_flags.vocab_file(
 DO_LOWER_CASE = _OF_MODEL.boolean(
     "do_lower_case",
     None,
-    "Whether to lower-case, as in training. By default true.",
+    "Whether to lower-case, as in training. By default the setting of the run "
+    "or of the Hugging Face folder, or else true.",
 )
 MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     _OF_MODEL,

@@ -70,7 +70,7 @@ def draw(folder: pathlib.Path, baseline: float, majority: float) -> None:
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4))
     left.plot(*read_metric(folder / "pretrained", "masked_lm_accuracy"))
     left.axhline(
-        baseline, color="gray", linestyle="--", label="most frequent piece"
+        baseline, color="gray", linestyle="--", label="most frequent token"
     )
     left.set(
         title="Pre-training",

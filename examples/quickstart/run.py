@@ -85,8 +85,7 @@ Which area is a sentence of yours about?
 Which words does the pre-trained model put into gaps?
     echo "Return a new [MASK] with the same items." | \\
       {python} run_prediction.py --init_checkpoint={folder}/pretrained
-Your own table of texts and labels, from these weights:
-    {python} run_classifier.py --help"""
+To classify your own table of texts, read docs/your_own_csv.md."""
 
 
 def _python() -> str:
