@@ -80,11 +80,11 @@ class TestFromCheckpoint:
     )
     def test_labels_that_are_none(self, tmp_path, labels):
         with pytest.raises(
-            InputError, match=r"labels must be a list of the na"
+            InputError, match=r"labels must be a list or array of the na"
         ):
             models.BertTagger(models.Bert(tiny.PLAIN), labels)
         with pytest.raises(
-            InputError, match=r"labels must be a list of the na"
+            InputError, match=r"labels must be a list or array of the na"
         ):
             models.BertClassifier.from_checkpoint(tmp_path, labels)
 
