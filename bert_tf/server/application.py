@@ -43,7 +43,10 @@ _TOLD = re.compile(
 _SMALL_BODY = 1 << 16  # bytes
 _SMALL_ANSWER = 1 << 12  # values
 _READ_SECONDS = 60  # for a body
-_IDLE_SECONDS = 60  # for a connection without a complete request
+_FIRST_SECONDS = 60  # for the first request of a connection
+# For the next one: a proxy that keeps connections for an hour closes them
+# first, so it never sends a request that is lost.
+_NEXT_SECONDS = 3630
 _UNREAD_SECONDS = 600  # for a client that reads an answer
 _MOST_DIGITS = 18  # of a version
 
@@ -97,8 +100,9 @@ class Application:
         self._writing = concurrent.futures.ThreadPoolExecutor(1)
         self.is_loading = True
         self.is_stopping = False
-        # Connection -> when its last request ended, None during a request.
-        self._last: dict[Any, float | None] = {}
+        # Connection -> since when it is idle, and the seconds until its next
+        # request; None during a request.
+        self._idle: dict[Any, tuple[float, int] | None] = {}
         self.web = web.Application(
             client_max_size=max_request_bytes, middlewares=[self._guard]
         )
@@ -119,8 +123,9 @@ class Application:
     async def _guard(
         self, request: web.Request, handler: Handler
     ) -> web.StreamResponse:
-        """Checks the origin of a request, and answers it."""
-        self._last[request.protocol] = None
+        """Checks the origin of a request, answers it, and counts it."""
+        self._idle[request.protocol] = None
+        start, status = time.perf_counter(), 499  # if the client disconnects
         try:
             origin = request.headers.get("Origin")
             refusal = self._foreign(request.headers.get("Host", ""), origin)
@@ -134,9 +139,23 @@ class Application:
                 response.headers.update(_cors(origin or ""))
             if self.is_stopping:
                 response.force_close()
+            status = response.status
             return response
         finally:
-            self._last[request.protocol] = time.monotonic()
+            self._idle[request.protocol] = time.monotonic(), _NEXT_SECONDS
+            if request.method == "POST":
+                self._count(request, status, time.perf_counter() - start)
+
+    def _count(self, request: web.Request, status: int, seconds: float) -> None:
+        """Counts a request; names of clients' choice are counted as ""."""
+        asked = _ASKED.fullmatch(request.rel_url.raw_path)
+        name = urllib.parse.unquote(asked[1]) if asked else ""
+        labels = (
+            name if name in self._models else "",
+            asked[4].lower() if asked else "",
+        )
+        self._metrics.seconds.labels(*labels).observe(seconds)
+        self._metrics.requests.labels(*labels, status).inc()
 
     def _foreign(self, host: str, origin: str | None) -> Refusal | None:
         """Returns the reason to reject a host or origin, or None."""
@@ -165,9 +184,10 @@ class Application:
     def close_idle(
         self, connections: Collection[Any], max_connections: int
     ) -> None:
-        """Closes connections without a complete request for a minute.
+        """Closes connections that have been idle for too long.
 
-        Clients have ten minutes to read an answer.
+        Clients have a minute for their first request, an hour for the next, and
+        ten minutes to read an answer.
 
         Args:
             connections: All open connections.
@@ -175,13 +195,16 @@ class Application:
                 the longest time are closed at once.
         """
         now = time.monotonic()
-        self._last = {x: self._last.get(x, now) for x in connections}
-        idle = [(x, last) for x, last in self._last.items() if last is not None]
+        new = now, _FIRST_SECONDS
+        self._idle = {x: self._idle.get(x, new) for x in connections}
+        idle = [(x, *since) for x, since in self._idle.items() if since]
         idle.sort(key=lambda each: each[1])
-        for number, (connection, last) in enumerate(idle, max_connections):
+        for number, (connection, last, limit) in enumerate(
+            idle, max_connections
+        ):
             transport = connection.transport
-            is_read = not (transport and transport.get_write_buffer_size())
-            limit = _IDLE_SECONDS if is_read else _UNREAD_SECONDS
+            if transport and transport.get_write_buffer_size():
+                limit = _UNREAD_SECONDS
             if now - last > limit or number < len(connections):
                 connection.force_close()
                 if transport is not None:
@@ -245,10 +268,10 @@ class Application:
             name, version, label, method = asked.groups()
             model = self._find(name)
             if self.is_loading:
-                raise Refusal(f"The model {model.name} is being loaded", 503)
+                raise _still_loading(model)
             find = functools.partial(_asked_for, model, version, label)
             find()  # Rejects missing versions before the body is read.
-            return await self._counted(model, method.lower(), find, request)
+            return await self._answer(model, method.lower(), find, request)
         told = _TOLD.fullmatch(path) if request.method == "GET" else None
         if not told:
             raise Refusal(f"Malformed request: {request.method} {request.path}")
@@ -256,10 +279,16 @@ class Application:
         if not name:
             raise Refusal("Missing model name in request.")
         model = self._find(name)
-        number = _asked_for(model, version, label)
-        if resource:
-            return _json(json.dumps(_metadata(model, number)))
-        return _json(json.dumps(model.status(number)))
+        try:
+            number = _asked_for(model, version, label)
+            found = (
+                _metadata(model, number) if resource else model.status(number)
+            )
+        except Refusal:
+            if self.is_loading:
+                raise _still_loading(model) from None
+            raise
+        return _json(json.dumps(found))
 
     def _find(self, name: str) -> served_models.Model:
         name = urllib.parse.unquote(name)
@@ -270,27 +299,6 @@ class Application:
                 404,
             )
         return self._models[name]
-
-    async def _counted(
-        self,
-        model: served_models.Model,
-        method: str,
-        find: Callable[[], int | None],
-        request: web.Request,
-    ) -> web.Response:
-        """Answers a request to a model's version, and counts it."""
-        start, status = time.perf_counter(), 499  # if the client disconnects
-        try:
-            response = await self._as_json(
-                request, lambda _: self._answer(model, method, find, request)
-            )
-            status = response.status
-            # Always a plain response, as none is streamed.
-            return response  # type: ignore[return-value]
-        finally:
-            seconds = time.perf_counter() - start
-            self._metrics.seconds.labels(model.name, method).observe(seconds)
-            self._metrics.requests.labels(model.name, method, status).inc()
 
     async def _answer(
         self,
@@ -386,6 +394,10 @@ def _asked_for(
     if label is not None:
         return model.labelled(urllib.parse.unquote(label))
     return _number(version)
+
+
+def _still_loading(model: served_models.Model) -> Refusal:
+    return Refusal(f"The model {model.name} is being loaded", 503)
 
 
 def _number(version: str | None) -> int | None:

@@ -180,7 +180,7 @@ def _read(
             "operationId": path,
             "tags": [model.name],
             "summary": summary,
-            "responses": {"200": _body(schema), **_refused(400, 403, 404)},
+            "responses": {"200": _body(schema), **_refused(400, 403, 404, 503)},
         }
     }
 

@@ -26,7 +26,7 @@ class Metrics:
             collector(registry=registry)
         self.requests = prometheus.Counter(
             "bert_tf_requests",
-            "Requests to models, by HTTP status.",
+            "POST requests by HTTP status; an unknown model is empty.",
             ("model", "method", "status"),
             registry=registry,
         )

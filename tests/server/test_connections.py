@@ -84,7 +84,7 @@ def test_idle_connections_are_closed(monkeypatch):
     monkeypatch.setattr(application, "time", clock)
     app = application.Application({}, server_metrics.Metrics(), 1 << 20)
     new, asking, reading = _Connection(), _Connection(), _Connection(unread=9)
-    app._last[asking] = None
+    app._idle[asking] = None
     found = []
     for seconds in (0.0, 59.0, 61.0, 599.0, 601.0):
         clock.monotonic = lambda now=seconds: now
@@ -94,6 +94,41 @@ def test_idle_connections_are_closed(monkeypatch):
         *[[True, True, True]] * 2,
         *[[False, True, True]] * 2,
         [False, True, False],
+    ]
+
+
+def test_connections_are_kept_for_an_hour_after_an_answer(monkeypatch):
+    """Proxies close theirs first; a first request has only a minute."""
+    test_utils = pytest.importorskip("aiohttp.test_utils")
+    clock = types.SimpleNamespace(monotonic=lambda: 0, perf_counter=lambda: 0)
+    monkeypatch.setattr(application, "time", clock)
+    asked = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+    async def run() -> list[list[bool]]:
+        app = application.Application({}, server_metrics.Metrics(), 1 << 20)
+        found = []
+        async with test_utils.TestServer(app.web) as server:
+            writers = []
+            for sent in (b"", asked[:-2], asked):
+                reader, writer = await asyncio.open_connection(
+                    server.host, server.port
+                )
+                writer.write(sent)
+                writers.append(writer)
+            await reader.readuntil(b"ok\n")
+            connections = server.runner.server.connections
+            for seconds in (0, 59, 61, 3629, 3631):
+                clock.monotonic = lambda now=seconds: now
+                app.close_idle(connections, max_connections=3)
+                found.append([x.transport is not None for x in connections])
+            for writer in writers:
+                writer.close()
+        return found
+
+    assert asyncio.run(run()) == [
+        *[[True, True, True]] * 2,
+        *[[False, False, True]] * 2,
+        [False, False, False],
     ]
 
 
