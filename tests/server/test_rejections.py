@@ -48,7 +48,8 @@ def _ask(requests, is_loading):
     "path", ["", "/versions/7", "/metadata", "/labels/stable"]
 )
 def test_a_model_that_is_being_loaded_is_not_missing(path):
-    asked = [("GET", f"{_PATH}{path}", {})]
+    headers: dict[str, str] = {}
+    asked = [("GET", f"{_PATH}{path}", headers)]
     answers, _ = _ask(asked, is_loading=True)
     assert answers == [(503, "The model m is being loaded")]
     ((status, _),), _ = _ask(asked, is_loading=False)
