@@ -134,6 +134,7 @@ from bert_tf.checkpoints import (
     runs,
     smaller,
     tf1_files,
+    trained_models,
     vocabulary_change,
 )
 from bert_tf.storage import input_files
@@ -204,6 +205,34 @@ def find_labels(given, source):
             f"labels={','.join(labels)}"
         )
     return labels or None
+
+
+def check_trained(source):
+    """Raises InputError for an untrained head, which moments alone show.
+
+    A pre-training head that was trained in part, such as for masked words, is
+    logged.
+    """
+    head = names.find_head(source.shapes, source.path)
+    if trained_models.is_trained(source, head):
+        return
+    trained = [
+        part
+        for part in names.HEADS[head].parts
+        if names.HEADS[part].variables
+        and trained_models.is_trained(source, part)
+    ]
+    if not trained:
+        raise InputError(
+            f"{source.path} has a {head} head that its run did not train, as "
+            "by --distillation=minilm, and the output would not show it. Give "
+            f"--head=encoder. Received: head={_HEAD.value}"
+        )
+    logging.warning(
+        "The run of %s trained %s only. To write no untrained weights, give "
+        "--head=%s.",
+        *(source.path, ", ".join(trained), trained[0]),
+    )
 
 
 def with_new_vocab(source, path):
@@ -284,6 +313,8 @@ def report(path, written):
 def main(_):
     """The whole conversion as an outline."""
     path, output_format = _OUTPUT_PATH.value, _OUTPUT_FORMAT.value
+    droppers = (_STRIP_OPTIMIZER, _NEW_VOCAB_FILE, _LAYERS)
+    drops_state = output_format != "tf1" or any(x.value for x in droppers)
     source = formats.open_checkpoint(_INPUT_CHECKPOINT.value)
     if not any(x.value for x in (_HEAD, _GENERATOR, _NEW_VOCAB_FILE, _LAYERS)):
         run = runs.folder_of(_INPUT_CHECKPOINT.value)
@@ -299,12 +330,14 @@ def main(_):
     )
     if _GENERATOR.value:
         source = generators.take_out(source, _BERT_CONFIG_FILE.value)
+    elif drops_state:
+        check_trained(source)
     describe(source)
     if _NEW_VOCAB_FILE.value:
         source = with_new_vocab(source, _NEW_VOCAB_FILE.value)
     if _LAYERS.value:
         source = with_layers(source, _LAYERS.value)
-    if _STRIP_OPTIMIZER.value or output_format != "tf1":
+    if drops_state:
         source = dataclasses.replace(source, state=())
     report(path, formats.write(path, output_format, source, _OVERWRITE.value))
 

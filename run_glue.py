@@ -106,7 +106,7 @@ command_line.start(
 
 from bert_tf import files, options, terminals
 from bert_tf.flags import flagfiles
-from bert_tf.setup import fine_tuning_setup, run_folder, run_setup
+from bert_tf.setup import fine_tuning_setup, run_folder, run_setup, teachers
 from bert_tf.tasks.glue import (
     glue_data,
     glue_experiment,
@@ -295,7 +295,10 @@ def find_teachers(names):
             "its folder by --init_checkpoint. "
             f"Received: distillation={kind}"
         )
-    return glue_teachers.find(folder, names) if folder else {}
+    if not folder:
+        return {}
+    teachers.check_elsewhere(folder)
+    return glue_teachers.find(folder, names)
 
 
 # ---- The outcome ------------------------------------------------------------

@@ -168,8 +168,9 @@ def write_config(name: str, dropout: float) -> str:
         **({} if is_bert else {"model_type": objective.family}),
         **objective.config(model_sizes(), dropout),
     }
-    path, text = folder() / f"{name}_{dropout}.json", json.dumps(config)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path = folder() / f"{name}_{dropout}.json"
+    text = json.dumps(config, indent=1)
+    commands.check_same(path, text)
     # A parallel run with other objectives may be reading the file.
     if not path.exists() or path.read_text() != text:
         files.write_text(path, text)

@@ -33,6 +33,7 @@ from benchmarks import commands
 
 _MODELS = ("vaswani", "pytorch", "bilstm")
 _TEST = "test_2016_flickr"
+_MAY_CHANGE = ("output_dir", "seeds", "models")
 _BEAMS, _PENALTY = 4, 0.6
 _WARMUP = 400
 _LSTM_RATE = 2e-3
@@ -95,9 +96,14 @@ class Benchmark:
         return self.folder / "vocab.json"
 
     def make_vocabulary(self) -> None:
-        """Learns the vocabulary, unless a previous run did."""
+        """Learns the vocabulary, unless a previous run did.
+
+        Ends the benchmark if the previous run had other options.
+        """
         both = self.folder / "train.txt"
-        self.folder.mkdir(parents=True, exist_ok=True)
+        given = vars(self.args).items()
+        made_of = (f"--{x}={y}" for x, y in given if x not in _MAY_CHANGE)
+        commands.check_same(both, "\n".join(made_of))
         lines = [*self.texts("train.en"), *self.texts("train.de")]
         both.write_text("\n".join(lines) + "\n", encoding="utf-8")
         commands.run(

@@ -92,6 +92,15 @@ def test_a_config_for_each_row(made):
             assert config.pretraining_head, name
 
 
+def test_another_size_needs_another_folder(made):
+    objectives, _ = made
+    objectives.write_config("bert", 0.1)
+    objectives.write_config("bert", 0.1)
+    flags.FLAGS["layers"].value = 2
+    with pytest.raises(SystemExit, match=r'made with .*"num_hidden_layers": 2'):
+        objectives.write_config("bert", 0.1)
+
+
 @pytest.mark.slow
 def test_the_table(made, capsys):
     objectives, commands_of = made

@@ -154,6 +154,22 @@ def test_table():
     assert other.endswith(" 31.00  31.00      -   1,000       200   1.00")
 
 
+def test_other_options_need_another_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(translation.commands, "run", lambda *_: None)
+    for name in ("train.en", "train.de"):
+        (tmp_path / name).write_text("a\n")
+
+    def start(*given):
+        folders = (f"--data_dir={tmp_path}", f"--output_dir={tmp_path}/out")
+        args = translation._arguments([*folders, *given])
+        translation.Benchmark(args).make_vocabulary()
+
+    start("--minutes=1")
+    start("--minutes=1", "--seeds=3", "--models=bilstm")
+    with pytest.raises(SystemExit, match=r"Received: --minutes=2\.0$"):
+        start("--minutes=2")
+
+
 @pytest.mark.exhaustive
 def test_both_transformers_on_a_few_lines(tmp_path, capsys):
     pytest.importorskip("sacrebleu", reason="needs the extra `seq2seq`")

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from bert_tf import options
+from bert_tf import configuration, options
 from bert_tf.checkpoints import opened, trained_models
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
@@ -200,10 +200,7 @@ def run_task(task: Task) -> None:
     task.files = task.load_files()
     config = task.files.config
     config.check_sequence_length(task.length)
-    if task.takes_pairs:
-        config.check_reads_pairs(task.files.vocabulary.template.segments)
-    else:
-        config.check_reads_single_texts()
+    _check_reads(task, config)
     if not work.train:
         task.check_trained()
     task.read()
@@ -253,9 +250,23 @@ def _find_teacher(task: Task) -> _Teacher:
             "This script does not train from a teacher: leave out --teacher. "
             f"Received: teacher={path}"
         )
-    return teachers.find(
+    teacher = teachers.find(
         task.head, task.files, task.length, task.labels, task.is_multi_label
     )
+    try:
+        _check_reads(task, teacher.config)
+    except InputError as error:
+        path = teacher.source.path
+        raise InputError(f"The teacher {path}: {error}") from error
+    return teacher
+
+
+def _check_reads(task: Task, config: configuration.BertConfig) -> None:
+    """Raises InputError unless the encoder reads the task's pairs or texts."""
+    if task.takes_pairs:
+        config.check_reads_pairs(task.files.vocabulary.template.segments)
+    else:
+        config.check_reads_single_texts()
 
 
 def _write_records(

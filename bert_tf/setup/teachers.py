@@ -100,7 +100,7 @@ def find_for(student: Student) -> Teacher:
     Raises InputError unless the student can learn from it.
     """
     path = distillation_flags.TEACHER.value
-    _check_elsewhere(path)
+    check_elsewhere(path)
     kind = distillation_flags.DISTILLATION.value or options.DISTILLATIONS[0]
     is_pretraining = student.head == "masked_lm"
     if kind == options.DISTILLATION_OF_WORDS and not is_pretraining:
@@ -138,7 +138,7 @@ def _hard_label_weight() -> float:
     return 0.5 if given is None else given
 
 
-def _check_elsewhere(path: str) -> None:
+def check_elsewhere(path: str) -> None:
     """Raises InputError if the run would overwrite the teacher."""
     folder = run_flags.OUTPUT_DIR.value
     own, place = (os.path.join(os.path.realpath(x), "") for x in (folder, path))
@@ -181,6 +181,9 @@ def _check_texts(source: opened.Checkpoint, student: Student) -> None:
             f"of the student is not the one of {source.path}: {found}. Give "
             "another teacher, or the student its vocabulary by --vocab_file."
         )
+    vocabulary = source.read_vocabulary()
+    name = f"The vocabulary of the teacher {source.path}"
+    _config(source).check_vocabulary(vocabulary, name)
     lower = source.do_lower_case
     if None not in (lower, student.do_lower_case) and (
         lower != student.do_lower_case

@@ -154,7 +154,11 @@ class Search:
             )
         except trials.FailedError as error:
             if "Not a finite number" not in error.last:
-                raise InputError(f"Trial {trial.number}: {error}") from error
+                raise InputError(
+                    f"Trial {trial.number}: {error} If it fails each time, "
+                    "correct the flags of this trial in --search_space, and "
+                    f"choose another --output_dir. Received: {shown}"
+                ) from error
             logging.warning("Trial %d: %s", trial.number, error.last)
             study.tell(trial, state=optuna_trial.TrialState.FAIL)
             return

@@ -4,7 +4,13 @@ import dataclasses
 import shutil
 
 from bert_tf import modeling, vocabularies
-from bert_tf.checkpoints import formats, names, original, tf1_files
+from bert_tf.checkpoints import (
+    formats,
+    names,
+    original,
+    tf1_files,
+    trained_models,
+)
 from bert_tf.errors import InputError
 from tests import interop_samples as samples
 from tests import scripts, small_disks
@@ -65,6 +71,40 @@ def test_strip_optimizer(tmp_path, fine_tuned):
         sizes.append(data.stat().st_size)
     assert sizes[0] == 3 * sizes[1]
     samples.assert_equal(str(fine_tuned), str(path))
+
+
+def _write_run(folder, head, *trained):
+    """Writes a model with moments for the weights of these prefixes only."""
+    model = samples.random_model(head, _CONFIG)
+    samples.write_tf1(folder, model)
+    tensors = {v.path: v.value for v in model.variables}
+    for name, value in list(tensors.items()):
+        if name.startswith(trained):
+            tensors |= {f"{name}/adam_m": value, f"{name}/adam_v": value}
+    tf1_files.write(str(folder / "bert_model.ckpt"), tensors)
+    return folder
+
+
+def test_an_untrained_head_is_not_written_as_a_trained_one(tmp_path):
+    """As --distillation=minilm leaves it: only its missing moments show it."""
+    run = _write_run(tmp_path / "run", "classification", "bert/")
+    losing = ["hf"], ["keras_hub"], ["tf1", "--layers=0"]
+    for number, (kind, *flags) in enumerate(losing):
+        said = convert(run, kind, tmp_path / str(number), *flags, code=1)
+        assert "has a classification head that its run did not train" in said
+        assert not (tmp_path / str(number)).exists()
+    convert(run, "hf", tmp_path / "encoder", "--head=encoder")
+    # The moments stay, and show it still.
+    convert(run, "tf1", tmp_path / "again")
+    source = formats.open_checkpoint(f"{tmp_path}/again")
+    assert not trained_models.is_trained(source, "classification")
+
+
+def test_an_untrained_half_of_a_head_is_logged(tmp_path):
+    run = tmp_path / "run"
+    _write_run(run, "pretraining", "bert/", "cls/predictions/")
+    said = convert(run, "hf", tmp_path / "hf")
+    assert "trained masked_lm only." in " ".join(said.split())
 
 
 def test_files_of_a_bare_checkpoint(tmp_path, fine_tuned):

@@ -54,15 +54,20 @@ def _train(model):
 
 @pytest.fixture(scope="module", name="teacher")
 def _teacher(tmp_path_factory):
-    """The folder of a run with two layers, of random weights."""
+    return _write_teacher(tmp_path_factory.mktemp("teacher"))
+
+
+def _write_teacher(folder, **changes):
+    """Returns the folder of a run with two layers, of random weights."""
     config = dataclasses.replace(
         tiny_files.CONFIG,
         num_hidden_layers=2,
         hidden_size=16,
         initializer_range=0.5,
+        **changes,
     )
     return exports.write_run(
-        *(tmp_path_factory.mktemp("teacher"), "one text"),
+        *(folder, "one text"),
         config=config,
         vocab=tiny_files.VOCAB,
         labels=_LABELS,
@@ -162,6 +167,26 @@ def test_a_teacher_of_transformers_without_names(teacher, train, tmp_path):
     flags = (f"--teacher={tmp_path}/hf", "--check_only")
     done = train(tmp_path / "run", *flags)
     assert "does not name its classes: assuming bad," in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"vocab_size": 9}, "does not belong to this BERT config"),
+        ({"type_vocab_size": 1}, "no token type for the second text of a pair"),
+    ],
+)
+def test_a_teacher_that_can_not_read_pairs(change, message, train, tmp_path):
+    other = _write_teacher(tmp_path / "teacher", **change)
+    rows = "".join(f"cat\tdog\t{label}\n" for label in _LABELS)
+    (tmp_path / "pairs.tsv").write_text(f"text\tsecond\tlabel\n{rows}")
+    done = train(
+        *(tmp_path / "run", f"--teacher={other}", "--check_only"),
+        *(f"--train_file={tmp_path}/pairs.tsv", "--text_b_column=second"),
+        code=1,
+    )
+    assert f"teacher {other}/model.ckpt-7" in done.lines[-1]
+    assert message in done.lines[-1]
 
 
 _FIT = "objective/fit_dense/kernel"

@@ -175,7 +175,7 @@ def test_a_trial_that_diverges_is_left_out(make, script):
 
 def test_another_error_ends_the_search_in_this_trial(make, script):
     script.outcomes = {"3": "error: no space left."}
-    with pytest.raises(ValueError, match=r"^Trial \d: See log\."):
+    with pytest.raises(ValueError, match=r"^Trial \d: See log\. .*: rate 3, "):
         make().run(6)
     failed = script.calls[-1]
     script.outcomes = {}

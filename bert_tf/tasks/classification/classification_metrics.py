@@ -4,7 +4,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, NotFiniteError
 
 import numpy as np
 import scipy.stats
@@ -46,7 +46,10 @@ def compute(
             f"Received: labels {labels.shape}, predictions {predictions.shape}"
         )
     if not (np.isfinite(labels).all() and np.isfinite(predictions).all()):
-        raise InputError("Metrics need finite labels and predictions.")
+        raise NotFiniteError(
+            "Not a finite number in labels or predictions, so there are no "
+            "metrics. Try a lower learning rate, or another --dtype."
+        )
     return {name: _value(name, labels, predictions) for name in names}
 
 

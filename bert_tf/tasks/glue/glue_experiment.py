@@ -24,6 +24,7 @@ from bert_tf.checkpoints import runs as run_folders
 from bert_tf.errors import InputError
 from bert_tf.storage import run_lock
 from bert_tf.tasks import trials
+from bert_tf.tasks.classification import glue
 from bert_tf.tasks.glue import glue_data, glue_runs, glue_scores
 
 import tensorflow as tf
@@ -174,6 +175,8 @@ class Experiment:
         if "init_checkpoint" in values:
             # After an intermediate task, embeddings start from its weights.
             values.pop("word_vectors", None)
+        if glue.find(task).labels is None:
+            values.pop("temperature", None)  # It divides logits of classes.
         log = log or os.path.join(folder, "log.txt")
         trials.call(self.script, values, log, self.lock)
 

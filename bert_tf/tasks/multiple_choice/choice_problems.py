@@ -4,8 +4,10 @@ Files are SWAG's CSV, RACE's objects as JSON lines, or custom JSON lines with
 `prompt`, `choices` and `label`. Errors name the file and the line.
 """
 
+import collections
 import contextlib
 import dataclasses
+import itertools
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +26,8 @@ _BLANK = re.compile("_+")
 class Problem:
     """A prompt, its choices, and the index of the correct one, if known.
 
-    `key` is its id in the file, or else its line.
+    `key` is its id in the file, or else its line. Problems with the same one,
+    such as the questions of an article, are numbered: ID-0, ID-1.
     """
 
     key: str
@@ -59,7 +62,14 @@ def read(path: str, with_labels: bool | None) -> list[Problem]:
             f"{path} holds no problem. Expected one JSON object a line, in the "
             "file or, as in RACE, in the .txt files of the folder."
         )
-    return problems
+    counts = collections.Counter(problem.key for problem in problems)
+    numbers = {x: itertools.count() for x, count in counts.items() if count > 1}
+    return [
+        dataclasses.replace(x, key=f"{x.key}-{next(numbers[x.key])}")
+        if x.key in numbers
+        else x
+        for x in problems
+    ]
 
 
 def _rows(path: str, with_labels: bool | None) -> Iterator[tuple[str, Problem]]:

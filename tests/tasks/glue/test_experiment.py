@@ -140,6 +140,12 @@ def test_word_vectors_are_for_runs_without_a_start(make, calls, tmp_path):
     assert before.key != after.key
 
 
+def test_a_temperature_is_for_classes(make, calls):
+    make("STS-B", "RTE", temperature="1.0").check(_START)
+    given = {x["task_name"]: x.get("temperature") for x in calls()}
+    assert given == {"STS-B": None, "RTE": "1.0"}
+
+
 def test_word_vectors_are_known_by_their_content(make, tmp_path):
     nothing = glue_experiment.Start(None, "of random weights")
 

@@ -96,6 +96,23 @@ def test_one_question_of_race_a_line_and_lines_of_ones_own(tmp_path):
     assert choice_problems.read(path, with_labels=False)[0].label is None
 
 
+def test_equal_ids_are_numbered(tmp_path):
+    rows = [_ASKED | {"example_id": x} for x in ("m1", "m2", "m1")]
+    path = jsonl(tmp_path / "questions.jsonl", *rows)
+    found = choice_problems.read(path, with_labels=False)
+    assert [x.key for x in found] == ["m1-0", "m2", "m1-1"]
+    # The questions of an article without an id have the same line.
+    row = {x: _RACE[x] for x in _RACE if x != "id"}
+    path = jsonl(tmp_path / "article.jsonl", row, _OWN)
+    found = choice_problems.read(path, with_labels=False)
+    assert [x.key for x in found] == ["1-0", "1-1", "2"]
+    # As have the first lines of several files.
+    for name in ("1.txt", "2.txt"):
+        (tmp_path / name).write_text(json.dumps(_ASKED) + "\n")
+    found = choice_problems.read(str(tmp_path), with_labels=False)
+    assert [x.key for x in found] == ["1-0", "1-1"]
+
+
 @pytest.mark.parametrize("key", ["", '"id": null,', '"id": NaN,'])
 def test_an_id_that_is_missing_or_null(key, tmp_path):
     path = tmp_path / "a.jsonl"
