@@ -201,7 +201,7 @@ def _read_data(folder: epath.Path, name: str) -> bytes | None:
 
 
 def _read_object(folder: epath.Path, name: str) -> dict[str, Any]:
-    """Returns the content of a JSON file; nothing if there is none."""
+    """Returns the content of a JSON file; {} without the file."""
     data = _read_data(folder, name)
     path = str(folder / name)
     return {} if data is None else json_files.parse_object(data, path)

@@ -201,8 +201,9 @@ class TestReading:
         source = formats.open_checkpoint(str(tmp_path))
         assert source.max_seq_length == expected
         assert "truncation_side" not in caplog.text
-        theirs.truncation_side = "left"
-        theirs.save_pretrained(tmp_path)
+        transformers.BertTokenizer.from_pretrained(
+            tmp_path, truncation_side="left"
+        ).save_pretrained(tmp_path)
         formats.open_checkpoint(str(tmp_path))
         assert "pass --long_documents=tail" in caplog.text
 
