@@ -78,7 +78,8 @@ class Tokenizer(keras.layers.Layer):
             **kwargs: Arguments of a Keras layer, such as its name.
 
         Raises:
-            InputError: There is no vocabulary, or its casing differs.
+            InputError: There is no vocabulary, its casing differs, or it lacks
+                the mask token that `masks` needs.
         """
         super().__init__(**kwargs)
         found = find_vocabulary(vocabulary, do_lower_case)
@@ -169,6 +170,11 @@ class Tokenizer(keras.layers.Layer):
 def _with_mask(vocabulary: vocabularies.Vocabulary) -> vocabularies.Vocabulary:
     """Returns a vocabulary that finds the mask token in texts."""
     mask = vocabulary.special.mask
+    if mask.id < 0:
+        raise InputError(
+            "masks=True needs a vocabulary with a mask token. Leave it out, or "
+            f"pass another vocabulary. Received: one without {mask.text}"
+        )
     token = added_tokens.AddedToken(
         mask.text, mask.id, lstrip=bool(vocabulary.before_words), special=True
     )

@@ -105,6 +105,8 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
 
     do_lower_case = huggingface_tokenizer.lower_cases(folder)
     huggingface_tokenizer.warn_of_class(folder, values)
+    if head in _CUT:
+        huggingface_tokenizer.warn_of_side(folder)
     return opened.Checkpoint(
         path=folder,
         format="hf",

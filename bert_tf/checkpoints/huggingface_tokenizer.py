@@ -26,13 +26,14 @@ def read_vocab(folder: str) -> vocabularies.Files | None:
 
     Raises:
         tf1_files.UnreadableError: Its tokenizer gives different tokens than
-            ours, or no special tokens, or its WordPiece vocabulary can't be
-            read.
+            ours, or other special tokens or none, or its WordPiece vocabulary
+            can't be read.
     """
     _check_class(folder)
     found = _find(folder)
     if found is not None:
         _check_rows(folder, found)
+        _check_special(folder, found)
         tokenizer_probe.check(folder, found)
         _warn_of_mask(folder, found)
     return found
@@ -83,6 +84,33 @@ def _check_rows(folder: str, files: vocabularies.Files) -> None:
             "in tokenizer_config.json to the class of "
             f"the model. Received: tokenizer_class={kind}"
         )
+
+
+def _check_special(folder: str, files: vocabularies.Files) -> None:
+    """Raises UnreadableError if transformers uses other special tokens."""
+    said = _read_tokenizer_config(folder)
+    if said.get("tokenizer_class") in tokenizer_config.GENERIC:
+        return  # They follow tokenizer.json.
+    if tokenizer_config.DECODER not in said:
+        said |= opened.read_json(folder, tokenizer_config.SPECIAL)
+    try:
+        vocabulary = vocabularies.read(files, False, folder)
+        special = vocabulary.special
+    except InputError:
+        return  # The error is explained where the vocabulary is used.
+    for use in ("cls", "sep", "unk"):
+        value, own = said.get(f"{use}_token"), getattr(special, use)
+        text = value.get("content") if isinstance(value, dict) else value
+        # A kind may lack the use, or a folder name what its vocabulary lacks.
+        is_known = isinstance(text, str) and text in vocabulary.ids
+        if is_known and own.id >= 0 and text != own.text:
+            raise tf1_files.UnreadableError(
+                f"{folder}: {use}_token in tokenizer_config.json or "
+                f"special_tokens_map.json must be {own.text!r}, which bert_tf "
+                "uses with this vocabulary. If the model was trained with it, "
+                "correct the file; if not, it can't be used here. "
+                f"Received: {use}_token={text!r}"
+            )
 
 
 def _check_class(folder: str) -> None:
@@ -155,6 +183,17 @@ def read_length(folder: str, name: str, key: str) -> float | None:
             f"Correct it, or remove it. Received: {key}={length}"
         )
     return length
+
+
+def warn_of_side(folder: str) -> None:
+    """Warns of a tokenizer that keeps the end of texts that are too long."""
+    if _read_tokenizer_config(folder).get("truncation_side") == "left":
+        path = os.path.join(folder, tokenizer_config.FILE)
+        tokenizer_config.warn_once(
+            f"{path} has truncation_side=left: transformers keeps the end of a "
+            "text that is too long, and bert_tf the start. To train on the "
+            "end, and predict from it, pass --long_documents=tail."
+        )
 
 
 def warn_of_class(folder: str, values: Mapping[str, Any]) -> None:

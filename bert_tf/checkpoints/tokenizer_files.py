@@ -28,6 +28,7 @@ from bert_tf import extras, files, tokenization, vocab_files
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import (
     Vocabulary,
+    added_tokens,
     byte_pairs,
     fairseq_sentence_pieces,
     sentence_pieces,
@@ -36,8 +37,6 @@ from bert_tf.vocabularies import (
     unigram_tokenizers,
     word_pieces,
 )
-
-_SPECIAL = "special_tokens_map.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +91,9 @@ def write(
         return False
     text = made.tokenizer.to_str(pretty=True)
     files.write_text(os.path.join(folder, tokenizer_json.FILE), text)
-    files.write_json(os.path.join(folder, _SPECIAL), made.special)
+    files.write_json(
+        os.path.join(folder, tokenizer_config.SPECIAL), made.special
+    )
     config = {
         **made.special,
         **made.config,
@@ -113,14 +114,14 @@ def make(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles | None:
     if writer is None:
         return None
     made = writer(vocabulary, max_length)
-    add_tokens(made.tokenizer, vocabulary)
+    add_tokens(made.tokenizer, vocabulary.added)
     return made
 
 
-def add_tokens(tokenizer: Any, vocabulary: Vocabulary) -> None:
+def add_tokens(tokenizer: Any, tokens: added_tokens.Tokens) -> None:
     """Adds the added tokens of a vocabulary to a tokenizer of the library."""
     made = _library()
-    for token in vocabulary.added:
+    for token in tokens:
         flags = dataclasses.asdict(token)
         del flags["id"]
         entry = made.AddedToken(flags.pop("content"), **flags)
@@ -181,8 +182,14 @@ def _word_pieces(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
     )
     return TokenizerFiles(
         tokenizer=tokenizer,
-        special={f"{t[1:-1].lower()}_token": t for t in special},
+        special={
+            # The class would add tokens. Padding is masked, and a word would be
+            # found in texts before they are split.
+            "pad_token": own[0] if own[0] in special else special[0],
+            **{f"{t[1:-1].lower()}_token": t for t in special},
+        },
         config={
+            **({} if vocab_files.MASK in ids else {"mask_token": None}),
             "do_lower_case": do_lower_case,
             "model_max_length": max_length,
             **settings,

@@ -113,6 +113,10 @@ def _compare(theirs: Library, files: vocabularies.Files, path: str) -> bool:
         _ = ours.template  # An error if special tokens are missing.
     except InputError:
         return False  # The error is explained where the vocabulary is used.
+    # Those that only other files of the folder have.
+    own = added_tokens.of_tokenizer(theirs.content, path)
+    more = tuple(token for token in ours.added if token not in own)
+    tokenizer_files.add_tokens(theirs.tokenizer, more)
     found = differences(theirs, ours)
     if found:
         shortest = min(found, key=lambda x: len("".join(x.texts)))
@@ -251,5 +255,5 @@ def _forms(
     ids -= {token.id for token in ours.added}
     if unigram_tokenizers.has_scores(theirs.content, ours, ids):
         for form in unigram_tokenizers.forms(ours, theirs.tokenizer.model):
-            tokenizer_files.add_tokens(form, ours)
+            tokenizer_files.add_tokens(form, ours.added)
             yield form

@@ -20,6 +20,7 @@ from tensorflow.python.saved_model import loader_impl
 _UNSAFE = re.compile(
     r"""
     ReadFile | WriteFile | MatchingFiles | RecordInput | LMDBReader
+    | ImmutableConst
     | Reader\w+ | \w*(TextLine|FixedLengthRecord|TFRecord|WholeFile)Reader\w*
     | \w*(TextLine|TFRecord|FixedLengthRecord|CSV|Sql|LMDB|MatchingFiles)
       \w*Dataset\w*

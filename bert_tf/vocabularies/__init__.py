@@ -194,6 +194,10 @@ def _open_files(
     contents = row.open(path, say)
     is_named = pathlib.PurePath(path).name in row.files
     config = tokenizer_config.read(path, is_named, row.settings, row.tokenizer)
+    if config.added:
+        ids = row.read(contents, False, str(path)).ids
+        tokens = added_tokens.with_ids(config.added, ids, str(path))
+        config = config._replace(added=tokens)
     whole, tokens = config.tokenizer, config.added
     if whole is not None and tokenizer_json.kind(whole) == row.tokenizer:
         row.check(whole, config.name)
@@ -260,7 +264,8 @@ def _contradiction(
                 f"token {number} is {token!r}, and {their!r} in tokenizer.json"
             )
     return row.difference(
-        _with_added(row, contents, config.added, path), theirs
+        _with_added(row, contents, config.added, path),
+        _with_added(row, theirs, config.added, config.name),
     )
 
 

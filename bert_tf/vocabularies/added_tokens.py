@@ -131,21 +131,56 @@ def of_decoder(found: Any, name: str) -> Tokens:
     return _sorted(tokens, name)
 
 
-def of_ids(found: Any, special: Any, name: str) -> Tokens:
-    """Reads content -> id; `special` says which are special, if anything."""
-    uses = special if isinstance(special, dict) else {}
-    listed = uses.get("additional_special_tokens") or []
-    # A list: what a damaged file holds need not have a hash.
-    names = [x.get("content") if isinstance(x, dict) else x for x in listed]
+def of_ids(found: Any, special: Mapping[str, AddedToken], name: str) -> Tokens:
+    """Reads content -> id; `special` has those that are special."""
     tokens = []
     entries = found.items() if isinstance(found, dict) else [("", found)]
     for content, number in entries:
         if not is_of_rows(content, number):
-            is_special = content in names
-            flags = {"special": is_special, "normalized": not is_special}
-            entry = {"content": content, **flags}
+            entry: dict[str, Any] = {"content": content, "normalized": True}
+            if content in special:
+                entry = dataclasses.asdict(special[content])
             tokens.append(AddedToken.parse(entry, number, name))
     return _sorted(tokens, name)
+
+
+def named(found: Mapping[str, Any], name: str) -> dict[str, AddedToken]:
+    """Reads the special tokens that a file lists without ids, by content.
+
+    Their ids are -1: see `with_ids`.
+    """
+    tokens = []
+    # The second has been the name since transformers 5.
+    for key in ("additional_special_tokens", "extra_special_tokens"):
+        listed = found.get(key) or []
+        if isinstance(listed, dict):
+            listed = list(listed.values())
+        for entry in listed if isinstance(listed, list) else [listed]:
+            flags = entry if isinstance(entry, dict) else {"content": entry}
+            token = AddedToken.parse({**flags, "special": True}, 0, name)
+            if not is_of_rows(token.content, None):
+                tokens.append(dataclasses.replace(token, id=-1))
+    return {token.content: token for token in tokens}
+
+
+def with_ids(tokens: Tokens, ids: Mapping[str, int], name: str) -> Tokens:
+    """Gives tokens without ids the vocabulary's, `ids`; sorts all by id.
+
+    Raises InputError, with `name`, if the vocabulary lacks one.
+    """
+    found = []
+    for token in tokens:
+        number = token.id if token.id >= 0 else ids.get(token.content)
+        if number is None:
+            raise InputError(
+                f"{name}: the vocabulary must have the special tokens that the "
+                "files next to it list. Save the tokenizer and its model "
+                "again, or remove the token from additional_special_tokens or "
+                f"extra_special_tokens. Received: {token.content!r}"
+            )
+        if not is_of_rows(token.content, number):
+            found.append(dataclasses.replace(token, id=number))
+    return _sorted(found, name)
 
 
 def _sorted(tokens: Iterable[AddedToken], name: str) -> Tokens:

@@ -30,13 +30,13 @@ DEFAULTS: dict[str, bool | None] = {
     "add_prefix_space": False,
 }
 
-_DECODER = "added_tokens_decoder"
+DECODER = "added_tokens_decoder"
 
 # Other files of transformers. Versions before 5 write the last two.
 _IDS = "added_tokens.json"
-_SPECIAL = "special_tokens_map.json"
+SPECIAL = "special_tokens_map.json"
 # All that are read next to a vocabulary.
-FILES = (FILE, tokenizer_json.FILE, _IDS, _SPECIAL)
+FILES = (FILE, tokenizer_json.FILE, _IDS, SPECIAL)
 
 # The classes of transformers that follow tokenizer.json. Others, such as
 # BertTokenizer, take their settings from tokenizer_config.json.
@@ -55,7 +55,8 @@ class Config(NamedTuple):
     """The added tokens and the settings of a tokenizer.
 
     Attributes:
-        added: The added tokens.
+        added: The added tokens. `read` leaves the ids of special tokens that
+            are only listed to `added_tokens.with_ids`.
         settings: The settings that are not the default, by name.
         tokenizer: The content of the tokenizer.json next to the vocabulary, or
             of the vocabulary itself; None if neither exists.
@@ -76,7 +77,7 @@ def to_json(added: added_tokens.Tokens, settings: Mapping[str, Any]) -> bytes:
         if value != DEFAULTS[name]
     }
     if added:
-        found[_DECODER] = added_tokens.to_decoder(added)
+        found[DECODER] = added_tokens.to_decoder(added)
     if not found:
         return b""
     return json.dumps(found, ensure_ascii=False, indent=2).encode() + b"\n"
@@ -122,27 +123,31 @@ def read(
     folder, name = place.parent, str(path)
     whole = tokenizer_json.read(path)
     is_whole = whole is not None
-    config: Mapping[str, Any] = {}
-    if is_named or (is_whole and place.name == tokenizer_json.FILE):
-        data = _read_data(folder, FILE)
-        if data is not None:
-            config = json_files.parse_object(data, str(folder / FILE))
+    has_more = is_named or (is_whole and place.name == tokenizer_json.FILE)
+    config = _read_object(folder, FILE) if has_more else {}
     if not is_whole and is_named:
         name = str(folder / tokenizer_json.FILE)
         whole = _read_tokenizer(folder, model, place.name)
     config_name = str(folder / FILE)
     settings = _merge(names, whole, config, (name, config_name))
+    named = added_tokens.named(config, config_name)
+    own: added_tokens.Tokens = ()
     if whole is not None:
-        tokens = added_tokens.of_tokenizer(whole, name)
-        return Config(tokens, settings, whole, name)
-    tokens = _decoder(config, config_name)
-    if not tokens and is_named:
-        ids = _read(folder, _IDS)
-        if ids is not None:
-            tokens = added_tokens.of_ids(
-                ids, _read(folder, _SPECIAL), str(folder / _IDS)
-            )
-    return Config(tokens, settings)
+        own = added_tokens.of_tokenizer(whole, name)
+    # As in transformers: a decoder overrides tokenizer.json, which overrides
+    # the older files. They are read only if there is no decoder.
+    before, after = own, _decoder(config, config_name)
+    if has_more and DECODER not in config:
+        special = _read_object(folder, SPECIAL)
+        named |= added_tokens.named(special, str(folder / SPECIAL))
+        data = _read_data(folder, _IDS)
+        if data is not None:
+            file = str(folder / _IDS)
+            ids = json_files.parse(data, file)
+            before, after = added_tokens.of_ids(ids, named, file), own
+    found = named | {x.content: x for x in (*before, *after)}
+    tokens = tuple(found.values())
+    return Config(tokens, settings, whole, "" if whole is None else name)
 
 
 def lower_cases(
@@ -195,10 +200,11 @@ def _read_data(folder: epath.Path, name: str) -> bytes | None:
     return path.read_bytes()
 
 
-def _read(folder: epath.Path, name: str) -> Any:
+def _read_object(folder: epath.Path, name: str) -> dict[str, Any]:
+    """Returns the content of a JSON file; {} without the file."""
     data = _read_data(folder, name)
     path = str(folder / name)
-    return None if data is None else json_files.parse(data, path)
+    return {} if data is None else json_files.parse_object(data, path)
 
 
 def _read_tokenizer(
@@ -223,7 +229,7 @@ def _read_tokenizer(
 
 
 def _decoder(config: Mapping[str, Any], name: str) -> added_tokens.Tokens:
-    found = config.get(_DECODER)
+    found = config.get(DECODER)
     return added_tokens.of_decoder(found, name) if found else ()
 
 

@@ -164,6 +164,10 @@ def test_model_of_texts_is_exported(tmp_path, layer):
         ((_VOCAB, False), "is uncased"),
         ((_VOCAB, True, 2), "at least 3"),
         ((_VOCAB, True, 8.0), "Received: max_seq_length=8.0"),
+        (
+            (["[UNK]", "[CLS]", "[SEP]", "a"], True, 8, True, True),
+            r"masks=True needs .* Received: one without \[MASK\]",
+        ),
     ],
 )
 def test_wrong_arguments_say_what_is_expected(arguments, message):

@@ -185,7 +185,9 @@ class TestReading:
             samples.load(str(tmp_path))
 
     @pytest.mark.parametrize("limit", [12, int(1e30)])
-    def test_a_classifier_reads_as_much_of_a_text(self, tmp_path, limit):
+    def test_a_classifier_reads_as_much_of_a_text(
+        self, tmp_path, limit, caplog
+    ):
         model = hf.make("BertForSequenceClassification")
         hf.save(model, tmp_path)
         (tmp_path / "vocab.txt").write_text("\n".join(samples.VOCAB) + "\n")
@@ -198,6 +200,12 @@ class TestReading:
         expected = min(len(ids), model.config.max_position_embeddings)
         source = formats.open_checkpoint(str(tmp_path))
         assert source.max_seq_length == expected
+        assert "truncation_side" not in caplog.text
+        transformers.BertTokenizer.from_pretrained(
+            tmp_path, truncation_side="left"
+        ).save_pretrained(tmp_path)
+        formats.open_checkpoint(str(tmp_path))
+        assert "pass --long_documents=tail" in caplog.text
 
     @pytest.mark.parametrize("limit", [float("nan"), -1, 0])
     def test_a_classifier_of_no_length(self, tmp_path, limit):

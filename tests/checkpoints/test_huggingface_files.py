@@ -116,6 +116,33 @@ def test_a_class_of_tokenizers_that_splits_otherwise(folder, caplog):
     assert "tokenizer_class=BertJapaneseTokenizer, which" in caplog.text
 
 
+_ENTRY = {"content": "dog", "lstrip": False, "normalized": False}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("tokenizer_config", {"cls_token": "dog"}),
+        ("tokenizer_config", {"sep_token": _ENTRY}),
+        ("special_tokens_map", {"unk_token": "dog"}),
+    ],
+)
+def test_other_special_tokens(folder, name, changes):
+    """transformers begins and ends sequences with them."""
+    if name == "tokenizer_config":
+        # Without a decoder, it counts instead.
+        (folder / "special_tokens_map.json").unlink()
+    change(folder / f"{name}.json", **changes)
+    use = next(iter(changes))
+    message = rf"must be '\[[A-Z]*\]', .*Received: {use}='dog'"
+    with pytest.raises(ValueError, match=message):
+        formats.open_checkpoint(str(folder))
+    # These follow tokenizer.json.
+    kind = {"tokenizer_class": "PreTrainedTokenizerFast"}
+    change(folder / "tokenizer_config.json", **kind)
+    assert formats.open_checkpoint(str(folder)).vocab is not None
+
+
 def test_a_tokenizer_with_other_tokens(folder):
     """Its fields have the values of a BERT by default."""
     path = folder / "tokenizer.json"

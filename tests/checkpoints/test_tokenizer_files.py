@@ -339,6 +339,26 @@ def test_byte_pairs_without_a_mask(tmp_path):
     assert contents == vocabulary.files
 
 
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        ("[UNK]", "[CLS]", "[SEP]", "the", "a"),
+        ("the", "a", "[UNK]", "[CLS]", "[SEP]"),
+    ],
+)
+def test_word_pieces_without_padding_and_mask(tmp_path, pieces):
+    vocabulary = word_pieces.WordPiece(pieces, True)
+    tokenizer_files.write(str(tmp_path), vocabulary, 64)
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    assert (theirs.mask_token, len(theirs)) == (None, len(pieces))
+    rows = theirs(["the a they", "the"], padding=True)
+    ids = [pieces.index(x) for x in ("[CLS]", "the", "a", "[UNK]", "[SEP]")]
+    assert rows["input_ids"][0] == ids
+    assert max(rows["input_ids"][1]) < len(pieces)
+    assert rows["attention_mask"][1] == [1, 1, 1, 0, 0]
+
+
 def test_a_kind_without_a_row(tmp_path):
     assert not tokenizer_files.write(str(tmp_path), signs.VOCABULARY, 64)
     (path,) = tmp_path.iterdir()

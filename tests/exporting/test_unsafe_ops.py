@@ -74,6 +74,9 @@ def _hostile(op, place):
                 tf.zeros([1, 1], tf.int64), 1, 1, False, 1, vocab_file=name
             )[0]
         ),
+        "ImmutableConst": lambda _: tf.raw_ops.ImmutableConst(
+            dtype=tf.uint8, shape=[1], memory_region_name=name
+        ),
     }
 
     def serve(text_a):
@@ -89,7 +92,7 @@ _OPS = (
     *("WriteFile", "ReadFile", "MatchingFiles", "EagerPyFunc"),
     *("TextLineDataset", "SaveV2", "RestoreV2", "PrintV2"),
     *("DatasetToTFRecord", "DecodeProtoV2", "EncodeProto"),
-    "FixedUnigramCandidateSampler",
+    *("FixedUnigramCandidateSampler", "ImmutableConst"),
 )
 
 
@@ -137,7 +140,7 @@ def test_what_is_never_called_is_found(tmp_path):
 
 
 # Strings with these words in their names are paths, or graphs.
-_PATHS = re.compile(r"(.*_)?(file\w*|path|dir|graph|prefix\w*)(_.*)?")
+_PATHS = re.compile(r"(.*_)?(file\w*|path|dir|graph|prefix\w*|region)(_.*)?")
 # Operations with such a string that touch no files, and, since the loader
 # restores variables, operations on weights that nothing calls.
 _SAFE = {

@@ -6,9 +6,10 @@ import pathlib
 import random
 import unicodedata
 from collections.abc import Callable
+from typing import Any
 
 from bert_tf import characters, vocabularies
-from bert_tf.checkpoints import tokenizer_files
+from bert_tf.checkpoints import huggingface_tokenizer, tokenizer_files
 from bert_tf.errors import InputError
 from bert_tf.text import graph_offsets, graph_token_search, text_graph
 from bert_tf.vocabularies import (
@@ -345,6 +346,98 @@ def test_files_of_older_versions(tmp_path, with_decoder):
     assert vocabularies.open(tmp_path / "mine.txt", True).pieces == _PIECES
 
 
+_LISTED = {"content": "[E1]", "lstrip": True, "normalized": False}
+_COVID = {"covid": len(_PIECES) + 1}
+_DECODER = {
+    str(len(_PIECES)): _LISTED | {"special": True},
+    str(len(_PIECES) + 1): {"content": "covid", "normalized": True},
+}
+
+
+def _write_listed(folder: pathlib.Path, files: dict[str, Any]) -> None:
+    """Writes a vocabulary with [E1], and JSON files next to it."""
+    (folder / "vocab.txt").write_text("\n".join((*_PIECES, "[E1]")) + "\n")
+    (folder / "config.json").write_text('{"model_type": "bert"}')
+    if files.pop("has_tokenizer", False):
+        plain = word_pieces.WordPiece((*_PIECES, "[E1]"), True)
+        tokenizer_files.write(str(folder), plain, _LENGTH)
+        (folder / "special_tokens_map.json").unlink()
+    for name, content in files.items():
+        (folder / f"{name}.json").write_text(json.dumps(content))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("has_tokenizer", [False, True])
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"tokenizer_config": {"additional_special_tokens": ["[E1]"]}},
+        {"tokenizer_config": {"extra_special_tokens": ["[E1]"]}},
+        {"tokenizer_config": {"extra_special_tokens": {"a_token": "[E1]"}}},
+        {
+            "tokenizer_config": {
+                "additional_special_tokens": [
+                    _LISTED | {"__type": "AddedToken"},
+                    "[MASK]",
+                ]
+            }
+        },
+        {"special_tokens_map": {"additional_special_tokens": ["[E1]"]}},
+        {"special_tokens_map": {"extra_special_tokens": [_LISTED]}},
+        {"added_tokens": _COVID},
+        {
+            "added_tokens": _COVID,
+            "special_tokens_map": {"additional_special_tokens": ["[E1]"]},
+        },
+        {"tokenizer_config": {"added_tokens_decoder": _DECODER}},
+        # transformers does not read the second where the first has a decoder.
+        {
+            "tokenizer_config": {"added_tokens_decoder": {}},
+            "special_tokens_map": {"additional_special_tokens": ["[E1]"]},
+        },
+    ],
+)
+def test_tokens_of_all_files_of_a_folder(tmp_path, files, has_tokenizer):
+    transformers = pytest.importorskip(
+        "transformers", reason="needs the extra `parity`"
+    )
+    _write_listed(tmp_path, files | {"has_tokenizer": has_tokenizer})
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    found = huggingface_tokenizer.read_vocab(str(tmp_path))
+    assert found is not None
+    vocabulary = vocabularies.read(found, True, "it")
+    tokenizer = vocabulary.tokenizer()
+    for text in ("a [E1] b", "a[E1]b [e1] covid", "york  [E1]  covid x", ""):
+        ids = tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text))
+        assert ids == theirs(text, add_special_tokens=False)["input_ids"]
+
+
+def test_flags_of_older_versions(tmp_path):
+    """transformers 4 takes them from special_tokens_map.json."""
+    _old_files(tmp_path, False)
+    listed = {"additional_special_tokens": [_LISTED]}
+    (tmp_path / "special_tokens_map.json").write_text(json.dumps(listed))
+    tokenizer = vocabularies.open(tmp_path / "vocab.txt", True).tokenizer()
+    found = tokenizer.tokenize_with_offsets("a  [E1] b")
+    assert [x[1:] for x in found] == [(0, 1), (1, 7), (8, 9)]
+
+
+@pytest.mark.parametrize(
+    ("listed", "named"),
+    [
+        (["[E9]"], r"must have the special tokens.*Received: '\[E9\]'"),
+        ([5], "must have a text"),
+        ("[E1]5", r"Received: '\[E1\]5'"),
+    ],
+)
+def test_listed_tokens_that_are_wrong_are_refused(tmp_path, listed, named):
+    config = {"tokenizer_config": {"additional_special_tokens": listed}}
+    _write_listed(tmp_path, config)
+    with pytest.raises(InputError, match=named) as error:
+        vocabularies.open(tmp_path / "vocab.txt", True)
+    assert "\n" not in str(error.value)
+
+
 def test_they_travel(tmp_path):
     """They are kept in runs, exports, and folders for transformers."""
     made = _with_tokens(_word_pieces(True), tmp_path)
@@ -387,6 +480,7 @@ def test_they_travel(tmp_path):
 )
 def test_damaged_files_are_refused(tmp_path, found, named):
     _old_files(tmp_path, False)
+    (tmp_path / "special_tokens_map.json").unlink()  # It lists [E1].
     (tmp_path / "added_tokens.json").write_text(json.dumps(found))
     with pytest.raises(InputError, match=named) as error:
         vocabularies.open(tmp_path / "vocab.txt", True)
