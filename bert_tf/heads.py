@@ -478,12 +478,11 @@ class BertMultipleChoice(Model):
         dropout_seed = self._drawn.unless(dropout_seed, training)
         seeds = ops.split_seed(dropout_seed, 2)
         shape = tf.shape(inputs["input_ids"])
-        names = ("input_ids", "input_mask", "segment_ids")
-        rows = {n: tf.reshape(inputs[n], [-1, shape[2]]) for n in names}
-        if "inputs_embeds" in inputs:
-            vectors = inputs["inputs_embeds"]
-            whole = [-1, shape[2], vectors.shape[-1]]
-            rows["inputs_embeds"] = tf.reshape(vectors, whole)
+        rows = {
+            name: tf.reshape(x, [-1, shape[2], *x.shape[3:]])
+            for name, x in inputs.items()
+            if name in model_inputs.PER_TOKEN
+        }
         first = _first(rows["input_ids"])
         pooled = self.bert(rows, seeds[0], first).pooled  # [B * K, D]
         pooled = ops.dropout(pooled, self.rate, seeds[1])
