@@ -282,7 +282,12 @@ def test_exported(texts, has_threshold, monkeypatch):
         # Two windows fit at a time.
         of_row = SEARCH.start_n_top * LAYOUT.max_seq_length * config.hidden_size
         monkeypatch.setattr(graph_windows, "MOST_NUMBERS", 2 * of_row)
-    pairs = independent.PAIRS[:10]
+    # One context is a text three times, whose windows have equal scores: once.
+    once = len(independent.PAIRS[2][1]) // 3
+    pairs = [
+        (question, context if "x" in context else context[:once])
+        for question, context in independent.PAIRS[:10]
+    ]
     answers = [_answer(model, vocabulary, *pair) for pair in pairs]
     odds = sorted(answer.null_odds for answer in answers)
     threshold = (odds[4] + odds[-1]) / 2 if has_threshold else None
