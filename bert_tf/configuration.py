@@ -297,6 +297,11 @@ class BertConfig:
                 f"Received: model_type={self.model_type}"
             )
 
+    def check_head(self, head: Any) -> None:
+        """Raises InputError for a heads.Model that the encoder can't have."""
+        if head.reads_sequence:
+            self.check_gives_sequence(f"the head {head.name}")
+
     def check_reads_packed(self, path: str) -> None:
         """Raises InputError if the model can't read packed records."""
         if not self.reads_packed:

@@ -164,6 +164,9 @@ class Model(keras.Model):
         reads_all: Whether it reads every token, not only some of each sequence.
         reads_pooled: Whether it reads the pooled output.
         reads_sequence: Whether it reads vectors of tokens.
+        reads_choices: Whether some of its rows may be padding, which stands
+            for no choice.
+        predicts_next: Whether it predicts the token after each position.
         generator: The model that produces inputs of `bert` in pre-training, or
             None.
     """
@@ -171,12 +174,13 @@ class Model(keras.Model):
     reads_all = False
     reads_pooled = True
     reads_sequence = False
+    reads_choices = False
+    predicts_next = False
     generator: modeling.Bert | None = None
 
     def __init__(self, bert: modeling.Bert, **kwargs: Any):
         super().__init__(**{"dtype": bert.dtype_policy} | kwargs)
-        if self.reads_sequence:
-            bert.config.check_gives_sequence(f"the head {self.name}")
+        bert.config.check_head(self)
         self._drawn = model_inputs.DrawnSeeds()
         self.bert = bert
 
@@ -288,6 +292,7 @@ class BertNextPiece(Model):
     reads_all = True
     reads_pooled = False
     reads_sequence = True
+    predicts_next = True
 
     def __init__(
         self, bert: modeling.Bert, name: str = "next_piece", **kwargs: Any
@@ -449,6 +454,8 @@ class BertSpanFinder(Model):
 class BertMultipleChoice(Model):
     """BERT with a score for each of K continuations (paper, section 4.4)."""
 
+    reads_choices = True
+
     def __init__(
         self, bert: modeling.Bert, name: str = "multiple_choice", **kwargs: Any
     ):
@@ -471,12 +478,11 @@ class BertMultipleChoice(Model):
         dropout_seed = self._drawn.unless(dropout_seed, training)
         seeds = ops.split_seed(dropout_seed, 2)
         shape = tf.shape(inputs["input_ids"])
-        names = ("input_ids", "input_mask", "segment_ids")
-        rows = {n: tf.reshape(inputs[n], [-1, shape[2]]) for n in names}
-        if "inputs_embeds" in inputs:
-            vectors = inputs["inputs_embeds"]
-            whole = [-1, shape[2], vectors.shape[-1]]
-            rows["inputs_embeds"] = tf.reshape(vectors, whole)
+        rows = {
+            name: tf.reshape(x, [-1, shape[2], *x.shape[3:]])
+            for name, x in inputs.items()
+            if name in model_inputs.PER_TOKEN
+        }
         first = _first(rows["input_ids"])
         pooled = self.bert(rows, seeds[0], first).pooled  # [B * K, D]
         pooled = ops.dropout(pooled, self.rate, seeds[1])

@@ -331,6 +331,7 @@ class Bert(keras.Model):
             training: Whether to draw a dropout seed if `dropout_seed` is None.
         """
         inputs = model_inputs.standard(inputs)
+        model_inputs.check_positions(inputs)
         self._check_length(inputs["input_ids"].shape[1])
         if self.config.type_vocab_size:
             model_inputs.check_segments(inputs, self.config.type_vocab_size)

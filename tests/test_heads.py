@@ -262,6 +262,19 @@ class TestFurtherHeads:
             )
             assert not tf.nn.softmax(logits)[:, -1].numpy().any()
 
+    def test_choices_have_their_positions(self):
+        model = heads.BertMultipleChoice(modeling.Bert(_TINY))
+        reference.random_weights(model.variables)
+        # As many positions as there are, in another order.
+        positions = np.tile(np.arange(9, dtype=np.int32)[::-1], (3, 1))
+        inputs = _INPUTS | {"position_ids": positions}
+        pooled = model.bert(inputs).pooled
+        expected = model.multiple_choice(pooled)[:, 0]
+        found = model({n: x[None] for n, x in inputs.items()})
+        np.testing.assert_allclose(found[0], expected, atol=1e-5)
+        plain = model({n: x[None] for n, x in _INPUTS.items()})
+        assert np.abs(plain - found).max() > 1e-3
+
     def test_each_head_of_pretraining_alone(self, pretrainer):
         values = {v.path: v for v in pretrainer.variables}
         expected = reference.pretrain(

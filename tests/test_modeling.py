@@ -7,6 +7,7 @@ import pathlib
 from bert_tf import heads, modeling
 from bert_tf.checkpoints import formats, names, restoring
 from bert_tf.encoders import families, layers
+from bert_tf.errors import InputError
 from tests import interop_samples as samples
 from tests import reference
 
@@ -138,3 +139,11 @@ class TestParameterCounts:
         assert _count("base", "pretraining") == (
             109_482_240 + words + 2 * D + 2
         )
+
+
+def test_several_sequences_in_a_row_need_positions():
+    rows = {x: np.ones([1, 4], np.int32) for x in ("input_ids", "sequence_ids")}
+    bert = modeling.Bert(_TINY)
+    with pytest.raises(InputError, match="need `position_ids`"):
+        bert(rows)
+    bert(rows | {"position_ids": np.array([[0, 1, 0, 1]])})

@@ -324,7 +324,8 @@ def _with_several(
 def differences(config: modeling.BertConfig, head: str) -> list[str]:
     """Says in sentences what transformers will compute otherwise."""
     notes = []
-    fixed = dict(find_tables(config, head).keys.fixed)
+    keys = find_tables(config, head).keys
+    fixed = dict(keys.fixed)
     pooler_act = fixed.pop("pooler_act", "tanh")
     if config.pooler_act not in (pooler_act, configuration.NO_POOLER):
         notes.append(
@@ -340,13 +341,14 @@ def differences(config: modeling.BertConfig, head: str) -> list[str]:
     ]
     act = config.transform_act or config.hidden_act
     epsilon = config.transform_layer_norm_eps or config.layer_norm_eps
-    same = (act, epsilon) == (config.hidden_act, config.layer_norm_eps)
+    their_act = keys.transform_act or config.hidden_act
+    same = (act, epsilon) == (their_act, config.layer_norm_eps)
     if same or "cls/predictions/output_bias" not in names.HEADS[head].variables:
         return notes
     return [
         *notes,
         "The head of masked words computes with "
         f"transform_act={act}, transform_layer_norm_eps={epsilon}; "
-        "transformers has one activation and one epsilon for the whole model, "
-        "and its logits will differ.",
+        f"that of transformers with {their_act}, {config.layer_norm_eps}, and "
+        "its logits will differ.",
     ]

@@ -115,16 +115,22 @@ class AwdLstmConfig(StudentConfig):
             )
 
     def check_gives_sequence(self, reader: str) -> None:
-        """Raises InputError for `reader`, a head over tokens.
+        """Raises InputError for `reader`, which is not a language model."""
+        raise InputError(
+            "This encoder is for language models and classifiers: choose "
+            f"another one for {reader}. "
+            f"Received: model_type={self.model_type}"
+        )
 
-        Only the head of language models takes states of size E.
+    def check_head(self, head: Any) -> None:
+        """Raises InputError for heads over tokens, and over choices.
+
+        Only the head of language models takes states of size E. Padding of
+        choices would enter the statistics of a batch.
         """
-        if reader != "the head next_piece":
-            raise InputError(
-                "This encoder is for language models and classifiers: choose "
-                f"another one for {reader}. "
-                f"Received: model_type={self.model_type}"
-            )
+        reads_others = head.reads_choices or head.reads_sequence
+        if reads_others and not head.predicts_next:
+            self.check_gives_sequence(f"the head {head.name}")
 
 
 # ---- Layers ------------------------------------------------------------------

@@ -58,6 +58,7 @@ class Student(modeling.Bert):
         ids = inputs["input_ids"]
         self._check_length(ids.shape[1])
         model_inputs.check_one_sequence(inputs)
+        model_inputs.check_no_positions(inputs)
         return ids, tf.cast(inputs["input_mask"] != 0, self.compute_dtype)
 
 

@@ -328,6 +328,7 @@ class Xlnet(modeling.Bert):
         inputs = model_inputs.standard(inputs)
         self._check_length(inputs["input_ids"].shape[1])
         model_inputs.check_one_sequence(inputs)
+        model_inputs.check_no_positions(inputs)
         dropout_seed = self._drawn.unless(dropout_seed, training)
         seeds = ops.split_seed(dropout_seed, 4)
         rate = self.config.hidden_dropout_prob

@@ -34,6 +34,7 @@ _LARGEST_SHARE = 16  # A larger number must be a size.
 KEYS = foreign.ConfigKeys(
     defaults={"vocab_size": 30522},
     fixed={"pooler_act": "gelu_erf"},
+    transform_act="gelu_erf",
     unsaid=frozenset(_OF_GENERATOR),
     needed=_SUMMARY,
     written={"classifier_dropout": None, "pad_token_id": 0, **_SUMMARY},

@@ -113,6 +113,8 @@ class ConfigKeys:
         defaults: Our field -> the default of transformers, where it differs
             from ours.
         fixed: Our field -> the only value that transformers supports.
+        transform_act: The activation of the head of masked words, whatever
+            `hidden_act` is; None: `hidden_act`.
         unsaid: Our fields that their file does not have.
         needed: Their key -> the only value that is supported here.
         written: Additional keys and values of their file.
@@ -125,6 +127,7 @@ class ConfigKeys:
     renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    transform_act: str | None = None
     unsaid: frozenset[str] = frozenset()
     needed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     written: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -158,7 +161,10 @@ class ConfigKeys:
         if given.get("problem_type") != configuration.MULTI_LABEL:
             given.pop("problem_type", None)
         self._take_unused_positions(given)
-        return given | {"hidden_act": ACTIVATIONS[act]}
+        given["hidden_act"] = ACTIVATIONS[act]
+        if self.transform_act not in (None, given["hidden_act"]):
+            given.setdefault("transform_act", self.transform_act)
+        return given
 
     def in_our_words(
         self,

@@ -25,6 +25,7 @@ _OURS = {
     "masked_lm_positions": False,
     "cls_positions": False,
 }
+PER_TOKEN = frozenset({"inputs_embeds", *(x for x in _OURS if _OURS[x])})
 _EXPECTED = (
     "a dictionary of integers `input_ids` {shape}, and of the same shape "
     "`input_mask` (or `attention_mask`; else all are tokens) and `segment_ids` "
@@ -134,6 +135,26 @@ def check_one_sequence(inputs: Mapping[str, tf.Tensor]) -> None:
         raise InputError(
             "This model reads one sequence in a row, not several: make the "
             "records without packing. "
+            f"Received: {', '.join(sorted(inputs))}"
+        )
+
+
+def check_no_positions(inputs: Mapping[str, tf.Tensor]) -> None:
+    """Raises InputError for positions, which the model would not read."""
+    if "position_ids" in inputs:
+        raise InputError(
+            "This model reads tokens in their order and has no position "
+            "embeddings: leave out `position_ids`. "
+            f"Received: {', '.join(sorted(inputs))}"
+        )
+
+
+def check_positions(inputs: Mapping[str, tf.Tensor]) -> None:
+    """Raises InputError for several sequences in a row without positions."""
+    if "sequence_ids" in inputs and "position_ids" not in inputs:
+        raise InputError(
+            "Rows of several sequences, `sequence_ids`, need `position_ids`, "
+            "which start at 0 in each sequence: add them. "
             f"Received: {', '.join(sorted(inputs))}"
         )
 

@@ -113,10 +113,17 @@ class Tokens(Rows):
     """
 
     def __init__(self, mask: tf.Tensor, input_mask: tf.Tensor):
-        """Lays out a batch by its `input_mask`, int32 [B, S]."""
-        super().__init__(mask)
+        """Lays out a batch by its `input_mask`, int32 [B, S].
+
+        The first position is a token whatever its mask: outputs of an empty
+        row never depend on other rows.
+        """
         self.shape = tf.shape(input_mask)
-        is_token = tf.reshape(input_mask, [-1]) > 0
+        is_token = (input_mask > 0) | (tf.range(self.shape[1]) == 0)  # [B, S]
+        # An empty row, where all keys are hidden alike, sees the first only.
+        hidden = -10000.0 * tf.cast(~is_token, mask.dtype)
+        super().__init__(mask + hidden[:, tf.newaxis, tf.newaxis])
+        is_token = tf.reshape(is_token, [-1])
         tokens, padding = (
             tf.cast(tf.where(x)[:, 0], tf.int32) for x in (is_token, ~is_token)
         )

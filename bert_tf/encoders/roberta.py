@@ -95,6 +95,7 @@ _KEYS = foreign.ConfigKeys(
         "max_position_embeddings": 512 - _UNUSED_ROWS,
     },
     fixed={"pooler_act": "tanh"},
+    transform_act="gelu_erf",
     needed={"pad_token_id": 1},
     written={
         "bos_token_id": 0,

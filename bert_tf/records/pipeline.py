@@ -269,7 +269,7 @@ def _trim(
 ) -> dict[str, tf.Tensor]:
     mask = batch["input_mask"]  # [..., S]
     longest = tf.reduce_max(tf.reduce_sum(mask, axis=-1))
-    length = -(-longest // by) * by
+    length = -(-tf.maximum(longest, 1) // by) * by
     length = tf.minimum(length, tf.shape(mask)[-1])
     per_token = [f.name for f in record_type.features if f.is_per_token]
     return batch | {name: batch[name][..., :length] for name in per_token}

@@ -50,6 +50,9 @@ _MODELS: list[tuple[str, str, dict[str, Any]]] = [
     ("ElectraModel", "encoder", _EQUAL),
     ("ElectraForPreTraining", "replaced_tokens", _EQUAL),
     ("ElectraForMaskedLM", "masked_lm", _EQUAL),
+    # The activation of these heads is fixed.
+    ("RobertaForMaskedLM", "masked_lm", {"hidden_act": "relu"}),
+    ("ElectraForMaskedLM", "masked_lm", _EQUAL | {"hidden_act": "relu"}),
     *(
         (f"Ernie{name}", head, _OF_BERT)
         for name, head in (

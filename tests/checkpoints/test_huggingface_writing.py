@@ -4,7 +4,7 @@ import dataclasses
 
 from bert_tf import heads, modeling, tokenization
 from bert_tf.checkpoints import formats, huggingface_names
-from bert_tf.encoders import families
+from bert_tf.encoders import families, roberta
 from tests import huggingface_models as hf
 from tests import interop_samples as samples
 from tests.huggingface_models import transformers
@@ -84,6 +84,15 @@ def test_a_head_that_computes_otherwise(tmp_path):
     _, written = convert(tmp_path, heads.BertMaskedLM(modeling.Bert(config)))
     (note,) = written.notes
     assert "transform_act=gelu_erf" in note
+
+
+def test_a_head_whose_activation_is_fixed():
+    config = roberta.RobertaConfig(40, hidden_act="relu")
+    (note,) = huggingface_names.differences(config, "masked_lm")
+    assert "transform_act=relu" in note
+    assert "transformers with gelu_erf" in note
+    config = dataclasses.replace(config, transform_act="gelu_erf")
+    assert not huggingface_names.differences(config, "masked_lm")
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ import json
 import pickle
 import types
 
-from bert_tf import vocabularies
+from bert_tf import heads, vocabularies
 from bert_tf.contrib import awd_lstm
 from bert_tf.encoders import families, ops
 from bert_tf.errors import InputError
@@ -385,6 +385,14 @@ def test_bad_config_and_head():
         families.from_values(values | {"input_dropout_prob": 1.0})
     with pytest.raises(InputError, match="another one for the head tagger"):
         samples.model("tagging", CONFIG)
+    bert = families.make(CONFIG)
+    # Heads are known by their class, not by their name.
+    heads.BertNextPiece(bert, name="words")
+    with pytest.raises(InputError, match="another one for the head next_piece"):
+        heads.BertTagger(bert, 2, name="next_piece")
+    # Padding of choices would enter the statistics of a batch.
+    with pytest.raises(InputError, match="the head multiple_choice"):
+        heads.BertMultipleChoice(bert)
 
 
 # ---- Words -------------------------------------------------------------------

@@ -294,7 +294,10 @@ def _inputs(lengths, **others):
 
 def _gradients(model, lengths, sequence_ids=None, **options):
     """Returns outputs and gradients, as in a compiled step."""
-    others = {} if sequence_ids is None else {"sequence_ids": sequence_ids}
+    others = {}
+    if sequence_ids is not None:
+        others = {"sequence_ids": sequence_ids}
+        others["position_ids"] = tf.zeros_like(sequence_ids)
     variables = [x.value for x in model.encoder.trainable_variables]
 
     def step():

@@ -200,6 +200,17 @@ def test_packed_rows_are_refused(model):
         model(batch | {"sequence_ids": batch["input_mask"]})
 
 
+def test_positions_that_are_not_read_are_an_error(config, model):
+    batch = pairs(_LENGTHS)
+    batch["position_ids"] = batch["input_mask"]
+    if config.model_type == "left_to_right_bilstm":
+        found, plain = model(batch), model(pairs(_LENGTHS))
+        assert np.abs(found.sequence - plain.sequence).max() > 1e-3
+        return
+    with pytest.raises(InputError, match="leave out `position_ids`"):
+        model(batch)
+
+
 def test_config_is_read_as_it_is_written(config):
     values = json.loads(config.to_json())
     assert families.of_values(values).config.from_dict(values) == config

@@ -3,7 +3,8 @@
 import dataclasses
 
 from bert_tf import compiled, heads, modeling
-from bert_tf.encoders import ops, padding
+from bert_tf.contrib import left_to_right
+from bert_tf.encoders import families, ops, padding
 from tests import pretraining_records, reference, tiny_model
 
 import numpy as np
@@ -123,6 +124,22 @@ def test_several_sequences_in_a_row():
     expected = _values_and_gradients(model, batch, False)
     found = _values_and_gradients(model, batch, True)
     _assert_close(found, expected)
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_a_row_without_tokens_is_its_first_position(is_causal):
+    config = _CONFIG
+    if is_causal:
+        values = dataclasses.asdict(_CONFIG)
+        config = left_to_right.LeftToRightConfig(**values)
+    model = heads.BertClassifier(families.make(config), 3)
+    reference.random_weights(model.trainable_variables)
+    expected = model(_batch((9, 1, 3)))
+    model.bert.skips_padding = True
+    batch = _batch((9, 0, 3))
+    np.testing.assert_allclose(model(batch), expected, atol=1e-5)
+    alone = {name: x[1:2, :4] for name, x in batch.items()}
+    np.testing.assert_allclose(model(alone), expected[1:2], atol=1e-5)
 
 
 def test_in_bfloat16():

@@ -151,6 +151,10 @@ class TestGroupByLength:
         for batch in self.batches(tmp_path, lengths, 5, trim=0):
             assert batch["input_ids"].shape == (self.BATCH, LENGTH)
 
+    def test_rows_without_tokens_keep_a_position(self, tmp_path):
+        (batch,) = self.batches(tmp_path, [0] * self.BATCH, 1, trim=1)
+        assert batch["input_mask"].shape == (self.BATCH, 1)
+
 
 class TestTrain:
     @pytest.mark.slow
