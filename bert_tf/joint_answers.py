@@ -148,8 +148,8 @@ class BertJointSpanFinder(heads.Model):
     def call(self, inputs, dropout_seed=None, training=None):
         """Returns `Beams`; of inputs with `start_positions` [B], `Scores`.
 
-        Positions of the question and the last [SEP] are no answer, as in
-        ALBERT. Other arguments as of `Bert`.
+        Positions of the question are no answer, as in ELECTRA. Other arguments
+        as of `Bert`.
         """
         known = inputs.get("start_positions")
         inputs = model_inputs.standard(inputs)
@@ -186,12 +186,10 @@ class BertJointSpanFinder(heads.Model):
 def _may_be_answers(inputs: dict[str, tf.Tensor]) -> tf.Tensor:
     """Returns which positions are [CLS] or of the context, [B, S].
 
-    The last token of a row, [SEP], has the context's type and is no answer. If
-    no token type marks the context, as in RoBERTa, all tokens may be.
+    If no token type marks the context, as in RoBERTa, all tokens are.
     """
     is_token = inputs["input_mask"] > 0
     is_context = (inputs["segment_ids"] > 0) & is_token
     is_told = tf.reduce_any(is_context, axis=1, keepdims=True)
     is_first = tf.range(tf.shape(is_token)[1]) == 0  # [S]
-    is_context &= tf.pad(is_token[:, 1:], [[0, 0], [0, 1]])
     return tf.where(is_told, is_context, is_token) | is_first
