@@ -480,6 +480,8 @@ class BertMultipleChoice(Model):
         shape = tf.shape(inputs["input_ids"])
         rows = {
             name: tf.reshape(x, [-1, shape[2], *x.shape[3:]])
+            if name == "inputs_embeds"
+            else tf.reshape(x, [-1, shape[2]])
             for name, x in inputs.items()
             if name in model_inputs.PER_TOKEN
         }

@@ -106,7 +106,7 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
     do_lower_case = huggingface_tokenizer.lower_cases(folder)
     huggingface_tokenizer.warn_of_class(folder, values)
     if head in _CUT:
-        huggingface_tokenizer.warn_of_side(folder)
+        huggingface_tokenizer.warn_of_side(folder, head)
     return opened.Checkpoint(
         path=folder,
         format="hf",

@@ -185,14 +185,18 @@ def read_length(folder: str, name: str, key: str) -> float | None:
     return length
 
 
-def warn_of_side(folder: str) -> None:
+def warn_of_side(folder: str, head: str) -> None:
     """Warns of a tokenizer that keeps the end of texts that are too long."""
     if _read_tokenizer_config(folder).get("truncation_side") == "left":
         path = os.path.join(folder, tokenizer_config.FILE)
+        way_out = (
+            " To train on the end of single texts, and predict from it, pass "
+            "--long_documents=tail to run_classifier.py."
+        )
         tokenizer_config.warn_once(
             f"{path} has truncation_side=left: transformers keeps the end of a "
-            "text that is too long, and bert_tf the start. To train on the "
-            "end, and predict from it, pass --long_documents=tail."
+            "text that is too long, and bert_tf the start."
+            f"{way_out * (head == 'classification')}"
         )
 
 

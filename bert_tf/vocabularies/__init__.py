@@ -195,7 +195,8 @@ def _open_files(
     is_named = pathlib.PurePath(path).name in row.files
     config = tokenizer_config.read(path, is_named, row.settings, row.tokenizer)
     if config.added:
-        ids = row.read(contents, False, str(path)).ids
+        is_listed = any(token.id < 0 for token in config.added)
+        ids = row.read(contents, False, str(path)).ids if is_listed else {}
         tokens = added_tokens.with_ids(config.added, ids, str(path))
         config = config._replace(added=tokens)
     whole, tokens = config.tokenizer, config.added
