@@ -26,8 +26,8 @@ def expand(
     """Lists the files that match globs, in the order of the globs.
 
     A file that different globs match is listed once. The files of a repeated
-    glob are repeated. The name of a file or folder that exists is
-    not taken for a glob. Files that only a glob names may be left out.
+    glob are repeated. The name of a file or folder that exists is not taken for
+    a glob. Files that only a glob names may be left out.
     Raises InputError for a glob without a match, an empty file, or a folder.
     """
     files: list[str] = []
