@@ -86,6 +86,10 @@ class BertConfig:
     # Whether the encoder has a vector for each token, not only for the
     # sequence.
     gives_sequence: ClassVar[bool] = True
+    # Whether the last token represents a row, not the first.
+    pools_last: ClassVar[bool] = False
+    # How many of a row's last tokens the joint head for answers does not score.
+    unscored_tokens: ClassVar[int] = 0
     # Whether the encoder compares two texts, so it can't read single texts.
     needs_pairs: ClassVar[bool] = False
     # Whether rows may contain several sequences that do not see each other.

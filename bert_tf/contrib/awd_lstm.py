@@ -21,7 +21,6 @@ from bert_tf.contrib import (
     bilstm,
     esim,
     fastai_names,
-    left_to_right,
     openai_gpt,
     students,
 )
@@ -288,7 +287,7 @@ class AwdLstm(students.Student):
             x *= tf.gather(kept, ids)
         x = dropout_of_all_steps(x, config.input_dropout_prob, vectors)
         *below, states = self.encoder(x, is_token, others)  # [B, S, E]
-        last = left_to_right.last_tokens(inputs["input_mask"])  # [B, 1]
+        last = model_inputs.last_tokens(inputs["input_mask"])  # [B, 1]
         last = ops.gather_rows(states, last)[:, 0]  # [B, E]
         mean, largest = tf.split(esim.pool(states, is_token), 2, axis=-1)
         pooled = self.pooler(

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from bert_tf import modeling
-from bert_tf.contrib import left_to_right, xlnet_vocabulary
+from bert_tf.contrib import xlnet_vocabulary
 from bert_tf.contrib.xlnet_config import XlnetConfig
 from bert_tf.encoders import layers, model_inputs, ops, padding
 
@@ -340,7 +340,7 @@ class Xlnet(modeling.Bert):
         layout = Relations(self.mask(inputs), distances, self.differ(inputs))
         outputs = self.encoder(x, seeds[2], layout=layout)
         sequence = ops.dropout(outputs[-1], rate, seeds[3])  # [B, S, D]
-        last = left_to_right.last_tokens(inputs["input_mask"])  # [B, 1]
+        last = model_inputs.last_tokens(inputs["input_mask"])  # [B, 1]
         pooled = self.pooler(ops.gather_rows(sequence, last)[:, 0])  # [B, D]
         if positions is not None:
             sequence = ops.gather_rows(sequence, positions)  # [B, R, D]

@@ -86,6 +86,9 @@ class XlnetConfig(configuration.BertConfig):
     reads_packed: ClassVar[bool] = False
     pretraining_head: ClassVar[str | None] = "permuted_words"
     has_transform: ClassVar[bool] = False
+    pools_last: ClassVar[bool] = True
+    # Its p_mask hides the context's <sep>; <cls> means no answer.
+    unscored_tokens: ClassVar[int] = 2
     one_value: ClassVar[Mapping[str, Any]] = {
         **configuration.BertConfig.one_value,
         **_ONE_VALUE,

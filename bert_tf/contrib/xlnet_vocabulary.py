@@ -101,7 +101,7 @@ class XlnetSentencePieces(sentence_pieces.SentencePieces):
 
         `pooled` is 0 because <cls> has no fixed position, and the encoder finds
         it by itself. Only SQuAD 2.0 reads `pooled`: a question without an
-        answer has it at the first token.
+        answer has it at the first token, for which the joint head takes <cls>.
         """
         sep, cls = self.special.sep.id, self.special.cls.id
         return vocabularies.Template(
