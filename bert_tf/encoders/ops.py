@@ -22,7 +22,11 @@ def gelu(x: tf.Tensor) -> tf.Tensor:
     """
     scale, cubic = 2 * math.sqrt(2 / math.pi), 0.044715
     wide = _in_fast_type(x)
-    factor = scale * cubic * tf.square(wide) + scale
+    square = tf.square(wide)
+    if square.dtype == tf.float16:
+        # The square of 256 is infinite, and its product with 0 not a number.
+        square = tf.minimum(square, square.dtype.max)
+    factor = scale * cubic * square + scale
     gate = tf.sigmoid(wide * factor)
     y = wide * gate
 

@@ -4,7 +4,10 @@ It may be a git-lfs pointer, a web page, compressed, or missing. Also parses
 labels.txt, which models and exports have.
 """
 
+import contextlib
 import os
+import tempfile
+from collections.abc import Iterator
 
 from bert_tf.errors import InputError
 from bert_tf.storage import file_systems
@@ -62,6 +65,21 @@ def check_can_be_read_again(path: str | os.PathLike[str]) -> None:
             "This file is read twice, which a pipe or a device can't be: "
             f"write what it gives to a file. Received: {path}"
         )
+
+
+@contextlib.contextmanager
+def local_copy(path: str) -> Iterator[str]:
+    """Yields the path of a file on this machine, a copy if it is remote."""
+    if not file_systems.is_remote(path):
+        check_can_be_read_again(path)
+        yield path
+        return
+    import tensorflow as tf  # Slow to import.
+
+    with tempfile.TemporaryDirectory() as folder:
+        copy = os.path.join(folder, os.path.basename(path))
+        tf.io.gfile.copy(path, copy)
+        yield copy
 
 
 def check_no_pipes(folder: str) -> None:
