@@ -10,7 +10,7 @@ import threading
 from bert_tf import heads, modeling, optimization
 from bert_tf.checkpoints import tf1_files
 from bert_tf.storage import run_lock
-from bert_tf.training import background, session, training_state
+from bert_tf.training import background, training_state
 from tests import pretraining_records, reference, small_disks, tiny_model
 
 import numpy as np
@@ -110,29 +110,12 @@ def test_a_full_disk_is_told_at_the_next_and_leaves_the_last(state, tmp_path):
 
 
 def test_the_state_after_a_failed_save_is_saved(state, tmp_path):
-    run = session.Session(
-        folder=str(tmp_path / "disk"),
-        strategy=tf.distribute.get_strategy(),
-        model=state.model,
-        plan=session.Plan(
-            batch_size=8,
-            learning_rate=0.1,
-            accumulate=1,
-            seed=1,
-            iterations_per_loop=1,
-            save_checkpoints_steps=5,
-            keep_checkpoint_max=2,
-            log_steps=1,
-            save_in_background=True,
-        ),
-        schedule=lambda step: 0.1,
-        stop=100,
-        objective=tiny_model.OBJECTIVE,
-        trained=state.model.trainable_variables,
-        restore=lambda state: None,
-        begin=lambda: None,
-        batches=lambda records, step: None,
-        explained=contextlib.nullcontext,
+    run = tiny_model.session_of(
+        state.model,
+        tmp_path / "disk",
+        lambda: None,
+        lambda records, step: None,
+        save_in_background=True,
     )
     with background.Writer() as writer:
         save = run._saving(state, writer, lambda: None)
