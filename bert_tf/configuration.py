@@ -45,15 +45,11 @@ _ONE_VALUE: dict[str, Any] = {
     "pruned_heads": {},
     "tie_word_embeddings": True,
 }
+# Fields of the dense layer before the vocabulary product.
+_TRANSFORM = ("transform_act", "transform_layer_norm_eps")
 # Fields that the original does not have. Files only contain them if a model has
 # non-default values.
-_UNSAID = (
-    "transform_act",
-    "transform_layer_norm_eps",
-    "pooler_act",
-    "problem_type",
-    "score_act",
-)
+_UNSAID = (*_TRANSFORM, "pooler_act", "problem_type", "score_act")
 _SIZES = (
     "vocab_size",
     "hidden_size",
@@ -81,6 +77,9 @@ class BertConfig:
     least_types: ClassVar[int] = 1
     one_value: ClassVar[Mapping[str, Any]] = _ONE_VALUE
     unused_keys: ClassVar[frozenset[str]] = frozenset()
+    # Fields that the model does not read: they can't be changed. So are those
+    # of a transform if there is none.
+    unread: ClassVar[tuple[str, ...]] = ()
     # Allowed values of `pooler_act`.
     pooler_acts: ClassVar[tuple[str, ...]] = ACTIVATIONS
     # Whether the encoder has a vector for each token, not only for the
@@ -97,8 +96,8 @@ class BertConfig:
     # The head for pre-training, a key of names.HEADS; None for families that
     # start from another encoder.
     pretraining_head: ClassVar[str | None] = "pretraining"
-    # Whether the heads for the next token and for classes are a matrix alone,
-    # without a layer before it and without a bias: `output_bias` stays zero.
+    # Whether the heads for the next token and for classes have no bias:
+    # `output_bias` stays zero.
     has_plain_outputs: ClassVar[bool] = False
     # Whether the head for words has a layer before its matrix.
     has_transform: ClassVar[bool] = True
@@ -131,7 +130,15 @@ class BertConfig:
     def __post_init__(self):
         # The original lower-cases it and treats None as linear.
         object.__setattr__(self, "hidden_act", _activation(self.hidden_act))
-        _check(vars(self), vars(self), type(self))
+        kind = type(self)
+        _check(vars(self), vars(self), kind)
+        for name in (*kind.unread, *(() if kind.has_transform else _TRANSFORM)):
+            if getattr(self, name) != getattr(kind, name):
+                raise InputError(
+                    f"`{name}` has no effect in this model: leave it out. "
+                    f"Received: model_type={kind.model_type}, "
+                    f"{name}={getattr(self, name)!r}"
+                )
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "BertConfig":

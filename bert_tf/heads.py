@@ -57,7 +57,7 @@ class MaskedLMHead(keras.layers.Layer):
         self.has_bias = not config.has_plain_outputs
         self.transform = (
             _Transform(config, name="transform")
-            if self.has_bias and config.has_transform
+            if config.has_transform
             else modeling.Identity(name="transform")
         )
 

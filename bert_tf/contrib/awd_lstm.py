@@ -21,7 +21,6 @@ from bert_tf.contrib import (
     bilstm,
     esim,
     fastai_names,
-    openai_gpt,
     students,
 )
 from bert_tf.contrib.student_config import StudentConfig
@@ -58,7 +57,7 @@ class AwdLstmConfig(StudentConfig):
         *StudentConfig.sizes,
         *("num_hidden_layers", "lstm_size"),
     )
-    of_transformers: ClassVar[tuple[str, ...]] = (
+    unread: ClassVar[tuple[str, ...]] = (
         *StudentConfig.of_attention,
         *StudentConfig.of_layers,
     )
@@ -348,7 +347,6 @@ AWD_LSTM = Family(
     },
     words="awd_lstm/embeddings/word_embeddings",
     pooler=frozenset(_POOLER),
-    absent=lambda config: openai_gpt.NO_TRANSFORM,
     sizes=_sizes,
     huggingface=fastai_names.TABLES,
 )

@@ -34,7 +34,7 @@ class BiLstmLmConfig(bilstm.BiLstmConfig):
         *StudentConfig.sizes,
         "num_hidden_layers",
     )
-    of_transformers: ClassVar[tuple[str, ...]] = StudentConfig.of_attention
+    unread: ClassVar[tuple[str, ...]] = StudentConfig.of_attention
 
     num_hidden_layers: int = 2  # L
     hidden_size: int = 1024  # D

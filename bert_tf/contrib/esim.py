@@ -34,8 +34,9 @@ class EsimConfig(StudentConfig):
     model_type: ClassVar[str] = "esim"
     architectures: ClassVar[str] = "Esim"
     gives_sequence: ClassVar[bool] = False
-    of_transformers: ClassVar[tuple[str, ...]] = (
-        *StudentConfig.of_transformers,
+    has_transform: ClassVar[bool] = False
+    unread: ClassVar[tuple[str, ...]] = (
+        *StudentConfig.unread,
         *StudentConfig.of_layers,
     )
     needs_pairs: ClassVar[bool] = True

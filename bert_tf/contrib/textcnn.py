@@ -32,8 +32,9 @@ class TextCnnConfig(StudentConfig):
     model_type: ClassVar[str] = "textcnn"
     architectures: ClassVar[str] = "TextCnn"
     gives_sequence: ClassVar[bool] = False
-    of_transformers: ClassVar[tuple[str, ...]] = (
-        *StudentConfig.of_transformers,
+    has_transform: ClassVar[bool] = False
+    unread: ClassVar[tuple[str, ...]] = (
+        *StudentConfig.unread,
         *StudentConfig.of_layers,
     )
 
