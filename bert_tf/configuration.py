@@ -77,8 +77,8 @@ class BertConfig:
     least_types: ClassVar[int] = 1
     one_value: ClassVar[Mapping[str, Any]] = _ONE_VALUE
     unused_keys: ClassVar[frozenset[str]] = frozenset()
-    # Fields that the model does not read: they can't be changed. So are those
-    # of a transform if there is none.
+    # Fields that the model does not read, and that can't be changed. Without a
+    # transform, its fields can't be changed either.
     unread: ClassVar[tuple[str, ...]] = ()
     # Allowed values of `pooler_act`.
     pooler_acts: ClassVar[tuple[str, ...]] = ACTIVATIONS

@@ -214,7 +214,7 @@ def _may_be_answers(
 ) -> tf.Tensor:
     """Returns which positions are of the context, [B, S].
 
-    ELECTRA's code counts the context's [SEP], those of ALBERT and XLNet do not.
+    ELECTRA's code counts the context's [SEP]; ALBERT's and XLNet's do not.
     If no token type marks the context, as in RoBERTa, all tokens are.
     """
     is_token = inputs["input_mask"] > 0
