@@ -201,11 +201,6 @@ class WordEndPairs(vocabulary.Vocabulary):
         both = byte_pair_files.contents(self.pieces, self.merges)
         return dict(zip(FILES, both, strict=True))
 
-    @property
-    def settings(self) -> dict[str, bool]:
-        """No settings: the files contain everything."""
-        return {}
-
     @functools.cached_property
     def special(self) -> vocabulary.Special:
         """The special tokens; padding is `<unk>` if there is no `<pad>`."""

@@ -90,11 +90,6 @@ class XlnetSentencePieces(sentence_pieces.SentencePieces):
             )
         )
 
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """No special token is missing: `parse` checks this."""
-        return ()
-
     @functools.cached_property
     def template(self) -> vocabularies.Template:
         """`first <sep> <cls>`, or `first <sep> second <sep> <cls>`.

@@ -212,11 +212,6 @@ class FairseqSentencePieces(sentence_pieces.SentencePieces):
         """The model, with the ids of the encoder."""
         return {FILE: self.model}
 
-    @property
-    def settings(self) -> dict[str, bool]:
-        """Empty: the model contains all settings."""
-        return {}
-
     def check(self, name: str) -> None:
         """Checks nothing: the model was checked when it was read."""
         del name

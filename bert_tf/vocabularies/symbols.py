@@ -172,9 +172,6 @@ class BulkTokenizer(bulk.Words):
         super().__init__(is_word, np.zeros(256, bool), same_case=False)
         self._reference = symbols.own_tokenizer()
 
-    def _ids(self, text: str) -> list[int]:
-        return self._reference.ids(text)
-
 
 # ---- The vocabulary ----------------------------------------------------------
 
@@ -206,11 +203,6 @@ class Symbols(vocabulary.Vocabulary):
     def own_files(self) -> dict[str, bytes]:
         """The symbols.txt."""
         return {FILE: "".join(f"{piece}\n" for piece in self.pieces).encode()}
-
-    @property
-    def settings(self) -> dict[str, bool]:
-        """No settings: the file contains everything."""
-        return {}
 
     @functools.cached_property
     def special(self) -> vocabulary.Special:

@@ -219,9 +219,9 @@ class Vocabulary(abc.ABC):
         """The files of the kind: `files` without tokenizer_config.json."""
 
     @property
-    @abc.abstractmethod
     def settings(self) -> dict[str, bool]:
         """Flags that affect how texts are split, besides the files."""
+        return {}
 
     @property
     @abc.abstractmethod
