@@ -78,7 +78,7 @@ def set_up_distribution(*inputs: flags.FlagHolder) -> tf.distribute.Strategy:
         run_flags.TPU_ZONE.value,
         run_flags.GCP_PROJECT.value,
     )
-    output_paths.check_remote(flags.FLAGS, of_runs=True)
+    output_paths.check_remote(of_runs=True)
     distribution.check_cores(strategy, run_flags.NUM_TPU_CORES.value)
     # Checked before anything is written.
     distribution.compiles(strategy, run_flags.USE_XLA.value)
