@@ -35,21 +35,22 @@ def classification(row: Row, labels: Sequence[str]) -> Answer:
     }
 
 
-def _listed(columns: Row, *names: str) -> list[Answer]:
-    """Returns a dictionary for each position of the columns of these names."""
-    values = [[_value(x) for x in columns[name]] for name in names]
-    return [dict(zip(names, x, strict=True)) for x in zip(*values, strict=True)]
+def _listed(row: Row, *names: str) -> list[Answer]:
+    """Returns a dictionary for each position of some outputs.
+
+    If there is a `count`, only for so many positions.
+    """
+    columns = [map(_value, row[name][: row.get("count")]) for name in names]
+    return [
+        dict(zip(names, values, strict=True))
+        for values in zip(*columns, strict=True)
+    ]
 
 
 def _value(value: Any) -> str | int | float:
     if isinstance(value, bytes):
         return value.decode()
     return int(value) if isinstance(value, np.integer) else number(value)
-
-
-def _counted(row: Row, *names: str) -> list[Answer]:
-    """Like `_listed`, for the first `count` positions."""
-    return _listed({x: row[x][: row["count"]] for x in names}, *names)
 
 
 def masked_lm(row: Row, _: Sequence[str]) -> Answer:
@@ -74,12 +75,12 @@ def seq2seq(row: Row, _: Sequence[str]) -> Answer:
 def replaced_tokens(row: Row, _: Sequence[str]) -> Answer:
     """The tokens, with the probability that each was replaced."""
     names = ("token", "start", "end", "probability")
-    return {"tokens": _counted(row, *names)}
+    return {"tokens": _listed(row, *names)}
 
 
 def tagging(row: Row, _: Sequence[str]) -> Answer:
     """Returns the entities, with their positions in characters."""
-    return {"entities": _counted(row, "type", "start", "end", "text")}
+    return {"entities": _listed(row, "type", "start", "end", "text")}
 
 
 def span(row: Row, _: Sequence[str]) -> Answer:
