@@ -11,8 +11,6 @@ from bert_tf.checkpoints import opened, tf1_files
 from bert_tf.errors import InputError
 from bert_tf.records import manifests, record_types
 
-import tensorflow as tf
-
 FILE = "train_examples.json"
 
 
@@ -22,11 +20,8 @@ def fingerprint(data: record_types.RecordFile) -> dict[str, int | str]:
     Features that were added to the records are ignored: they follow from the
     run's flags.
     """
-    digest = hashlib.sha256()
-    with tf.io.gfile.GFile((data.source or data).path, "rb") as file:
-        while part := file.read(1 << 20):
-            digest.update(part)
-    return {"records": data.count, "sha256": digest.hexdigest()}
+    digest = files.sha256((data.source or data).path)
+    return {"records": data.count, "sha256": digest}
 
 
 def of_records(
