@@ -77,20 +77,17 @@ def _of_tokenizer(found: Mapping[str, Any], name: str) -> str:
 
 def difference(given: Mapping[str, bytes], brought: Mapping[str, bytes]) -> str:
     """Describes how symbols differ from a checkpoint's, or ""."""
-    return kinds.of_pieces(*(_lines(x[FILE]) for x in (given, brought)))
+    return kinds.of_pieces(
+        *(vocab_files.lines(x[FILE]) for x in (given, brought))
+    )
 
 
 def append(
     contents: Mapping[str, bytes], tokens: Sequence[str]
 ) -> dict[str, bytes]:
     """Appends lines to the file."""
-    lines = [*_lines(contents[FILE]), *tokens]
+    lines = [*vocab_files.lines(contents[FILE]), *tokens]
     return {FILE: "".join(f"{line}\n" for line in lines).encode()}
-
-
-def _lines(data: bytes) -> list[str]:
-    text = data.decode().removesuffix("\n")
-    return text.split("\n") if text else []
 
 
 def _check(lines: list[str], name: str) -> None:
@@ -187,7 +184,7 @@ class Symbols(vocabulary.Vocabulary):
     @classmethod
     def parse(cls, contents: Mapping[str, bytes], name: str) -> Self:
         """Parses the file; raises InputError, prefixed with `name`."""
-        lines = _lines(contents[FILE])
+        lines = vocab_files.lines(contents[FILE])
         _check(lines, name)
         return cls(tuple(lines))
 
