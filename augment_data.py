@@ -127,7 +127,6 @@ from bert_tf.storage import input_files
 from bert_tf.tasks.augmentation import (
     candidates,
     copies,
-    stop_words,
     table_lines,
     words,
 )
@@ -212,7 +211,7 @@ def read_stop_words():
     if not path:
         return None
     input_files.check(path, _STOP_WORDS.name)
-    return stop_words.read(path)
+    return words.read_stop_words(path)
 
 
 # ---- The model --------------------------------------------------------------
@@ -245,7 +244,7 @@ def load_finder(stay):
     files.config.check_sequence_length(length)
     if stay is None:
         # Symbols are of no language.
-        stay = stop_words.ENGLISH if vocabulary.splits_punctuation else ()
+        stay = words.STOP_WORDS if vocabulary.splits_punctuation else ()
     reader = words.Reader(vocabulary, stay, length)
     model = heads.BertMaskedLM(families.make(files.config))
     trained_models.restore(model, source, _HEAD)
