@@ -88,28 +88,13 @@ def check_casing_is_used(
 # ---- Data -------------------------------------------------------------------
 
 
-def train_file(
-    section: flag_sections.Section, text: str
+def split_file(
+    section: flag_sections.Section, split: str, text: str, name: str = "file"
 ) -> flag_sections.Holder:
-    """Defines the user's own training file."""
+    """Defines the user's own file of a split: "train", "dev" or "test"."""
+    work = {"train": "do_train", "dev": "do_eval", "test": "do_predict"}
     return section.input_path(
-        "train_file", text, only_with="do_train", harmless=True
-    )
-
-
-def dev_file(section: flag_sections.Section, text: str) -> flag_sections.Holder:
-    """Defines the user's own evaluation file."""
-    return section.input_path(
-        "dev_file", text, only_with="do_eval", harmless=True
-    )
-
-
-def test_file(
-    section: flag_sections.Section, text: str
-) -> flag_sections.Holder:
-    """Defines the user's own file to predict."""
-    return section.input_path(
-        "test_file", text, only_with="do_predict", harmless=True
+        f"{split}_{name}", text, only_with=work[split], harmless=True
     )
 
 
