@@ -215,11 +215,6 @@ class Symbols(vocabulary.Vocabulary):
         """Symbol -> id, without special tokens, which no text maps to."""
         return {x: i for x, i in self.ids.items() if x not in SPECIAL}
 
-    @functools.cached_property
-    def continues(self) -> np.ndarray:
-        """[V] bool, all False: each symbol is a separate word."""
-        return np.zeros(len(self.pieces), bool)
-
     @property
     def spellings(self) -> list[vocabulary.Spelling]:
         """The symbols, with a space before each."""

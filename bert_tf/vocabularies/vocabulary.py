@@ -248,9 +248,12 @@ class Vocabulary(abc.ABC):
         return Template.of_bert(self.special)
 
     @property
-    @abc.abstractmethod
     def continues(self) -> np.ndarray:
-        """[V] bool, whether a token continues the word before it."""
+        """[V] bool, whether a token continues the word before it.
+
+        By default False, for kinds whose tokens do not say it.
+        """
+        return np.zeros(len(self.pieces), bool)
 
     @functools.cached_property
     def goes_on(self) -> np.ndarray:

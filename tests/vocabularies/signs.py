@@ -91,10 +91,6 @@ class Signs(vocabularies.Vocabulary):
         )
 
     @property
-    def continues(self):
-        return np.zeros(len(self.pieces), bool)
-
-    @property
     def spellings(self):
         return [vocabularies.Spelling(piece, None) for piece in self.pieces]
 
