@@ -34,16 +34,8 @@ _INIT_CHECKPOINT = shared_flags.init_checkpoint(
     "A pre-trained checkpoint of any format, with its head for masked words.",
     required=True,
 )
-shared_flags.bert_config_file(
-    _MODEL,
-    "The model's bert_config.json. By default the config that comes with the "
-    "checkpoint.",
-)
-shared_flags.vocab_file(
-    _MODEL,
-    "The model's vocabulary. By default the vocabulary that comes with the "
-    "checkpoint.",
-)
+shared_flags.bert_config_file(_MODEL)
+shared_flags.vocab_file(_MODEL)
 shared_flags.do_lower_case(_MODEL)
 _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     _MODEL,

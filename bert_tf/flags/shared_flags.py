@@ -24,7 +24,9 @@ _ORIGINAL = flag_sections.Section("Flags of the original")
 
 
 def bert_config_file(
-    section: flag_sections.Section, text: str
+    section: flag_sections.Section,
+    text: str = "The model's bert_config.json. By default the config that "
+    "comes with the checkpoint.",
 ) -> flag_sections.Holder:
     """Defines the model's config; also under the name in ALBERT's scripts."""
     holder = section.input_path(
@@ -35,7 +37,10 @@ def bert_config_file(
 
 
 def vocab_file(
-    section: flag_sections.Section, text: str, **how: Any
+    section: flag_sections.Section,
+    text: str = "The model's vocabulary. By default the vocabulary that comes "
+    "with the checkpoint.",
+    **how: Any,
 ) -> flag_sections.Holder:
     """Defines the vocabulary; also under the name in ALBERT's scripts.
 

@@ -38,7 +38,7 @@ def classification(row: Row, labels: Sequence[str]) -> Answer:
 def _listed(row: Row, *names: str) -> list[Answer]:
     """Returns a dictionary for each position of some outputs.
 
-    If there is a `count`, only for so many positions.
+    An output named `count` limits the positions.
     """
     columns = [map(_value, row[name][: row.get("count")]) for name in names]
     return [
