@@ -40,10 +40,10 @@ flags.adopt_module_key_flags(distillation_flags)
 
 _DATA = flag_sections.Section("Data")
 
-_TRAIN_FILE = shared_flags.split_file(_DATA, "train", "Training file.")
-_DEV_FILE = shared_flags.split_file(_DATA, "dev", "Dev file, for evaluation.")
-_TEST_FILE = shared_flags.split_file(
-    _DATA, "test", "Test file, for prediction. Labels are optional."
+_TRAIN_FILE = shared_flags.train_file(_DATA, "Training file.")
+_DEV_FILE = shared_flags.dev_file(_DATA, "Dev file, for evaluation.")
+_TEST_FILE = shared_flags.test_file(
+    _DATA, "Test file, for prediction. Labels are optional."
 )
 _PREDICTIONS_WITH_TEXTS = flag_sections.Section(
     "Prediction", only_with="do_predict"

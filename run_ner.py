@@ -50,11 +50,9 @@ _FILES = flag_sections.Section(
     "Data", only_with=("do_train", "do_eval", "do_predict")
 )
 
-_TRAIN_FILE = shared_flags.split_file(_DATA, "train", "Training file.")
-_DEV_FILE = shared_flags.split_file(_DATA, "dev", "Dev file, for evaluation.")
-_TEST_FILE = shared_flags.split_file(
-    _DATA, "test", "Test file, for prediction."
-)
+_TRAIN_FILE = shared_flags.train_file(_DATA, "Training file.")
+_DEV_FILE = shared_flags.dev_file(_DATA, "Dev file, for evaluation.")
+_TEST_FILE = shared_flags.test_file(_DATA, "Test file, for prediction.")
 _TEST_HAS_LABELS = _DATA.boolean(
     "test_has_labels",
     True,

@@ -60,10 +60,10 @@ _SCORES = flag_sections.Section(
 
 _FILES = {
     split: (
-        shared_flags.split_file(_DATA, split, text),
+        shared_flags.split_file(split, _DATA, text),
         shared_flags.split_file(
-            _DATA,
             split,
+            _DATA,
             f"Text file with the target of each line of --{split}_file, which "
             "must also be a text file.",
             "target_file",

@@ -50,8 +50,8 @@ _ANSWERS = flag_sections.Section(
     "Prediction", only_with=("do_eval", "do_predict", "do_export")
 )
 
-_TRAIN_FILE = shared_flags.split_file(
-    _DATA, "train", "Training file, such as SQuAD's train-v1.1.json."
+_TRAIN_FILE = shared_flags.train_file(
+    _DATA, "Training file, such as SQuAD's train-v1.1.json."
 )
 _PREDICT_FILE = _DATA.input_path(
     "predict_file",

@@ -23,11 +23,9 @@ XNLI_LANGUAGE = shared_flags.xnli_language(_DATA)
 TRAIN_FILE = _DATA.input_path(
     "train_file", "Your own training file. Replaces --task_name."
 )
-DEV_FILE = shared_flags.split_file(
-    _DATA, "dev", "Your own file for evaluation."
-)
-TEST_FILE = shared_flags.split_file(
-    _DATA, "test", "Your own file for prediction. Labels are optional."
+DEV_FILE = shared_flags.dev_file(_DATA, "Your own file for evaluation.")
+TEST_FILE = shared_flags.test_file(
+    _DATA, "Your own file for prediction. Labels are optional."
 )
 DEV_FRACTION = _DATA.number(
     "dev_fraction",

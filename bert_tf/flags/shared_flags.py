@@ -3,6 +3,7 @@
 A flag means the same in every script; defaults and help may differ.
 """
 
+import functools
 from collections.abc import Collection
 from typing import Any
 
@@ -94,13 +95,18 @@ def check_casing_is_used(
 
 
 def split_file(
-    section: flag_sections.Section, split: str, text: str, name: str = "file"
+    split: str, section: flag_sections.Section, text: str, name: str = "file"
 ) -> flag_sections.Holder:
     """Defines the user's own file of a split: "train", "dev" or "test"."""
     work = {"train": "do_train", "dev": "do_eval", "test": "do_predict"}
     return section.input_path(
         f"{split}_{name}", text, only_with=work[split], harmless=True
     )
+
+
+train_file = functools.partial(split_file, "train")
+dev_file = functools.partial(split_file, "dev")
+test_file = functools.partial(split_file, "test")
 
 
 def task_name(section: flag_sections.Section) -> flag_sections.Holder:

@@ -67,10 +67,6 @@ class Signs(vocabularies.Vocabulary):
         return {"signs.txt": "\n".join(self.pieces).encode()}
 
     @property
-    def settings(self):
-        return {}
-
-    @property
     def special(self):
         return vocabularies.Special(
             pad=vocabularies.SpecialToken("<pad>", 1),
@@ -79,10 +75,6 @@ class Signs(vocabularies.Vocabulary):
             sep=vocabularies.SpecialToken("</s>", 2),
             mask=vocabularies.SpecialToken("<mask>", 4),
         )
-
-    @property
-    def missing(self):
-        return ()
 
     @property
     def template(self):
