@@ -136,7 +136,7 @@ command_line.start(__name__)
 
 from bert_tf import files, kept_kernels, vocabularies
 from bert_tf.checkpoints import model_files, original, tf1_files
-from bert_tf.records import manifests, pipeline
+from bert_tf.records import pipeline
 from bert_tf.setup import (
     auxiliary_lm,
     distillation_setup,
@@ -196,9 +196,9 @@ def train(
             own, comparison, teacher, strategy, model
         )
     beside = original.contents(model.bert.config, vocab, None)
-    trained_on = train_examples.of_records(data.files, data.counts)
+    trained_on = train_examples.of_records(data)
     train_examples.check_same(folder, trained_on)
-    evaluated_on = train_examples.of_records(eval_data.files, eval_data.counts)
+    evaluated_on = train_examples.of_records(eval_data)
 
     def begin():
         train_examples.write(folder, trained_on)
@@ -363,7 +363,7 @@ def find_records(config):
 
 def find_vocab(config, data):
     """Returns the vocabulary to keep, or None."""
-    manifest = manifests.find(data.files)
+    manifest = data.manifest
     vocab = model_files.find_records_vocab(
         _VOCAB_FILE.value,
         run_setup.find_source(),
@@ -394,7 +394,7 @@ def find_teacher(config, data, vocab):
     """Returns the teacher for distillation, or None."""
     if not distillation_flags.TEACHER.value:
         return None
-    manifest = manifests.find(data.files)
+    manifest = data.manifest
     return teachers.find_for(
         teachers.Student(
             "masked_lm",

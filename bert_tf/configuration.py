@@ -2,14 +2,13 @@
 
 import dataclasses
 import difflib
-import functools
 import json
 import math
 import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
-from bert_tf import config_keys
+from bert_tf import config_keys, terminals
 from bert_tf.errors import InputError
 from bert_tf.storage import file_systems, input_files, json_files
 
@@ -193,7 +192,7 @@ class BertConfig:
         except ValueError as error:
             raise InputError(f"{path}: {error}") from error
         for note in _notes(cls.in_our_words(values), config):
-            _say_once(f"{path}: {note}")
+            terminals.log_once(f"{path}: {note}")
         return config
 
     @classmethod
@@ -428,12 +427,6 @@ def _is_erf_in_theirs(values: Mapping[str, Any], config: BertConfig) -> bool:
         theirs, unsaid = theirs | {"model_type"}, "gelu"
     act = _activation(values.get("hidden_act", unsaid))
     return not theirs.isdisjoint(values) and act == "gelu"
-
-
-@functools.cache
-def _say_once(line: str) -> None:
-    """Logs a line once in this process: configs are read repeatedly."""
-    logging.info("%s", line)
 
 
 # ---- Values ------------------------------------------------------------------

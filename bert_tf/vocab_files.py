@@ -1,14 +1,12 @@
 """Reads, checks and writes vocab.txt: one token per line, by id."""
 
-import functools
 import re
 from collections.abc import Iterable
 
-from bert_tf import characters
+from bert_tf import characters, terminals
 from bert_tf.errors import InputError
 from bert_tf.storage import input_files
 
-from absl import logging
 from etils import epath
 
 UNKNOWN = "[UNK]"
@@ -46,9 +44,7 @@ def read_vocab(
     to it. `flag` names the file in errors. Raises InputError if the file is not
     UTF-8.
     """
-    input_files.check(vocab_file, flag)
-    input_files.check_can_be_read_again(vocab_file)
-    data = epath.Path(vocab_file).read_bytes()
+    data = input_files.read(vocab_file, flag)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -90,14 +86,15 @@ def normalize_vocab(
         text = text[: end.start() + 1]
         done.append("empty lines at the end left out")
     if done and say:
-        _say_once(f"{vocab_file} is read with {' and '.join(done)}.")
+        terminals.log_once(f"{vocab_file} is read with {' and '.join(done)}.")
     return text
 
 
-@functools.cache
-def _say_once(line: str) -> None:
-    """Logs a line once per process: checkpoints are opened repeatedly."""
-    logging.info("%s", line)
+def lines(contents: bytes) -> list[str]:
+    """Returns the lines of a normalized vocabulary."""
+    text = contents.decode().removesuffix("\n")
+    # Not splitlines: the released Chinese vocabulary has the token U+2028.
+    return text.split("\n") if text else []
 
 
 def load_vocab(

@@ -298,8 +298,7 @@ class AwdLstm(students.Student):
         states = dropout_of_all_steps(states, rate, output)
         if self.keep is not None:
             self.keep(states)
-        if positions is not None:
-            states = ops.gather_rows(states, positions)  # [B, R, E]
+        states = ops.gather_rows(states, positions)  # [B, S or R, E]
         return modeling.BertOutputs(states, pooled, words, [*below, states])
 
 

@@ -167,10 +167,6 @@ class Esim(students.Student):
 # ---- Family entry ----------------------------------------------------------
 
 
-def _sizes(config: EsimConfig) -> dict[str, int]:
-    return {"G": 4 * config.hidden_size, "W": 8 * config.hidden_size}
-
-
 ESIM = family.Family(
     name="esim",
     config=EsimConfig,
@@ -195,6 +191,9 @@ ESIM = family.Family(
     },
     words="esim/embeddings/word_embeddings",
     pooler=frozenset(),
-    sizes=_sizes,
+    sizes=lambda config: {
+        "G": 4 * config.hidden_size,
+        "W": 8 * config.hidden_size,
+    },
 )
 families.register(ESIM)

@@ -70,8 +70,7 @@ class LeftToRight(modeling.Bert):
             pooled = self.pooler(
                 ops.gather_rows(sequence, last)[:, 0]
             )  # [B, D]
-            if positions is not None:
-                sequence = ops.gather_rows(sequence, positions)  # [B, R, D]
+            sequence = ops.gather_rows(sequence, positions)
         else:
             # The first of the positions that are read is pooled.
             positions = tf.concat([last, positions], axis=1)  # [B, 1 + R]

@@ -159,10 +159,6 @@ class TextCnn(students.Student):
 # ---- Family entry ----------------------------------------------------------
 
 
-def _sizes(config: TextCnnConfig) -> dict[str, int]:
-    return {"F": config.num_filters, "W": sum(config.filter_widths)}
-
-
 TEXTCNN = family.Family(
     name="textcnn",
     config=TextCnnConfig,
@@ -174,6 +170,9 @@ TEXTCNN = family.Family(
     },
     words="textcnn/embeddings/word_embeddings",
     pooler=frozenset(),
-    sizes=_sizes,
+    sizes=lambda config: {
+        "F": config.num_filters,
+        "W": sum(config.filter_widths),
+    },
 )
 families.register(TEXTCNN)

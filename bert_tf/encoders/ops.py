@@ -346,9 +346,12 @@ def best(scores: tf.Tensor) -> tf.Tensor:
     return tf.cast(tf.reduce_min(places, axis=-1), tf.int32)
 
 
-def gather_rows(x: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
-    """Gathers rows of `x` [B, S, D] at `positions` [B, R]: [B, R, D]."""
-    return tf.gather(x, positions, batch_dims=1)
+def gather_rows(x: tf.Tensor, positions: tf.Tensor | None) -> tf.Tensor:
+    """Gathers rows of `x` [B, S, D] at `positions` [B, R]: [B, R, D].
+
+    Without positions, returns `x`.
+    """
+    return x if positions is None else tf.gather(x, positions, batch_dims=1)
 
 
 def put(

@@ -44,8 +44,6 @@ class Rows:
 
     def queries(self, x: tf.Tensor) -> tf.Tensor:
         """Returns the tokens that attend: `x`, or [B, R, D] at `positions`."""
-        if self.positions is None:
-            return x
         return ops.gather_rows(x, self.positions)
 
     def attend(self, q, k, v, rate, seed):

@@ -79,18 +79,6 @@ def objective(
     return _identified(learned, teacher, model, strategy)
 
 
-def of_run(
-    own: loop.Objective,
-    comparison: distillation.Comparison,
-    teacher: teachers.Teacher,
-    run: fine_tuning.Run,
-) -> loop.Objective:
-    """Returns `objective` for a fine-tuning run."""
-    return objective(
-        own, comparison, teacher, run.strategy, run.model, run.has_free_shapes
-    )
-
-
 def with_kept_logits(
     own: loop.Objective,
     comparison: distillation.Comparison,
@@ -98,7 +86,7 @@ def with_kept_logits(
     run: fine_tuning.Run,
     batch_size: int,
 ) -> tuple[loop.Objective, fine_tuning.Run]:
-    """Returns `of_run` with the teacher's logits computed before training.
+    """Returns `objective` with the teacher's logits computed before training.
 
     Args:
         own: The task's own objective.

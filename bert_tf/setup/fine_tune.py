@@ -152,8 +152,11 @@ class Task:
         """Returns the objective, including the teacher's, and the run."""
         if teacher is None:
             return self.objective, run
-        own = (self.objective, self.comparison)
-        return distillation_setup.of_run(*own, teacher, run), run
+        learned = distillation_setup.objective(
+            *(self.objective, self.comparison, teacher),
+            *(run.strategy, run.model, run.has_free_shapes),
+        )
+        return learned, run
 
     def select(self, source: opened.Checkpoint) -> opened.Checkpoint:
         """Selects the weights of the initial checkpoint to start from."""
@@ -296,7 +299,9 @@ def _train(
         )
     objective, run = task.make_objective(run, plan, teacher)
     restore = functools.partial(
-        fine_tuning_setup.restore, run.files, task.select
+        run_setup.restore,
+        select=task.select,
+        begin=functools.partial(fine_tuning_setup.set_words, run.files),
     )
     fine_tuning.train(
         *(run, plan, objective, restore, evaluation),

@@ -78,7 +78,7 @@ def set_up_distribution(*inputs: flags.FlagHolder) -> tf.distribute.Strategy:
         run_flags.TPU_ZONE.value,
         run_flags.GCP_PROJECT.value,
     )
-    output_paths.check_remote(flags.FLAGS, of_runs=True)
+    output_paths.check_remote(of_runs=True)
     distribution.check_cores(strategy, run_flags.NUM_TPU_CORES.value)
     # Checked before anything is written.
     distribution.compiles(strategy, run_flags.USE_XLA.value)
@@ -118,23 +118,18 @@ _Plan = TypeVar("_Plan", bound=session.Plan)
 
 def make_plan(made: type[_Plan], **own: Any) -> _Plan:
     """Returns a plan from the flags; `own` are fields of one script."""
+    report_to = tuple(run_flags.REPORT_TO.value or ())
+    trackers.check(report_to)
     return flag_sections.read(
         made,
         learning_rate=optimization_flags.LEARNING_RATE.value,
-        log_steps=log_steps(),
+        log_steps=run_flags.LOG_STEPS.value or (100 if on_tpu() else 10),
         recipe=flag_sections.read(recipes.Recipe),
         profile_steps=profile_steps(),
-        report_to=report_to(),
+        report_to=report_to,
         flags=flagfiles.told(flags.FLAGS),
         **own,
     )
-
-
-def report_to() -> tuple[str, ...]:
-    """Returns the names of the trackers to report to."""
-    names = tuple(run_flags.REPORT_TO.value or ())
-    trackers.check(names)
-    return names
 
 
 def profile_steps() -> tuple[int, int] | None:
@@ -149,11 +144,6 @@ def profile_steps() -> tuple[int, int] | None:
             f"100:110. Received: profile_steps={text!r}"
         )
     return int(first), int(last)
-
-
-def log_steps() -> int:
-    """Returns the number of steps between log lines."""
-    return run_flags.LOG_STEPS.value or (100 if on_tpu() else 10)
 
 
 # ---- The weights ------------------------------------------------------------
@@ -190,18 +180,10 @@ def find_config(trains: bool) -> modeling.BertConfig:
 Select = Callable[[opened.Checkpoint], opened.Checkpoint]
 
 
-def _all(source: opened.Checkpoint) -> opened.Checkpoint:
-    return source
-
-
-def _as_it_is(_: keras.Model) -> None:
-    """Keeps random weights."""
-
-
 def restore(
     state: training_state.TrainState,
-    select: Select = _all,
-    begin: Callable[[keras.Model], None] = _as_it_is,
+    select: Select = lambda source: source,
+    begin: Callable[[keras.Model], None] = lambda model: None,
 ) -> None:
     """Restores the state of a training run.
 

@@ -121,6 +121,7 @@ def find_for(student: Student) -> Teacher:
         _check_head(source, student)
         order = _order(source, student)
     _check_layers(kind, student.config, config)
+    weight = distillation_flags.HARD_LABEL_WEIGHT.value
     return Teacher(
         source,
         config,
@@ -128,14 +129,9 @@ def find_for(student: Student) -> Teacher:
         order,
         kind,
         distillation_flags.TEMPERATURE.value or 2.0,
-        _hard_label_weight(),
+        0.5 if weight is None else weight,
         _relation_heads(kind, student.config, config),
     )
-
-
-def _hard_label_weight() -> float:
-    given = distillation_flags.HARD_LABEL_WEIGHT.value
-    return 0.5 if given is None else given
 
 
 def check_elsewhere(path: str) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from bert_tf.errors import InputError
 from bert_tf.storage import file_systems
 
+from etils import epath
+
 _LFS = b"version https://git-lfs.github.com"
 _COMPRESSED = {
     b"\x1f\x8b": "gzip",
@@ -96,6 +98,13 @@ def check_no_pipes(folder: str) -> None:
                     "A model can't be read from a pipe or a device: write "
                     f"what it gives to a file. Received: {path}"
                 )
+
+
+def read(path: str | os.PathLike[str], flag: str = "") -> bytes:
+    """Returns the content of a file after both checks; see `check`."""
+    check(path, flag)
+    check_can_be_read_again(path)
+    return epath.Path(path).read_bytes()
 
 
 def explain_text(start: bytes) -> str:

@@ -83,12 +83,9 @@ def without_rarest(words: Counts, max_words: int) -> Counts:
     return found
 
 
-def _split(text: str) -> list[str]:
-    return text.split(" ")
-
-
 def count_strings(
-    texts: Iterable[str], split: Callable[[str], list[str]] = _split
+    texts: Iterable[str],
+    split: Callable[[str], list[str]] = lambda text: text.split(" "),
 ) -> Iterator[collections.Counter[str]]:
     """Counts strings between spaces, in bounded batches: words repeat."""
     strings: collections.Counter[str] = collections.Counter()

@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 
-from bert_tf import optimization, phases
+from bert_tf import losses, optimization, phases
 from bert_tf.checkpoints import trained_models
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
@@ -134,6 +134,27 @@ class Run:
             yield
         finally:
             bert.skips_padding = before
+
+
+def classification_objective(
+    loss: str, counts: Callable[[loop.Batch], tf.Tensor]
+) -> loop.Objective:
+    """Returns the objective of a task with one class for each row, or token.
+
+    Args:
+        loss: Its name.
+        counts: Returns the weights of a batch's labels, in their shape.
+    """
+
+    def weights(batch):
+        return {loss: tf.reduce_sum(counts(batch))}
+
+    def sums(model, batch, dropout_seed):
+        logits = model(batch, dropout_seed)
+        labels = batch["label_ids"]
+        return {loss: losses.classification(logits, labels, counts(batch))}
+
+    return loop.Objective(weights, sums)
 
 
 def check(run: Run, plan: Plan) -> dict[str, int | str]:

@@ -4,14 +4,16 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from bert_tf import files
 from bert_tf.checkpoints import opened, tf1_files
 from bert_tf.errors import InputError
-from bert_tf.records import manifests, record_types
+from bert_tf.records import record_types
 
-import tensorflow as tf
+if TYPE_CHECKING:
+    from bert_tf.training import pretraining
 
 FILE = "train_examples.json"
 
@@ -22,30 +24,24 @@ def fingerprint(data: record_types.RecordFile) -> dict[str, int | str]:
     Features that were added to the records are ignored: they follow from the
     run's flags.
     """
-    digest = hashlib.sha256()
-    with tf.io.gfile.GFile((data.source or data).path, "rb") as file:
-        while part := file.read(1 << 20):
-            digest.update(part)
-    return {"records": data.count, "sha256": digest.hexdigest()}
+    digest = files.sha256((data.source or data).path)
+    return {"records": data.count, "sha256": digest}
 
 
-def of_records(
-    paths: Sequence[str], counts: Sequence[int]
-) -> dict[str, int | str]:
-    """Returns the same for record files, by their names and manifest.
+def of_records(data: "pretraining.Data") -> dict[str, int | str]:
+    """Returns the same for pre-training, by the files' names and manifest.
 
     The files, which may hold a terabyte, are not read. Their content is
     identified by the manifest: other data hardly have the same statistics.
     """
-    names = [os.path.basename(path) for path in paths]
-    manifest = manifests.find(paths)
-    told = dataclasses.asdict(manifest) if manifest else {}
+    names = [os.path.basename(path) for path in data.files]
+    told = dataclasses.asdict(data.manifest) if data.manifest else {}
     # Facts that may differ for the same data.
     for name in ("made_of", "created_by", "version"):
         told.pop(name, None)
-    text = json.dumps([names, list(counts), told], sort_keys=True)
+    text = json.dumps([names, data.counts, told], sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()
-    return {"records": sum(counts), "sha256": digest}
+    return {"records": sum(data.counts), "sha256": digest}
 
 
 def write(folder: str, examples: Mapping[str, int | str]) -> None:

@@ -37,7 +37,7 @@ def read(path: epath.PathLike) -> dict[str, bytes]:
     contains both.
     """
     folder, name = os.path.split(os.fspath(path))
-    data = _read(path)
+    data = input_files.read(path, "vocab_file")
     found = tokenizer_json.parse(data) if name.endswith(".json") else None
     if found is not None:
         tokenizer_json.check_byte_pairs(found, str(path))
@@ -48,9 +48,10 @@ def read(path: epath.PathLike) -> dict[str, bytes]:
             f"{other} is missing: a vocabulary of byte pairs is {VOCAB} and "
             f"{MERGES} in one folder. Received: vocab_file={path}"
         )
+    more = input_files.read(other, "vocab_file")
     if name == MERGES:
-        return {VOCAB: _read(other), MERGES: data}
-    return {VOCAB: data, MERGES: _read(other)}
+        return {VOCAB: more, MERGES: data}
+    return {VOCAB: data, MERGES: more}
 
 
 def of_tokenizer(found: Mapping[str, Any], name: str) -> dict[str, bytes]:
@@ -58,12 +59,6 @@ def of_tokenizer(found: Mapping[str, Any], name: str) -> dict[str, bytes]:
     ids, merges = tokenizer_json.read_byte_pairs(found, name)
     both = contents(pieces_by_id(ids, name), merges)
     return dict(zip((VOCAB, MERGES), both, strict=True))
-
-
-def _read(path: epath.PathLike) -> bytes:
-    input_files.check(path, "vocab_file")
-    input_files.check_can_be_read_again(path)
-    return epath.Path(path).read_bytes()
 
 
 def parse(

@@ -87,7 +87,7 @@ def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
     found = tokenizer_json.read(path)
     if found is not None:
         return {FILE: unigram_json.read(found, str(path), unigram_json.FAIRSEQ)}
-    model = sentence_models.read(path)
+    model = input_files.read(path, "vocab_file")
     proto = sentence_models.parse(model, str(path))
     first = [entry.piece for entry in proto.pieces[: len(_SEVEN)]]
     if _layout_of(first) is None:
@@ -211,11 +211,6 @@ class FairseqSentencePieces(sentence_pieces.SentencePieces):
     def own_files(self) -> dict[str, bytes]:
         """The model, with the ids of the encoder."""
         return {FILE: self.model}
-
-    @property
-    def settings(self) -> dict[str, bool]:
-        """Empty: the model contains all settings."""
-        return {}
 
     def check(self, name: str) -> None:
         """Checks nothing: the model was checked when it was read."""

@@ -11,8 +11,6 @@ from typing import Any
 from bert_tf.errors import InputError
 from bert_tf.storage import input_files
 
-from etils import epath
-
 # Represents a space, at the beginning of each word.
 SPACE = "▁"
 
@@ -26,13 +24,6 @@ _NEEDED = (
     ("trainer_spec.treat_whitespace_as_suffix", False, "spaces before words"),
     ("trainer_spec.byte_fallback", False, "an unknown piece, not bytes"),
 )
-
-
-def read(path: epath.PathLike) -> bytes:
-    """Returns the content of a file."""
-    input_files.check(path, "vocab_file")
-    input_files.check_can_be_read_again(path)
-    return epath.Path(path).read_bytes()
 
 
 def parse(model: bytes, name: str) -> Any:

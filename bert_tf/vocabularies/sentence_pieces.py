@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Self
 
 from bert_tf import vocab_files
 from bert_tf.errors import InputError
+from bert_tf.storage import input_files
 from bert_tf.vocabularies import (
     kinds,
     sentence_models,
@@ -74,7 +75,7 @@ def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
     found = tokenizer_json.read(path)
     if found is not None:
         return {FILE: unigram_json.read(found, str(path))}
-    return {FILE: sentence_models.read(path)}
+    return {FILE: input_files.read(path, "vocab_file")}
 
 
 def difference(given: Mapping[str, bytes], brought: Mapping[str, bytes]) -> str:

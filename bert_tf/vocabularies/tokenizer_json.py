@@ -65,9 +65,7 @@ def read(path: epath.PathLike) -> Mapping[str, Any] | None:
     """
     if not os.fspath(path).endswith(".json"):
         return None
-    input_files.check(path, "vocab_file")
-    input_files.check_can_be_read_again(path)
-    return parse(epath.Path(path).read_bytes())
+    return parse(input_files.read(path, "vocab_file"))
 
 
 def kind(found: Mapping[str, Any]) -> str | None:

@@ -164,7 +164,7 @@ def test_word_vectors_in_a_padded_table(tmp_path, caplog):
         config, interop_samples.vocab_files(pieces), True
     )
     with flagsaver.flagsaver(word_vectors=f"{tmp_path}/vectors.txt"):
-        fine_tuning_setup._set_words(files, model)
+        fine_tuning_setup.set_words(files, model)
     np.testing.assert_array_equal(words, expected)
     assert f"for 1 of {len(pieces)} tokens" in caplog.text
 
