@@ -18,7 +18,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import IO, Any
 
 from bert_tf.errors import InputError
 from bert_tf.storage import file_systems, run_lock, writer_lock
@@ -32,7 +32,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextlib.contextmanager
-def new_file(path: str | os.PathLike[str]) -> Iterator[io.BufferedWriter]:
+def new_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Opens a binary file that appears under its name when it is complete.
 
     Raises InputError if another process writes the file, and OSError if it

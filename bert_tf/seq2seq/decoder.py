@@ -38,7 +38,9 @@ class CrossAttention(layers.Attention):
         (values,) = own.split_heads(own.value(memory))
         return keys, values
 
-    def call(self, x, keys, values, mask, dropout_seed):
+    def call(  # type: ignore[override]
+        self, x, keys, values, mask, dropout_seed
+    ):
         """Returns [B * K, T, D], as `x`; the mask is [B, 1, 1, S]."""
         seeds = ops.split_seed(dropout_seed, 2)
         # Targets of the same source are queries of one row, as they have the

@@ -76,11 +76,9 @@ def local_copy(path: str) -> Iterator[str]:
         check_can_be_read_again(path)
         yield path
         return
-    import tensorflow as tf  # Slow to import.
-
     with tempfile.TemporaryDirectory() as folder:
         copy = os.path.join(folder, os.path.basename(path))
-        tf.io.gfile.copy(path, copy)
+        file_systems.find_backend(path).copy(path, copy, overwrite=True)
         yield copy
 
 

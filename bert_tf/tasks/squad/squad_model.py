@@ -361,7 +361,10 @@ def export(
     layout.check_room(vocabulary.template)
     module = module_class(model, config, vocabulary, layout, search, threshold)
     return saved_model.of_module(
-        *(module, head, config, vocabulary),
+        module,
+        head,
+        config,
+        vocabulary,
         ("serve", "serve_ids"),
         **dataclasses.asdict(layout),
         **dataclasses.asdict(search),

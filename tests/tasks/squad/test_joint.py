@@ -193,8 +193,13 @@ _ORIGINALS = {
 
 @pytest.mark.parametrize("name", _ORIGINALS)
 def test_masks_of_the_originals(name):
-    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "intermediate_size": 8}
-    config = families.FAMILIES[name].config(100, num_attention_heads=2, **sizes)
+    config = families.FAMILIES[name].config(
+        100,
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=8,
+    )
     encoder = families.make(config)
     model = joint_answers.BertJointSpanFinder(encoder, 3, 2)
     samples.randomize(model.variables)
