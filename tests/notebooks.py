@@ -37,6 +37,8 @@ _VARYING_FIELDS = re.compile(
 )
 _VARYING_LINES = re.compile(
     r"/s$|Took [\d.]+ seconds|Loading libraries|once per start"
+    # Progress bars of downloads.
+    r"|\d[kMG]?B\s*(\x1b\[A)*$|it/s\]|s/it\]"
 )
 
 

@@ -83,6 +83,8 @@ def test_what_differs_from_run_to_run_is_left_out():
         "    46 tokens/s  memory 1.5 GiB\r\n"
         "12:00:03 Wrote 27 examples, and\r\n         cut 1.\r\n"
         "Fetching:  10%\rFetching: 100%\r\n"
+        "Downloading bytes: ###  | 10.5MB            \x1b[A\n"
+        "Fetching 2 files: 100%|###| 2/2 [00:04<00:00,  2.33s/it]\x1b[A\n"
         "12:00:03 Restored 103 variables of /models/tiny.\r\n"
         "12:00:04 Took 0.1 seconds.\r\n"
         "12:00:05 Trained 20 steps in 0:14. The weights are in runs/a.\n"

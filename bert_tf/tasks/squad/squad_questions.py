@@ -96,7 +96,7 @@ def _load(path: str) -> Any:
     input_files.check_can_be_read_again(path)
     data = epath.Path(path).read_bytes()
     way_out = "Expected one object with 'data', as in SQuAD's files."
-    return json_files.parse(data, path, "JSON", way_out)
+    return json_files.parse(data, path, "JSON", way_out, json_files.unique_keys)
 
 
 def _question(path: str, place: str, context: str, qa: Any) -> Question:
