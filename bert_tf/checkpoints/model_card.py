@@ -169,7 +169,7 @@ def _training(
         yield ""
     shown = {f"`--{x}`": flags[x] for x in _FLAGS if flags.get(x)}
     started_from = flags.get("init_checkpoint", "")
-    if hub.is_name(started_from):
+    if hub.repository(started_from):
         shown["`--init_checkpoint`"] = started_from
     yield from _table("flag", shown)
     scores = _scores(source)

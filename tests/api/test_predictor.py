@@ -9,7 +9,7 @@ from typing import Any
 
 import bert_tf
 from bert_tf.api import arguments
-from tests import exports, script_flags, scripts
+from tests import exports, family_runs, script_flags
 
 import numpy as np
 import pytest
@@ -17,22 +17,6 @@ from absl.flags import FLAGS
 
 _TEXTS = ["What a film.", "bad", "good " * 30, "博 Café, whatever", "a o"]
 _PAIRS = [("What a film.", "bad"), ("good", ""), ("a", "good Café " * 9)]
-
-
-def script(tmp_path, rows, *arguments):
-    """Returns run_prediction.py's answers to JSON lines."""
-    lines = "".join(f"{json.dumps(row)}\n" for row in rows)
-    (tmp_path / "in.jsonl").write_text(lines)
-    code = scripts.run_here(
-        "run_prediction",
-        f"--input_file={tmp_path}/in.jsonl",
-        f"--output_file={tmp_path}/out.jsonl",
-        "--overwrite",
-        *arguments,
-    )
-    assert not code
-    text = (tmp_path / "out.jsonl").read_text("utf-8")
-    return [json.loads(line) for line in text.split("\n") if line]
 
 
 def as_json(answers):
@@ -86,7 +70,7 @@ def test_pairs_as_tuples_and_dictionaries(tmp_path, pairs):
     rows = [
         {"text_a": a, "text_b": b, "id": i} for i, (a, b) in enumerate(_PAIRS)
     ]
-    found = script(tmp_path, rows, f"--model_dir={pairs.path}")
+    found = family_runs.ask(tmp_path, rows, f"--model_dir={pairs.path}")
     assert as_json(pairs(rows)) == found
     without = [{k: x for k, x in row.items() if k != "id"} for row in found]
     assert as_json(pairs(_PAIRS)) == without
@@ -127,7 +111,7 @@ def test_answers_are_those_of_the_script(
         for x in inputs
     ]
     flags = [f"--{key}={value}" for key, value in options.items()]
-    found = script(tmp_path, rows, f"--model_dir={run}", *flags)
+    found = family_runs.ask(tmp_path, rows, f"--model_dir={run}", *flags)
     model = bert_tf.load(run, **options)
     assert as_json(model(inputs)) == found
     assert as_json(model(rows)) == found

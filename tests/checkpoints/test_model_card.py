@@ -107,7 +107,13 @@ def write_run(folder):
     )
 
 
-def test_what_it_says_of_a_run(tmp_path):
+def test_what_it_says_of_a_run(tmp_path, monkeypatch):
+    constants = pytest.importorskip(
+        "huggingface_hub.constants", reason="needs the extra `huggingface-hub`"
+    )
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    base = tmp_path / "cache" / "models--google-bert--bert-base-uncased"
+    base.mkdir(parents=True)
     write_run(tmp_path / "run")
     source = formats.open_checkpoint(str(tmp_path / "run"))
     source = dataclasses.replace(source, run=str(tmp_path / "run"))
@@ -119,6 +125,12 @@ def test_what_it_says_of_a_run(tmp_path):
     assert "`--init_checkpoint` | google-bert/bert-base-uncased\n" in card
     assert "eval_accuracy | 0.875\n" in card
     assert "/home/me" not in card
+    # It may be a local folder that was removed.
+    base.rmdir()
+    shutil.rmtree(tmp_path / "hf")
+    formats.write(str(tmp_path / "hf"), "hf", source)
+    card = (tmp_path / "hf" / "README.md").read_text()
+    assert "bert-base-uncased" not in card
     # The scores belong to other weights of the run.
     (tmp_path / "run" / "eval_results.txt").write_text(
         "eval_accuracy = 0.875\nglobal_step = 9\n"

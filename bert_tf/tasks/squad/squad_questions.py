@@ -93,7 +93,7 @@ def _load(path: str) -> Any:
     """Returns the content of a JSON file."""
     data = input_files.read(path)
     way_out = "Expected one object with 'data', as in SQuAD's files."
-    return json_files.parse(data, path, "JSON", way_out)
+    return json_files.parse(data, path, "JSON", way_out, json_files.unique_keys)
 
 
 def _question(path: str, place: str, context: str, qa: Any) -> Question:
