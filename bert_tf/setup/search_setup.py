@@ -45,9 +45,9 @@ def check() -> None:
     for flag in (fine_tuning_flags.DO_PREDICT, fine_tuning_flags.DO_EXPORT):
         if flag.value:
             raise InputError(
-                f"A search does not support --{flag.name}. Use "
-                "--init_checkpoint=OUTPUT_DIR/best and another --output_dir "
-                "after the search, without --do_train. "
+                f"A search does not support --{flag.name}. Pass it after the "
+                "search with the same --output_dir, without --search and "
+                "--do_train. "
                 f"Received: {flag.name}=true"
             )
     strategy = run_flags.DISTRIBUTION_STRATEGY
