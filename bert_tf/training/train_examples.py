@@ -65,7 +65,7 @@ def check_same(
 ) -> None:
     """Raises InputError if a run would resume with other examples or teacher.
 
-    The arguments are those of `write`.
+    The arguments are as for `write`.
     """
     if not tf1_files.latest(folder):
         return
