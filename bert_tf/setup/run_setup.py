@@ -93,8 +93,8 @@ def set_up_distribution(*inputs: flags.FlagHolder) -> tf.distribute.Strategy:
 def _flags_of_objective() -> dict[str, str | None]:
     """Returns the flags of the objective that all workers must have alike.
 
-    Compared before the first variable: workers would wait for each other if only
-    one of them had the variables of a teacher.
+    Compared before the first variable: workers would wait for each other if
+    only one of them had the variables of a teacher.
     """
     names = ("auxiliary_lm_weight", "class_weights", "label_smoothing")
     told = flagfiles.told((*names, "teacher"))
