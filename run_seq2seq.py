@@ -197,7 +197,7 @@ class Seq2Seq(fine_tune.Task):
 
     def load_files(self):
         """Reads config and vocabulary; the config may be an encoder's."""
-        source = run_setup.find_source()
+        source = run_setup.find_source(self.work.train)
         trained = source.config if source else None
         if source:
             path = run_flags.BERT_CONFIG_FILE.value

@@ -1,8 +1,9 @@
 """A checkpoint of any format, opened: what is in it, under our names."""
 
 import dataclasses
+import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from bert_tf import modeling, vocabularies
@@ -69,6 +70,17 @@ class Checkpoint:
         if self.format != "hf":
             return None
         return tuple(f"LABEL_{i}" for i in range(count))
+
+
+def digest(source: Checkpoint | None, parts: Iterable[bytes] = ()) -> str:
+    """Returns the SHA-256 of some parts and a checkpoint's weights, if any."""
+    total = hashlib.sha256()
+    for part in parts:
+        total.update(part)
+    if source is not None:
+        for name in sorted(source.shapes):
+            total.update(name.encode() + source.read([name])[name].tobytes())
+    return total.hexdigest()
 
 
 def check_not_quantized(value: np.ndarray, name: str, folder: str) -> None:

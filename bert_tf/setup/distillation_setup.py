@@ -13,7 +13,6 @@ from bert_tf.encoders import families
 from bert_tf.setup import teachers
 from bert_tf.training import (
     distillation,
-    distribution,
     fine_tuning,
     kept_logits,
     loop,
@@ -76,7 +75,7 @@ def objective(
         learned = _OBJECTIVES[teacher.kind](
             own, comparison, teacher, model, student
         )
-    return _identified(learned, teacher, model, strategy)
+    return _identified(learned, teacher)
 
 
 def with_kept_logits(
@@ -105,26 +104,21 @@ def with_kept_logits(
         own, comparison, teacher, lambda x: x[kept_logits.LOGITS]
     )
     return (
-        _identified(learned, teacher, model, run.strategy),
+        _identified(learned, teacher),
         dataclasses.replace(run, data={**run.data, "train": data}),
     )
 
 
 def _identified(
-    learned: loop.Objective,
-    teacher: teachers.Teacher,
-    model: keras.Model,
-    strategy: tf.distribute.Strategy,
+    learned: loop.Objective, teacher: teachers.Teacher
 ) -> loop.Objective:
     """Returns the objective with what the workers of a cluster compare."""
-    if distribution.is_alone(strategy):
-        return learned
     told = {
         "distillation": teacher.kind,
         "temperature": teacher.temperature,
         "hard_label_weight": teacher.hard_label_weight,
         "relation_heads": teacher.relation_heads,
-        "weights": distribution.digest(model.variables),
+        "weights": teacher.digest,
     }
     return dataclasses.replace(learned, teacher=str(told))
 

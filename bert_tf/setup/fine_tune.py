@@ -218,7 +218,11 @@ def run_task(task: Task) -> None:
     )
     data = _write_records(task, folder)
     output_dir = run_flags.OUTPUT_DIR.value
-    run = _Run(output_dir, strategy, model, task.files, task.labels, data)
+    taught_by = teacher.digest if teacher else ""
+    run = _Run(
+        *(output_dir, strategy, model, task.files, task.labels, data),
+        teacher=taught_by,
+    )
     if work.train:
         _train(task, run, plan, teacher)
     if plan.check_only:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from bert_tf import modeling
 from bert_tf.checkpoints import (
+    best,
     formats,
     model_files,
     opened,
@@ -82,7 +83,24 @@ def set_up_distribution(*inputs: flags.FlagHolder) -> tf.distribute.Strategy:
     distribution.check_cores(strategy, run_flags.NUM_TPU_CORES.value)
     # Checked before anything is written.
     distribution.compiles(strategy, run_flags.USE_XLA.value)
+    if not distribution.is_alone(strategy):
+        distribution.check_alike(
+            distribution.agreement(strategy), _flags_of_objective()
+        )
     return strategy
+
+
+def _flags_of_objective() -> dict[str, str | None]:
+    """Returns the flags of the objective that all workers must have alike.
+
+    Compared before the first variable: workers would wait for each other if
+    only one of them had the variables of a teacher.
+    """
+    names = ("auxiliary_lm_weight", "class_weights", "label_smoothing")
+    told = flagfiles.told((*names, "teacher"))
+    # Each worker may have its own copy of the teacher.
+    teacher = "given" if "teacher" in told else None
+    return {**{name: told.get(name) for name in names}, "teacher": teacher}
 
 
 def on_tpu() -> bool:
@@ -157,21 +175,25 @@ def open_init_checkpoint() -> opened.Checkpoint | None:
     return formats.open_checkpoint(path)
 
 
-def find_source() -> model_files.Source | None:
+def find_source(trains: bool) -> model_files.Source | None:
     """Returns the source that config and vocabulary must match.
 
-    It is the run in output_dir, if any, or else the initial checkpoint.
+    It is the run in output_dir, if any, or else the initial checkpoint. A
+    search, and a run whose checkpoints are gone, have best weights only, from
+    which no training resumes.
     """
     folder = run_flags.OUTPUT_DIR.value
     if tf1_files.latest(folder):
         return original.read_files(folder)
+    if not trains and (kept := best.checkpoint(folder)):
+        return original.read_files(os.path.dirname(kept))
     return open_init_checkpoint()
 
 
 def find_config(trains: bool) -> modeling.BertConfig:
     """Returns the config of a run's model; `trains` if it is trained."""
     path = run_flags.BERT_CONFIG_FILE.value
-    config = model_files.find_config(path, find_source(), trains)
+    config = model_files.find_config(path, find_source(trains), trains)
     memory_use.check_room_for_weights(config)
     return config
 

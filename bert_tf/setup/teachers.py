@@ -4,6 +4,7 @@ Called from the `main` of the training scripts only.
 """
 
 import dataclasses
+import functools
 import math
 import os
 
@@ -67,6 +68,11 @@ class Teacher:
     temperature: float
     hard_label_weight: float
     relation_heads: int
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """The SHA-256 of its weights."""
+        return opened.digest(self.source)
 
 
 # ---- Checking ----------------------------------------------------------------

@@ -91,6 +91,7 @@ class Run:
         model: BERT with its head.
         labels: The names of the classes, if the task has any.
         data: Split -> its records.
+        teacher: The SHA-256 of the teacher's weights; "" without a teacher.
     """
 
     folder: str
@@ -99,6 +100,7 @@ class Run:
     files: trained_models.ModelFiles
     labels: tuple[str, ...] | None
     data: Mapping[str, record_types.RecordFile]
+    teacher: str = ""
 
     @property
     def is_chief(self) -> bool:
@@ -167,7 +169,7 @@ def check(run: Run, plan: Plan) -> dict[str, int | str]:
     run.model.bert.config.check_replicas(run.strategy.num_replicas_in_sync)
     plan.check(data.count)
     trained_on = train_examples.fingerprint(data)
-    train_examples.check_same(run.folder, trained_on)
+    train_examples.check_same(run.folder, trained_on, run.teacher)
     return trained_on
 
 
@@ -201,7 +203,7 @@ def train(
 
     def write() -> None:
         run.files.write(run.folder, run.labels)
-        train_examples.write(run.folder, trained_on)
+        train_examples.write(run.folder, trained_on, run.teacher)
         begin()
 
     session.Session(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bert_tf.training import pretraining
 
 FILE = "train_examples.json"
+_TEACHER = "teacher"  # key of the SHA-256 of the teacher's weights, if any
 
 
 def fingerprint(data: record_types.RecordFile) -> dict[str, int | str]:
@@ -44,13 +45,24 @@ def of_records(data: "pretraining.Data") -> dict[str, int | str]:
     return {"records": sum(data.counts), "sha256": digest}
 
 
-def write(folder: str, examples: Mapping[str, int | str]) -> None:
-    """Writes the identity of the training examples to the run's folder."""
-    files.write_json(os.path.join(folder, FILE), examples)
+def write(
+    folder: str, examples: Mapping[str, int | str], teacher: str = ""
+) -> None:
+    """Writes the identity of the training examples to the run's folder.
+
+    `teacher` is the SHA-256 of the teacher's weights, if there is a teacher.
+    """
+    more = {_TEACHER: teacher} if teacher else {}
+    files.write_json(os.path.join(folder, FILE), {**examples, **more})
 
 
-def check_same(folder: str, now: Mapping[str, int | str]) -> None:
-    """Raises InputError if a run would resume with other examples."""
+def check_same(
+    folder: str, now: Mapping[str, int | str], teacher: str = ""
+) -> None:
+    """Raises InputError if a run would resume with other examples or teacher.
+
+    The arguments are as for `write`.
+    """
     if not tf1_files.latest(folder):
         return
     try:
@@ -60,6 +72,8 @@ def check_same(folder: str, now: Mapping[str, int | str]) -> None:
             f"{str(error).rstrip('.')}. It says which examples the run trains "
             "on: bring it back, or choose another output_dir."
         ) from error
+    # Earlier versions did not write the teacher's.
+    taught_by = before.pop(_TEACHER, teacher)
     if before and now != before:
         number = before.get("records", "another number of")
         raise InputError(
@@ -67,4 +81,10 @@ def check_same(folder: str, now: Mapping[str, int | str]) -> None:
             f"were {number} records, and are {now['records']} now, not all "
             "the same. Bring the training data back as it was, or choose "
             "another output_dir."
+        )
+    if taught_by != teacher:
+        raise InputError(
+            f"The teacher of the run in {folder} had other weights. Bring them "
+            "back as they were, or choose another output_dir. Expected weights "
+            f"with the SHA-256 {taught_by}. Received: {teacher or 'no teacher'}"
         )

@@ -72,6 +72,17 @@ def test_weights_of_another_model_are_refused(run):
     )
 
 
+def test_files_of_best_weights_alone(run, monkeypatch):
+    """A search has no others; a run resumes from its checkpoints only."""
+    kept = run / "run" / "best"
+    tiny_files.write_files(kept)
+    monkeypatch.setattr(best, "checkpoint", lambda _: f"{kept}/model.ckpt-3")
+    found = run_setup.find_source(trains=False)
+    assert found.config == tiny_files.CONFIG
+    assert list(found.vocab.contents) == ["vocab.txt"]
+    assert run_setup.find_source(trains=True) is None
+
+
 @pytest.mark.parametrize(
     ("before", "changed"),
     [
