@@ -452,6 +452,8 @@ class Session:
         )
         if self.runtime:
             meter = self.runtime.meter(meter, self.plan.recipe.dtype)
+        if not self.model.has_estimates:
+            meter = dataclasses.replace(meter, peak_flops=None)
         is_chief = distribution.is_chief(self.strategy)
         return progress.Progress(
             self.folder,

@@ -1,6 +1,7 @@
 """Checkpoints that are written while training continues."""
 
 import contextlib
+import dataclasses
 import os
 import pathlib
 import shutil
@@ -9,8 +10,16 @@ import threading
 
 from bert_tf import heads, modeling, optimization
 from bert_tf.checkpoints import tf1_files
+from bert_tf.contrib import xlnet_pretraining
+from bert_tf.seq2seq import decoder
+from bert_tf.setup import run_setup
 from bert_tf.storage import run_lock
-from bert_tf.training import background, session, training_state
+from bert_tf.training import (
+    background,
+    run_report,
+    session,
+    training_state,
+)
 from tests import pretraining_records, reference, small_disks, tiny_model
 
 import numpy as np
@@ -144,6 +153,30 @@ def test_a_run_that_is_not_trained_any_more(state, tmp_path, caplog, step):
     assert ("has completed all 100 steps" in caplog.text) == (step == 100)
     later = f"is from step {step}, later than the last step of this run, 100."
     assert (later in caplog.text) == (step == 120)
+
+
+@pytest.mark.parametrize(
+    "kind, counted",
+    [
+        (heads.BertPretrainer, True),
+        (decoder.Seq2Seq, False),
+        (xlnet_pretraining.PermutedWords, False),
+    ],
+)
+def test_no_estimates_of_layers_that_are_not_counted(
+    state, tmp_path, caplog, kind, counted
+):
+    caplog.set_level("INFO", "absl")
+    state.model.has_estimates = kind.has_estimates
+    run = _session(state, tmp_path)
+    plan = dataclasses.replace(run.plan, peak_flops=1e12)
+    report = dataclasses.replace(run, plan=plan)._progress(0)
+    block = {"sequences": 8, "tokens": 80, "pairs": 800, "seconds": 1}
+    assert ("flops_utilization" in report.meter(block)) == counted
+    if not counted:
+        replicas = run_report.Replicas(1, "CPU")
+        run_setup.report_model(replicas, state.model, 8, 1, {"S": 16})
+        assert "Memory" not in caplog.text
 
 
 def test_the_state_after_a_failed_save_is_saved(state, tmp_path):
