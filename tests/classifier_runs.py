@@ -97,7 +97,8 @@ def train_on_pairs(folder: pathlib.Path, *flags: str) -> pathlib.Path:
     """Runs all steps, with dev.tsv as test file, too; returns the output."""
     dev, output = folder / "dev.tsv", folder / "output"
     run(
-        *(folder / "trained", *flags, "--do_eval", f"--dev_file={dev}"),
+        folder / "trained",
+        *(*flags, "--do_eval", f"--dev_file={dev}"),
         *("--do_predict", f"--test_file={dev}", "--do_export"),
         f"--output_dir={output}",
     )

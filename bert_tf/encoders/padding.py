@@ -90,6 +90,7 @@ class FusedRows(Rows):
         self._number = number
 
     def of_layer(self, number):
+        number += self._number
         return FusedRows(self.mask, self._input_mask, self._is_causal, number)
 
     def attend_fused(self, q, k, v, scale, rate, seed):  # [B, S, N, H] each

@@ -237,6 +237,7 @@ class Seq2Seq(heads.Model):
     reads_all = True
     reads_pooled = False
     reads_sequence = True
+    has_estimates = False
     search: beam_search.Search | None = None
 
     def __init__(

@@ -322,6 +322,8 @@ def report_model(
     """
     rows = batch_size // replicas.number // (accumulate or 1)
     run_report.log_model(replicas, model, rows)
+    if not model.has_estimates:
+        return
 
     def memory(rows):
         sizes = (rows, lengths["S"], lengths.get("P", 0))

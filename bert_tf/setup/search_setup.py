@@ -135,7 +135,7 @@ def _check_values(
     try:
         for flag in used:
             flag.value, flag.present = flag.parser.parse(values[flag.name]), 1
-        unused.check(flags.FLAGS)
+        unused.check()
         config.check_sequence_length(flags.FLAGS.max_seq_length)
         plan = fine_tuning_setup.plan(strategy)
         distribution.check_batch_size(

@@ -78,6 +78,7 @@ def test_files_of_best_weights_alone(run, monkeypatch):
     tiny_files.write_files(kept)
     monkeypatch.setattr(best, "checkpoint", lambda _: f"{kept}/model.ckpt-3")
     found = run_setup.find_source(trains=False)
+    assert found is not None and found.vocab is not None
     assert found.config == tiny_files.CONFIG
     assert list(found.vocab.contents) == ["vocab.txt"]
     assert run_setup.find_source(trains=True) is None

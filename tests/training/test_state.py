@@ -1,6 +1,7 @@
 """Checkpoints that are written while training continues."""
 
 import contextlib
+import dataclasses
 import os
 import pathlib
 import shutil
@@ -9,8 +10,15 @@ import threading
 
 from bert_tf import heads, modeling, optimization
 from bert_tf.checkpoints import tf1_files
+from bert_tf.contrib import xlnet_pretraining
+from bert_tf.seq2seq import decoder
+from bert_tf.setup import run_setup
 from bert_tf.storage import run_lock
-from bert_tf.training import background, training_state
+from bert_tf.training import (
+    background,
+    run_report,
+    training_state,
+)
 from tests import pretraining_records, reference, small_disks, tiny_model
 
 import numpy as np
@@ -109,14 +117,55 @@ def test_a_full_disk_is_told_at_the_next_and_leaves_the_last(state, tmp_path):
         assert _contents(disk) == before
 
 
-def test_the_state_after_a_failed_save_is_saved(state, tmp_path):
+def _session(state, folder, **others):
     run = tiny_model.session_of(
         state.model,
-        tmp_path / "disk",
+        folder,
         lambda: None,
         lambda records, step: None,
         save_in_background=True,
     )
+    return dataclasses.replace(run, **others)
+
+
+@pytest.mark.parametrize("step", [100, 120])
+def test_a_run_that_is_not_trained_any_more(state, tmp_path, caplog, step):
+    caplog.set_level("INFO", "absl")
+    run = _session(
+        state, tmp_path, restore=lambda state: setattr(state, "step", step)
+    )
+    assert run.train() == step
+    assert ("has completed all 100 steps" in caplog.text) == (step == 100)
+    later = f"is from step {step}, later than the last step of this run, 100."
+    assert (later in caplog.text) == (step == 120)
+
+
+@pytest.mark.parametrize(
+    "kind, counted",
+    [
+        (heads.BertPretrainer, True),
+        (decoder.Seq2Seq, False),
+        (xlnet_pretraining.PermutedWords, False),
+    ],
+)
+def test_no_estimates_of_layers_that_are_not_counted(
+    state, tmp_path, caplog, kind, counted
+):
+    caplog.set_level("INFO", "absl")
+    state.model.has_estimates = kind.has_estimates
+    run = _session(state, tmp_path)
+    plan = dataclasses.replace(run.plan, peak_flops=1e12)
+    report = dataclasses.replace(run, plan=plan)._progress(0)
+    block = {"sequences": 8, "tokens": 80, "pairs": 800, "seconds": 1}
+    assert ("flops_utilization" in report.meter(block)) == counted
+    if not counted:
+        replicas = run_report.Replicas(1, "CPU")
+        run_setup.report_model(replicas, state.model, 8, 1, {"S": 16})
+        assert "Memory" not in caplog.text
+
+
+def test_the_state_after_a_failed_save_is_saved(state, tmp_path):
+    run = _session(state, tmp_path / "disk")
     with background.Writer() as writer:
         save = run._saving(state, writer, lambda: None)
         with small_disks.limited(tmp_path / "disk", 8):
@@ -132,6 +181,26 @@ def test_the_state_after_a_failed_save_is_saved(state, tmp_path):
         assert state.resume(run.folder)
         assert (state.step, state.records) == (9, 72)
         reference.assert_same(state.variables, expected)
+
+
+def test_old_checkpoints_that_cannot_be_removed(
+    state, tmp_path, monkeypatch, caplog
+):
+    def remove(path):
+        raise tf.errors.PermissionDeniedError(None, None, f"{path}; retained")
+
+    monkeypatch.setattr(tf.io.gfile, "remove", remove)
+    with run_lock.hold(tmp_path):
+        for step in (3, 5, 7, 9):
+            _change(state, step)
+            state.save(str(tmp_path))
+    assert [*tf1_files.numbered(str(tmp_path))] == [3, 5, 7, 9]
+    text = (tmp_path / "checkpoint").read_text()
+    assert [x for x in "3579" if f"ckpt-{x}" in text] == ["7", "9"]
+    assert (
+        "Old checkpoints that could not be removed: 2. The first is "
+        "model.ckpt-3: model.ckpt-3.index; retained\n"
+    ) in caplog.text
 
 
 def test_where_nothing_is_to_be_written(state, tmp_path):

@@ -108,7 +108,7 @@ class Experiment:
                 logging.info("Checking %s, %d of %d.", run, number, len(runs))
                 try:
                     self._train(
-                        *(run, starts[run.task], log), check_only="true", **own
+                        run, starts[run.task], log, check_only="true", **own
                     )
                 except trials.FailedError as error:
                     said = re.match("error: (.*)", error.last)
