@@ -104,7 +104,7 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         return arrays
 
     do_lower_case = huggingface_tokenizer.lower_cases(folder)
-    huggingface_tokenizer.warn_of_class(folder, values)
+    huggingface_tokenizer.warn_of_class(folder)
     if head in _CUT:
         huggingface_tokenizer.warn_of_side(folder, head)
     return opened.Checkpoint(

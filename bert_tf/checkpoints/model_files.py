@@ -178,7 +178,7 @@ def find_vocab(path: str | None, source: Source | None) -> vocabularies.Files:
     given = vocabularies.open_files(path)
     _check(given, path)
     if source is not None and brought is not None:
-        _check_same(given, path, brought, source.path)
+        _check_same(given, path, brought, source)
     elif source is not None:
         _check_kind(given, path, source)
     return given
@@ -255,9 +255,11 @@ def _check_same(
     given: vocabularies.Files,
     path: str,
     brought: vocabularies.Files,
-    owner: str,
+    source: Source,
 ) -> None:
-    if found := vocabularies.difference(given, brought):
+    lower = source.do_lower_case
+    if found := vocabularies.difference(given, brought, lower):
         raise InputError(
-            f"{path} is not the vocabulary of {owner}: {found}. {_OWN_VOCAB}"
+            f"{path} is not the vocabulary of {source.path}: {found}. "
+            f"{_OWN_VOCAB}"
         )
