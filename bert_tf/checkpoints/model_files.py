@@ -240,7 +240,7 @@ def _check_kind(given: vocabularies.Files, path: str, source: Source) -> None:
     }
     if given.kind in released and given.kind not in known:
         raise InputError(
-            f"{path} is no vocabulary of {source.path}, whose pieces are of "
+            f"{path} is no vocabulary of {source.path}, whose tokens are of "
             f"another kind: {' or '.join(known)}. Give the vocabulary that it "
             f"was trained with. Received: a vocabulary of {given.kind}"
         )

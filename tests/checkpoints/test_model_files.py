@@ -126,7 +126,7 @@ def test_vocabulary(tmp_path, tf1):
     assert found == samples.vocab_files(given)
     for pieces, message in (
         ([*brought[:-2], "mine", "w"], "line 39 is 'mine', and .* 'w23'"),
-        (brought[:-1], "it has 39 pieces, and the checkpoint's has 40"),
+        (brought[:-1], "it has 39 tokens, and the checkpoint's has 40"),
     ):
         path.write_text("".join(f"{x}\n" for x in pieces))
         with pytest.raises(ValueError, match=message):
