@@ -133,6 +133,21 @@ def test_vocabulary(tmp_path, tf1):
             model_files.find_vocab(str(path), source)
 
 
+def test_settings_of_a_vocabulary_are_compared_by_their_meaning(tmp_path, tf1):
+    vocab = samples.vocab_files(samples.VOCAB)
+    source = dataclasses.replace(
+        formats.open_checkpoint(tf1), vocab=vocab, do_lower_case=True
+    )
+    path = tmp_path / "vocab.txt"
+    path.write_text(_text(samples.VOCAB))
+    settings = tmp_path / "tokenizer_config.json"
+    settings.write_text('{"strip_accents": true}')
+    model_files.find_vocab(str(path), source)
+    settings.write_text('{"strip_accents": false}')
+    with pytest.raises(ValueError, match="its settings are"):
+        model_files.find_vocab(str(path), source)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("output_format", options.CHECKPOINT_FORMATS)
 def test_vocabulary_beside_a_checkpoint_from_windows(
