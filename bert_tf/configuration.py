@@ -153,7 +153,7 @@ class BertConfig:
         _check_keys(values, fields, {*cls.one_value, *cls.unused_keys})
         if "vocab_size" not in values:
             raise InputError(
-                "The BERT config has no `vocab_size`: add the number of pieces "
+                "The BERT config has no `vocab_size`: add the number of tokens "
                 "of the vocabulary."
             )
         given = {k: v for k, v in values.items() if k in fields}
@@ -340,7 +340,7 @@ class BertConfig:
         elif more:
             raise InputError(
                 f"{path} does not belong to this BERT config: it has {size} "
-                f"pieces, the config says vocab_size={self.vocab_size}. Give "
+                f"tokens, the config says vocab_size={self.vocab_size}. Give "
                 "the two of one model."
             )
 

@@ -122,11 +122,11 @@ def parse_vocab(text: str, vocab_file: epath.PathLike) -> dict[str, int]:
                 "vocab.txt of the model."
             )
         raise InputError(
-            f"{vocab_file} is not a BERT vocabulary: it lacks the piece "
+            f"{vocab_file} is not a BERT vocabulary: it lacks the token "
             f"{UNKNOWN!r}, which stands for unknown words. Give the vocab.txt "
             "of the model. "
             # A file of another kind may be one long line.
-            f"Received: {len(lines)} pieces, the first "
+            f"Received: {len(lines)} tokens, the first "
             f"{[line.strip()[:20] for line in lines[:3]]}"
         )
     vocab: dict[str, int] = {}
@@ -161,7 +161,7 @@ def _line_problem(index: int, earlier: int | None) -> str:
             f"[unused-{index + 1}]; else remove the line."
         )
     return (
-        f"this piece is already on line {earlier + 1}. The original takes the "
+        f"this token is already on line {earlier + 1}. The original takes the "
         f"last: give line {earlier + 1} a name that no text has, such as "
         f"[unused-{earlier + 1}]. The rows of the weights stay where they are."
     )
@@ -172,7 +172,7 @@ def check_row_pieces(vocab: Iterable[str], vocab_file: epath.PathLike) -> None:
     missing = sorted({CLS, SEP} - set(vocab))
     if missing:
         raise InputError(
-            f"{vocab_file} lacks the piece {missing[0]!r}, which the model "
+            f"{vocab_file} lacks the token {missing[0]!r}, which the model "
             "reads beside every text. Give the vocabulary that the model was "
             "trained with, or one that extends it."
         )
@@ -222,13 +222,13 @@ def check_casing(
             )
         raise InputError(
             f"{vocab_file} is cased: {rule} {len(changed)} of its "
-            f"{len(letters)} pieces with letters, for example {changed[:3]}. "
+            f"{len(letters)} tokens with letters, for example {changed[:3]}. "
             f"{way}. Received: do_lower_case={do_lower_case}"
         )
     if not do_lower_case and cased and not changed:
         raise InputError(
             f"{vocab_file} is uncased: none of its "
-            f"{len(cased)} pieces with letters has an upper-case or accented "
+            f"{len(cased)} tokens with letters has an upper-case or accented "
             "one. Set `--do_lower_case=True` or give a cased vocabulary. "
             f"Received: do_lower_case={do_lower_case}"
         )

@@ -77,7 +77,7 @@ def test_bias_correction_counts_updates(name, start):
         lambda step: tf.constant(0.1),
         weight_decay_rate=0.0,
         loss_scale=optimization.LossScale(),
-        starts_at={"kernel": start, "other": 0}.get,
+        starts_at={"kernel": start, "other": 0}.__getitem__,
     )
     made.build([variable, keras.Variable(1.0, name="other")])
     gradients = [[0.5, 0.1], [-0.2, 0.3], [0.1, 0.4]]

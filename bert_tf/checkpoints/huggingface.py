@@ -104,7 +104,7 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         return arrays
 
     do_lower_case = huggingface_tokenizer.lower_cases(folder)
-    huggingface_tokenizer.warn_of_class(folder, values)
+    huggingface_tokenizer.warn_of_class(folder)
     if head in _CUT:
         huggingface_tokenizer.warn_of_side(folder, head)
     return opened.Checkpoint(
@@ -409,7 +409,7 @@ def _check_padding(theirs: foreign.HuggingFace, pad: int | None) -> None:
     if needed not in (None, pad):
         raise InputError(
             "transformers counts the positions of this model by its padding, "
-            f"which must be piece {needed} of the vocabulary: use "
+            f"which must be token {needed} of the vocabulary: use "
             "--output_format=tf1, or give the vocabulary of a RoBERTa. "
             f"Received: pad_token_id={pad}"
         )

@@ -177,7 +177,8 @@ def _check_texts(source: opened.Checkpoint, student: Student) -> None:
             "A teacher and its student must have the same vocabulary, and that "
             "of the records is not known: give it by --vocab_file."
         )
-    if found := vocabularies.difference(student.vocab, source.vocab):
+    lower = source.do_lower_case
+    if found := vocabularies.difference(student.vocab, source.vocab, lower):
         raise InputError(
             "A teacher and its student must have the same vocabulary, and that "
             f"of the student is not the one of {source.path}: {found}. Give "
@@ -186,7 +187,6 @@ def _check_texts(source: opened.Checkpoint, student: Student) -> None:
     vocabulary = source.read_vocabulary()
     name = f"The vocabulary of the teacher {source.path}"
     _config(source).check_vocabulary(vocabulary, name)
-    lower = source.do_lower_case
     if None not in (lower, student.do_lower_case) and (
         lower != student.do_lower_case
     ):

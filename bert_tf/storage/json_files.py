@@ -48,7 +48,10 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(value) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"the key {twice!r} appears twice. Remove one.")
+        raise InputError(
+            f"the key {twice!r} appears twice. Remove one. Received: "
+            f"{shortened(json.dumps(value))}"
+        )
     return value
 
 

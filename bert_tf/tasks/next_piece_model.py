@@ -176,7 +176,7 @@ def next_piece(
     saved_model.check_fits(config, vocabulary, max_seq_length)
     if not 1 <= top_k <= len(vocabulary.pieces):
         raise InputError(
-            "`top_k` must be at least 1 and at most the number of pieces, "
+            "`top_k` must be at least 1 and at most the number of tokens, "
             f"{len(vocabulary.pieces)}. Received: top_k={top_k}"
         )
     module = _NextPieceModule(model, config, vocabulary, max_seq_length, top_k)

@@ -264,7 +264,7 @@ class BytePairs(vocabulary.Vocabulary):
         # Without <mask>, texts can be encoded but none of their words masked.
         if missing and missing != [MASK]:
             raise InputError(
-                f"{name}: a vocabulary of byte pairs must hold the pieces of "
+                f"{name}: a vocabulary of byte pairs must hold the tokens of "
                 f"RoBERTa {', '.join((*FIRST, MASK))}. Learn one by "
                 "learn_vocabulary.py --kind=byte_pairs, or give that of a "
                 f"RoBERTa. Received: none of {', '.join(missing)}"

@@ -95,7 +95,7 @@ def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
             raise InputError(
                 f"{path}: the model must begin with {', '.join(_OWN)}, as that "
                 "of XLM-R or CamemBERT. Give the file of such a model. "
-                f"Received: pieces {first}"
+                f"Received: tokens {first}"
             )
         model = _arranged(proto, _layout_at(path, len(proto.pieces)))
     return {FILE: model}
@@ -188,7 +188,7 @@ class FairseqSentencePieces(sentence_pieces.SentencePieces):
                 f"{name}: the sentence pieces must begin with "
                 f"{' '.join(_FOUR)} or {' '.join(_SEVEN)}. Give the "
                 "tokenizer of an XLM-R or a CamemBERT. "
-                f"Received: {len(pieces)} pieces, the first {list(pieces[:5])}"
+                f"Received: {len(pieces)} tokens, the first {list(pieces[:5])}"
             )
         sentence_models.processor(model, name)
         return cls(pieces, model, do_lower_case=False)
@@ -211,6 +211,11 @@ class FairseqSentencePieces(sentence_pieces.SentencePieces):
     def own_files(self) -> dict[str, bytes]:
         """The model, with the ids of the encoder."""
         return {FILE: self.model}
+
+    @property
+    def settings(self) -> dict[str, bool]:
+        """Empty: the model contains all settings."""
+        return {}
 
     def check(self, name: str) -> None:
         """Checks nothing: the model was checked when it was read."""

@@ -89,7 +89,7 @@ def difference(given: Mapping[str, bytes], brought: Mapping[str, bytes]) -> str:
         for data in contents.values()
     )
     names = kinds.of_pieces([x for x, _ in ours], [x for x, _ in theirs])
-    return names or ("its pieces have other scores" if ours != theirs else "")
+    return names or ("its tokens have other scores" if ours != theirs else "")
 
 
 def append(
@@ -170,7 +170,7 @@ class SentencePieces(vocabulary.Vocabulary):
                 raise InputError(
                     f"{name}: sentence pieces must hold {piece!r}: train with "
                     f"--control_symbols={CLS},{SEP},{MASK}, as ALBERT's are. "
-                    f"Received: {len(pieces)} pieces, the first "
+                    f"Received: {len(pieces)} tokens, the first "
                     f"{list(pieces[:5])}"
                 )
 

@@ -110,7 +110,7 @@ def _check(lines: list[str], name: str) -> None:
     missing = [x for x in SPECIAL if x not in seen and x != vocab_files.MASK]
     if missing:
         raise InputError(
-            f"{name}: a vocabulary of symbols must hold the special pieces of "
+            f"{name}: a vocabulary of symbols must hold the special tokens of "
             f"BERT, {', '.join(SPECIAL)}. Learn one by learn_vocabulary.py "
             "--kind=symbols, or write them on the first lines. Received: "
             f"{len(lines)} lines, none of them {', '.join(missing)}"

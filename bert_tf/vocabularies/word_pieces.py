@@ -39,7 +39,7 @@ def difference(given: Mapping[str, bytes], brought: Mapping[str, bytes]) -> str:
     )
     if len(ours) != len(theirs):
         return (
-            f"it has {len(ours)} pieces, and the checkpoint's has {len(theirs)}"
+            f"it has {len(ours)} tokens, and the checkpoint's has {len(theirs)}"
         )
     for i, (own, their) in enumerate(zip(ours, theirs, strict=True)):
         # No text reaches an empty line, or the first of two equal lines, which
@@ -136,8 +136,8 @@ class WordPiece(vocabulary.Vocabulary):
     def _needed(self, piece: str) -> vocabulary.SpecialToken:
         if piece not in self.ids:
             raise InputError(
-                f"The vocabulary must hold the piece {piece!r}. Received: "
-                f"{len(self.pieces)} pieces, the first {list(self.pieces[:3])}"
+                f"The vocabulary must hold the token {piece!r}. Received: "
+                f"{len(self.pieces)} tokens, the first {list(self.pieces[:3])}"
             )
         return vocabulary.SpecialToken(piece, self.ids[piece])
 

@@ -86,6 +86,9 @@ def _write_listed(folder: pathlib.Path, files: dict[str, Any]) -> None:
                 ]
             }
         },
+        {"tokenizer_config": {"ent_token": "[E1]", "bos_token": "[CLS]"}},
+        {"tokenizer_config": {"bos_token": "[E1]", "eos_token": None}},
+        {"special_tokens_map": {"ent_token": _LISTED}},
         {"special_tokens_map": {"additional_special_tokens": ["[E1]"]}},
         {"special_tokens_map": {"extra_special_tokens": [_LISTED]}},
         {"added_tokens": _COVID},
@@ -114,6 +117,57 @@ def test_tokens_of_all_files_of_a_folder(tmp_path, files, has_tokenizer):
     for text in ("a [E1] b", "a[E1]b [e1] covid", "york  [E1]  covid x", ""):
         ids = tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text))
         assert ids == theirs(text, add_special_tokens=False)["input_ids"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", [None, 9])
+@pytest.mark.parametrize("has_entry", [False, True])
+@pytest.mark.parametrize(
+    "config",
+    [{"extra_special_tokens": ["[E1]"]}, {"ent_token": "[E1]"}],
+)
+def test_tokens_that_an_older_vocabulary_lacks(
+    tmp_path, caplog, place, has_entry, config
+):
+    """transformers takes the ids of tokenizer.json."""
+    transformers = pytest.importorskip(
+        "transformers", reason="needs the extra `parity`"
+    )
+    pieces = [*PIECES]
+    pieces.insert(len(pieces) if place is None else place, "[E1]")
+    plain = word_pieces.WordPiece(tuple(pieces), True)
+    tokenizer_files.write(str(tmp_path), plain, LENGTH)
+    file = tmp_path / "tokenizer.json"
+    whole = json.loads(file.read_text())
+    entry = {**whole["added_tokens"][-1], "content": "[E1]"}
+    whole["added_tokens"] += [entry | {"id": plain.ids["[E1]"]}] * has_entry
+    file.write_text(json.dumps(whole))
+    (tmp_path / "special_tokens_map.json").unlink()
+    _write_listed(tmp_path, {"tokenizer_config": config})
+    (tmp_path / "vocab.txt").write_text("\n".join(PIECES) + "\n")
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    found = huggingface_tokenizer.read_vocab(str(tmp_path))
+    assert found is not None
+    vocabulary = vocabularies.read(found, True, "it")
+    assert vocabulary.pieces == plain.pieces
+    tokenizer = vocabulary.tokenizer()
+    for text in ("a[E1]b [e1] york", "new [E1]"):
+        ids = tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text))
+        assert ids == theirs(text, add_special_tokens=False)["input_ids"]
+    if place is None:
+        assert vocabularies.open_files(tmp_path / "vocab.txt") == found
+        assert not caplog.messages
+        return
+    assert "and '[E1]' in tokenizer.json" in caplog.text
+    with pytest.raises(InputError, match=r"or give tokenizer.json, which"):
+        vocabularies.open_files(tmp_path / "vocab.txt")
+
+
+def test_named_tokens_without_a_row_are_text(tmp_path, caplog):
+    _write_listed(tmp_path, {"tokenizer_config": {"bos_token": "[E9]"}})
+    vocabulary = vocabularies.open(tmp_path / "vocab.txt", True)
+    assert not vocabulary.added
+    assert "vocab.txt lacks '[E9]', which a file next" in caplog.text
 
 
 def test_flags_of_older_versions(tmp_path):
