@@ -348,12 +348,6 @@ class BertConfig:
         """Raises InputError if a vocabulary does not fit, such as its size."""
         self.check_vocab_size(len(vocabulary.pieces), path)
 
-    def check_record(self, ids: Sequence[int], path: str) -> None:
-        """Raises InputError if the tokens of a record do not fit.
-
-        Records may come without their vocabulary. `ids` has no padding.
-        """
-
 
 # ---- Keys --------------------------------------------------------------------
 

@@ -65,13 +65,9 @@ def write(
     folder: pathlib.Path,
     counts: Sequence[int] = (7, 12, 5),
     seed: int = 0,
-    ends: Sequence[int] = (),
     **lengths: int,
 ) -> list[str]:
-    """Writes files with these numbers of random records; returns the paths.
-
-    `ends` are the last tokens of every sequence.
-    """
+    """Writes files with these numbers of random records; returns the paths."""
     rng = np.random.default_rng(seed)
     files = []
     for number, count in enumerate(counts):
@@ -79,8 +75,6 @@ def write(
         with tfrecord.Writer(path) as writer:
             for _ in range(count):
                 features = values(rng, **lengths)
-                end = features["input_mask"].sum()
-                features["input_ids"][end - len(ends) : end] = ends
                 writer.write(record_types.PRETRAINING.encode(features))
         files.append(str(path))
     return files

@@ -26,9 +26,7 @@ class Setting:
     @classmethod
     def make(cls, folder, **config):
         pretraining_records.write_config(folder / "config.json", **config)
-        # <sep> and <cls>
-        ends = (4, 3) if config.get("model_type") == "xlnet" else ()
-        return cls(folder, pretraining_records.write(folder, ends=ends))
+        return cls(folder, pretraining_records.write(folder))
 
     @classmethod
     def of_texts(cls, folder, config, **settings):

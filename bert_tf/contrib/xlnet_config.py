@@ -6,7 +6,7 @@ the same keys, and there "gelu" is the erf form.
 """
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 from bert_tf import configuration
@@ -70,15 +70,6 @@ KEYS = foreign.ConfigKeys(
     },
 )
 
-_ENDS = (
-    xlnet_vocabulary.FIRST.index(xlnet_vocabulary.SEP),
-    xlnet_vocabulary.FIRST.index(xlnet_vocabulary.CLS),
-)
-_OF_OTHERS = (
-    "does not belong to an XLNet, whose sequences end with <sep> <cls>, IDs 4 "
-    "and 3."
-)
-
 
 @dataclasses.dataclass(frozen=True)
 class XlnetConfig(configuration.BertConfig):
@@ -130,23 +121,16 @@ class XlnetConfig(configuration.BertConfig):
         In another vocabulary, that ID is a different token.
         """
         super().check_vocabulary(vocabulary, path)
-        if vocabulary.template.after != _ENDS:
+        first = xlnet_vocabulary.FIRST
+        ends = [xlnet_vocabulary.SEP, xlnet_vocabulary.CLS]
+        if vocabulary.template.after != tuple(map(first.index, ends)):
             after = [vocabulary.pieces[x] for x in vocabulary.template.after]
             after = after or ["no special token"]
             raise InputError(
-                f"{path} {_OF_OTHERS} Pass the spiece.model of an "
+                f"{path} does not belong to an XLNet, whose sequences end with "
+                f"{' '.join(ends)}, IDs 4 and 3. Pass the spiece.model of an "
                 f"XLNet. Received: a vocabulary of type {vocabulary.kind}, "
                 f"whose sequences end with {' '.join(after)}"
-            )
-
-    def check_record(self, ids: Sequence[int], path: str) -> None:
-        """Raises InputError if <cls> is not the last token, as above."""
-        found = tuple(ids[-len(_ENDS) :])
-        if found != _ENDS:
-            raise InputError(
-                f"{path} {_OF_OTHERS} Make the records with the spiece.model "
-                "of an XLNet. Received: a record that ends with the IDs "
-                f"{' and '.join(map(str, found)) or 'of padding'}"
             )
 
     @classmethod

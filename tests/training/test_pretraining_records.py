@@ -1,13 +1,11 @@
 """Tests of the records of bert_tf/training/pretraining.py."""
 
-import contextlib
 import dataclasses
 import functools
 import pathlib
 import re
 
 from bert_tf import modeling
-from bert_tf.contrib import xlnet_config
 from bert_tf.errors import InputError
 from bert_tf.records import (
     manifests,
@@ -64,28 +62,6 @@ def test_records_of_albert_are_of_the_order_of_sentences(tmp_path):
     with tf.io.TFRecordWriter(files[0]) as writer:
         writer.write(example.SerializeToString())
     assert found().objective == "sop"
-
-
-@pytest.mark.parametrize("has_manifest", [False, True])
-def test_an_xlnet_does_not_read_records_of_other_vocabularies(
-    tmp_path, has_manifest
-):
-    """Its <cls> is found by the ID; nothing may name the vocabulary."""
-    config = xlnet_config.XlnetConfig(
-        **pretraining_records.CONFIG | {"type_vocab_size": 0}
-    )
-    message = (
-        r"records-0\.tfrecord does not belong to an XLNet.*the IDs \d+ and"
-    )
-    for ends, error in (
-        ((), pytest.raises(InputError, match=message)),
-        ((4, 3), contextlib.nullcontext()),
-    ):
-        files = pretraining_records.write(tmp_path, [3], ends=ends)
-        if has_manifest:
-            pretraining_records.write_manifest(files)
-        with error:
-            pretraining.find(files, config, 16, 4)
 
 
 @pytest.mark.slow
