@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, shortened
 from bert_tf.storage import input_files
 
 # A type of Python -> its name in errors.

@@ -45,7 +45,7 @@ def test_questions_are_read_in_order(tmp_path):
 def test_a_key_that_appears_twice(tmp_path):
     path = pathlib.Path(store(tmp_path / "x.json", question()))
     path.write_text(path.read_text().replace('"id":', '"id": "q0", "id":'))
-    message = r"x\.json: the key 'id' appears twice\. Remove one\.$"
+    message = r"x\.json: the key 'id' appears twice\. Remove one\. Received: {"
     with pytest.raises(InputError, match=message):
         squad_questions.read(str(path))
 
