@@ -1,5 +1,6 @@
 """The methods that all public Keras classes share."""
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -100,6 +101,17 @@ class Methods(text_inputs.WithTexts):
             self.train_function = None
             self.test_function = None
             self.predict_function = None
+
+    def save(self, filepath, *args, **kwargs):
+        """Saves as Keras does; InputError for .h5, whose writer would fail."""
+        if os.fspath(filepath).endswith((".h5", ".hdf5")):
+            raise InputError(
+                "Keras cannot save a whole model of bert_tf as HDF5. Use a "
+                "name that ends in .keras, or save the weights alone: "
+                "model.save_weights('NAME.weights.h5'). "
+                f"Received: filepath={os.fspath(filepath)}"
+            )
+        return super().save(filepath, *args, **kwargs)
 
     def export(self, filepath, format="tf_saved_model", **kwargs):
         """Exports as Keras' does; by default for any batch and length.
