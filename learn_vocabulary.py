@@ -278,8 +278,8 @@ def extend(
     lacking = len(learning.unused_rows(list(base))) + appended - new - more
     if lacking:
         logging.warning(
-            "%d rows got no token: none of the others that the text has, max. "
-            "%d (--vocab_size), makes it shorter.",
+            "%d rows got no token: of the tokens learned from the text (at "
+            "most --vocab_size=%d), no other makes it shorter.",
             lacking,
             _VOCAB_SIZE.value,
         )

@@ -115,7 +115,7 @@ def _facts(
         "layers": encoder.num_layers(config),
         "hidden size": config.hidden_size,
         "vocabulary": f"{config.vocab_size:,} tokens",
-        "max length": f"{config.max_position_embeddings} tokens",
+        "max length": f"{source.max_length(config)} tokens",
     }
     if source.vocab is not None and source.do_lower_case is not None:
         casing = {True: "lower-cased", False: "case is kept"}

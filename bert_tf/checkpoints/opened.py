@@ -61,6 +61,11 @@ class Checkpoint:
         name = f"The vocabulary of {self.path}"
         return vocabularies.read(self.vocab, bool(self.do_lower_case), name)
 
+    def max_length(self, config: modeling.BertConfig) -> int:
+        """Returns the max tokens of a text, at most the config's positions."""
+        longest = config.max_position_embeddings
+        return min(self.max_seq_length or longest, longest)
+
     def default_labels(self, count: int) -> tuple[str, ...] | None:
         """Returns the names that its library gives `count` classes.
 

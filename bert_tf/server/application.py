@@ -36,7 +36,7 @@ _ASKED = re.compile(
 )
 _TOLD = re.compile(
     r"(?i)/v1/models(?:/([^/:]+))?(?:/versions/(\d+)|/labels/([^/:]+))?"
-    r"(?:/(metadata))?"
+    r"(?:/(metadata))?/?"
 )
 # Larger bodies are parsed, and larger answers formatted, by `Call`: 20 ms of
 # work at most remain in the loop that answers everybody.
@@ -279,12 +279,16 @@ class Application:
             find = functools.partial(_asked_for, model, version, label)
             find()  # Rejects missing versions before the body is read.
             return await self._answer(model, method.lower(), find, request)
-        told = _TOLD.fullmatch(path) if request.method == "GET" else None
+        is_read = request.method in ("GET", "HEAD")
+        told = _TOLD.fullmatch(path) if is_read else None
         if not told:
             raise Refusal(f"Malformed request: {request.method} {request.path}")
         name, version, label, resource = told.groups()
         if not name:
-            raise Refusal("Missing model name in request.")
+            raise Refusal(
+                "Missing model name in request. There are "
+                f"{', '.join(self._models)}."
+            )
         model = self._find(name)
         try:
             number = _asked_for(model, version, label)

@@ -13,6 +13,7 @@ from tests import exports, family_runs, script_flags
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from absl.flags import FLAGS
 
 _TEXTS = ["What a film.", "bad", "good " * 30, "博 Café, whatever", "a o"]
@@ -207,6 +208,25 @@ def test_pickles(loaded, run, tmp_path, monkeypatch, path, options):
     assert again(_TEXTS) != loaded(_TEXTS)
 
 
+@_EAGER
+def test_texts_of_numpy_and_tensorflow(loaded, pairs):
+    texts = _TEXTS[:2]
+    first, both = loaded(texts[0]), loaded(texts)
+    for one in (np.array(texts[0]), tf.constant(texts[0]), texts[0].encode()):
+        assert loaded(one) == first
+    for many in (
+        [x.encode() for x in texts],
+        np.array(texts),
+        tf.constant(texts),
+        tf.data.Dataset.from_tensor_slices(texts),
+        tf.data.Dataset.from_tensor_slices({"text": texts}),
+    ):
+        assert loaded(many) == both
+    columns = tuple(map(list, zip(*_PAIRS, strict=True)))
+    data = tf.data.Dataset.from_tensor_slices(columns)
+    assert pairs(data) == pairs(_PAIRS)
+
+
 # ---- What is wrong ----------------------------------------------------------
 
 
@@ -215,7 +235,10 @@ def test_pickles(loaded, run, tmp_path, monkeypatch, path, options):
     [
         (None, r"Expected a text; or a list of such. Received: inputs=None"),
         (5, r"Received: inputs=5"),
-        (b"bytes", r"Received: inputs=b'bytes'"),
+        (b"\xff", r"^The input: bytes must be text in UTF-8.*b'\\xff'"),
+        (["a", b"\xff"], r"^inputs\[1\]: bytes must be text in UTF-8"),
+        (np.array(5), r"Received: inputs=5"),
+        ([np.array(["a"])], r"inputs\[0\]: expected a text. Received: array"),
         ([None], r"inputs\[0\]: expected a text. Received: None"),
         (["a", 5], r"inputs\[1\]: expected a text. Received: 5"),
         ([("a", "b")], r"inputs\[0\]: expected a text. Received: \('a', 'b'\)"),

@@ -14,6 +14,7 @@ from tests import interop_samples as samples
 
 import huggingface_hub
 import pytest
+import transformers
 
 pytestmark = pytest.mark.slow
 
@@ -122,6 +123,14 @@ def test_what_it_says_of_a_run(tmp_path, monkeypatch):
     assert "Trained on 1,234 records" in card
     assert "`--learning_rate` | 3e-05\n" in card
     assert f"`--max_seq_length` | {exports.LENGTH}\n" in card
+    assert f"max length | {exports.LENGTH} tokens\n" in card
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
+    assert theirs.model_max_length == exports.LENGTH
+    cased = dataclasses.replace(source, do_lower_case=False)
+    (note,) = formats.write(str(tmp_path / "tf1"), "tf1", cased).notes
+    assert note.endswith(
+        f" --do_lower_case=false --max_seq_length={exports.LENGTH}."
+    )
     assert "`--init_checkpoint` | google-bert/bert-base-uncased\n" in card
     assert "eval_accuracy | 0.875\n" in card
     assert "/home/me" not in card
