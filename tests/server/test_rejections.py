@@ -59,7 +59,7 @@ def test_a_model_that_is_being_loaded_is_not_missing(path):
 def test_rejected_requests_are_counted():
     """Only by the names of served models, of which there are few."""
     evil = {"Origin": "http://evil.example"}
-    requests = [
+    requests: list[tuple[str, str, dict[str, str]]] = [
         ("POST", f"{_PATH}:predict", {}),
         ("POST", f"{_PATH}/versions/7:Classify", {}),
         ("POST", f"{_PATH}/labels/none:regress", {}),
@@ -86,7 +86,7 @@ def test_rejected_requests_are_counted():
 
 def test_errors_name_what_is_there():
     """After TensorFlow Serving's own words."""
-    requests = [
+    requests: list[tuple[str, str, dict[str, str]]] = [
         ("GET", "/v1/models/", {}),
         ("GET", f"{_PATH}/versions/7", {}),
         ("POST", f"{_PATH}/versions/7:predict", {}),
