@@ -121,9 +121,8 @@ class Best:
             os.path.join(folder, _RESULTS),
             json.dumps(self.results, indent=2) + "\n",
         )
-        for old_step, old in tf1_files.numbered(folder).items():
-            if old_step != step:
-                tf1_files.remove(old)
+        found = tf1_files.numbered(folder)
+        tf1_files.remove_old([old for x, old in found.items() if x != step])
 
 
 def _tell_tensorflow(folder: str, step: int) -> None:

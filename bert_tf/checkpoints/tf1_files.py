@@ -18,6 +18,7 @@ from bert_tf.storage import file_systems, input_files, run_lock
 
 import numpy as np
 import tensorflow as tf
+from absl import logging
 
 # The released checkpoints, and those that are converted.
 PREFIX = "bert_model.ckpt"
@@ -287,6 +288,28 @@ def remove(prefix: str) -> None:
         key=lambda path: not path.endswith(".index"),
     ):
         tf.io.gfile.remove(path)
+
+
+def remove_old(prefixes: Sequence[str]) -> None:
+    """Deletes checkpoints that a newer one replaces; warns if any remain."""
+    reasons = {}
+    for prefix in prefixes:
+        try:
+            remove(prefix)
+        # A bucket that retains its objects, for example.
+        except (OSError, tf.errors.OpError) as error:
+            folder, name = os.path.split(prefix)
+            text = getattr(error, "message", None) or str(error)
+            reasons[name] = text.replace(f"{folder}/", "")
+    if reasons:
+        name, reason = next(iter(reasons.items()))
+        logging.warning(
+            "Old checkpoints that could not be removed: %d. The first is "
+            "%s: %s",
+            len(reasons),
+            name,
+            reason,
+        )
 
 
 def remove_leftovers(folder: str, names: Sequence[str] = ()) -> None:

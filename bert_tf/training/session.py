@@ -165,7 +165,15 @@ class Session:
             report = self._progress(state.step)
             evaluations.hook(self.model, report)(state.step)
             agree(True)  # Waits for the one that writes.
-        if state.step >= self.stop:
+        if state.step > self.stop:
+            logging.warning(
+                "The newest checkpoint in %s is from step %d, later than the "
+                "last step of this run, %d. Nothing is trained, and the "
+                "weights stay as they are at step %d.",
+                *(self.folder, state.step, self.stop, state.step),
+            )
+            return state.step
+        if state.step == self.stop:
             logging.info(
                 "The run in %s has completed all %d steps.",
                 self.folder,

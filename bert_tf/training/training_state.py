@@ -210,8 +210,7 @@ def _replace(
         tf1_files.set_aside(found.pop(number))
     prefixes = list(found.values())
     tf1_files.write_state(folder, prefixes[-keep:])
-    for old in prefixes[:-keep]:
-        tf1_files.remove(old)
+    tf1_files.remove_old(prefixes[:-keep])
 
 
 def _value(variable: Any) -> tf.Tensor:

@@ -109,9 +109,9 @@ def test_a_full_disk_is_told_at_the_next_and_leaves_the_last(state, tmp_path):
         assert _contents(disk) == before
 
 
-def test_the_state_after_a_failed_save_is_saved(state, tmp_path):
-    run = session.Session(
-        folder=str(tmp_path / "disk"),
+def _session(state, folder, restore=lambda state: None):
+    return session.Session(
+        folder=str(folder),
         strategy=tf.distribute.get_strategy(),
         model=state.model,
         plan=session.Plan(
@@ -129,11 +129,25 @@ def test_the_state_after_a_failed_save_is_saved(state, tmp_path):
         stop=100,
         objective=tiny_model.OBJECTIVE,
         trained=state.model.trainable_variables,
-        restore=lambda state: None,
+        restore=restore,
         begin=lambda: None,
         batches=lambda records, step: None,
         explained=contextlib.nullcontext,
     )
+
+
+@pytest.mark.parametrize("step", [100, 120])
+def test_a_run_that_is_not_trained_any_more(state, tmp_path, caplog, step):
+    caplog.set_level("INFO", "absl")
+    run = _session(state, tmp_path, lambda state: setattr(state, "step", step))
+    assert run.train() == step
+    assert ("has completed all 100 steps" in caplog.text) == (step == 100)
+    later = f"is from step {step}, later than the last step of this run, 100."
+    assert (later in caplog.text) == (step == 120)
+
+
+def test_the_state_after_a_failed_save_is_saved(state, tmp_path):
+    run = _session(state, tmp_path / "disk")
     with background.Writer() as writer:
         save = run._saving(state, writer, lambda: None)
         with small_disks.limited(tmp_path / "disk", 8):
@@ -149,6 +163,26 @@ def test_the_state_after_a_failed_save_is_saved(state, tmp_path):
         assert state.resume(run.folder)
         assert (state.step, state.records) == (9, 72)
         reference.assert_same(state.variables, expected)
+
+
+def test_old_checkpoints_that_cannot_be_removed(
+    state, tmp_path, monkeypatch, caplog
+):
+    def remove(path):
+        raise tf.errors.PermissionDeniedError(None, None, f"{path}; retained")
+
+    monkeypatch.setattr(tf.io.gfile, "remove", remove)
+    with run_lock.hold(tmp_path):
+        for step in (3, 5, 7, 9):
+            _change(state, step)
+            state.save(str(tmp_path))
+    assert [*tf1_files.numbered(str(tmp_path))] == [3, 5, 7, 9]
+    text = (tmp_path / "checkpoint").read_text()
+    assert [x for x in "3579" if f"ckpt-{x}" in text] == ["7", "9"]
+    assert (
+        "Old checkpoints that could not be removed: 2. The first is "
+        "model.ckpt-3: model.ckpt-3.index; retained\n"
+    ) in caplog.text
 
 
 def test_where_nothing_is_to_be_written(state, tmp_path):
