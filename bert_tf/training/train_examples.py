@@ -1,5 +1,6 @@
 """Identifies the examples a run trains on, wherever their files are."""
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -14,6 +15,7 @@ from bert_tf.records import manifests, record_types
 import tensorflow as tf
 
 FILE = "train_examples.json"
+_TABLE = "train_file_sha256"  # of the user's own file
 
 
 def fingerprint(data: record_types.RecordFile) -> dict[str, int | str]:
@@ -22,11 +24,16 @@ def fingerprint(data: record_types.RecordFile) -> dict[str, int | str]:
     Features that were added to the records are ignored: they follow from the
     run's flags.
     """
+    sha256 = _sha256((data.source or data).path)
+    return {"records": data.count, "sha256": sha256}
+
+
+def _sha256(path: str) -> str:
     digest = hashlib.sha256()
-    with tf.io.gfile.GFile((data.source or data).path, "rb") as file:
+    with tf.io.gfile.GFile(path, "rb") as file:
         while part := file.read(1 << 20):
             digest.update(part)
-    return {"records": data.count, "sha256": digest.hexdigest()}
+    return digest.hexdigest()
 
 
 def of_records(
@@ -48,9 +55,28 @@ def of_records(
     return {"records": sum(counts), "sha256": digest}
 
 
-def write(folder: str, examples: Mapping[str, int | str]) -> None:
-    """Writes the identity of the training examples to the run's folder."""
-    files.write_json(os.path.join(folder, FILE), examples)
+def write(
+    folder: str, examples: Mapping[str, int | str], table: str | None = None
+) -> None:
+    """Writes the identity of the training examples to the run's folder.
+
+    `table` is the user's own file with the examples, if any.
+    """
+    more = {_TABLE: _sha256(table)} if table else {}
+    files.write_json(os.path.join(folder, FILE), {**examples, **more})
+
+
+def is_table(folder: str, table: str | None) -> bool | None:
+    """Whether a run trained on a file with this content, wherever it is.
+
+    None if unknown, as for runs of earlier versions.
+    """
+    before = None
+    with contextlib.suppress(InputError):
+        before = opened.read_json(folder, FILE).get(_TABLE)
+    if not (before and table and tf.io.gfile.exists(table)):
+        return None
+    return bool(before == _sha256(table))
 
 
 def check_same(folder: str, now: Mapping[str, int | str]) -> None:
@@ -64,7 +90,7 @@ def check_same(folder: str, now: Mapping[str, int | str]) -> None:
             f"{str(error).rstrip('.')}. It says which examples the run trains "
             "on: bring it back, or choose another output_dir."
         ) from error
-    if before and now != before:
+    if before and any(before.get(name) != now[name] for name in now):
         number = before.get("records", "another number of")
         raise InputError(
             f"The run in {folder} was trained on other examples: they "
