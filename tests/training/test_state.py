@@ -109,7 +109,9 @@ def test_a_full_disk_is_told_at_the_next_and_leaves_the_last(state, tmp_path):
         assert _contents(disk) == before
 
 
-def _session(state, folder, restore=lambda state: None):
+def _session(
+    state, folder, restore=lambda state: None, begin=lambda: None, **plan
+):
     return session.Session(
         folder=str(folder),
         strategy=tf.distribute.get_strategy(),
@@ -124,24 +126,36 @@ def _session(state, folder, restore=lambda state: None):
             keep_checkpoint_max=2,
             log_steps=1,
             save_in_background=True,
+            **plan,
         ),
         schedule=lambda step: 0.1,
         stop=100,
         objective=tiny_model.OBJECTIVE,
         trained=state.model.trainable_variables,
         restore=restore,
-        begin=lambda: None,
+        begin=begin,
         batches=lambda records, step: None,
         explained=contextlib.nullcontext,
     )
 
 
+@pytest.mark.parametrize("check_only", [False, True])
 @pytest.mark.parametrize("step", [100, 120])
-def test_a_run_that_is_not_trained_any_more(state, tmp_path, caplog, step):
+def test_a_run_that_is_not_trained_any_more(
+    state, tmp_path, caplog, step, check_only
+):
     caplog.set_level("INFO", "absl")
-    run = _session(state, tmp_path, lambda state: setattr(state, "step", step))
+    run = _session(
+        *(state, tmp_path, lambda state: setattr(state, "step", step)),
+        lambda: pytest.fail("The flags of the training are replaced."),
+        check_only=check_only,
+    )
     assert run.train() == step
-    assert ("has completed all 100 steps" in caplog.text) == (step == 100)
+    is_last = step == 100
+    completed = "has completed all 100 steps" in caplog.text
+    assert completed == (is_last and not check_only)
+    would = "Would train from step 100 to 100." in caplog.text
+    assert would == (is_last and check_only)
     later = f"is from step {step}, later than the last step of this run, 100."
     assert (later in caplog.text) == (step == 120)
 
