@@ -57,7 +57,7 @@ def check_same_run(
     before = read_flagfile(path)
     changed, here = changes(before), before.keys() & _values().keys()
     # A run must not report that an earlier command only checked it, nor
-    # another spelling of its own folder.
+    # another spelling of its folder.
     for name in ("check_only", "output_dir", *same):
         changed.pop(name, None)
     fatal = [
