@@ -34,16 +34,8 @@ _INIT_CHECKPOINT = shared_flags.init_checkpoint(
     "A pre-trained checkpoint of any format, with its head for masked words.",
     required=True,
 )
-shared_flags.bert_config_file(
-    _MODEL,
-    "The model's bert_config.json. By default the config that comes with the "
-    "checkpoint.",
-)
-shared_flags.vocab_file(
-    _MODEL,
-    "The model's vocabulary. By default the vocabulary that comes with the "
-    "checkpoint.",
-)
+shared_flags.bert_config_file(_MODEL)
+shared_flags.vocab_file(_MODEL)
 shared_flags.do_lower_case(_MODEL)
 _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     _MODEL,
@@ -127,7 +119,6 @@ from bert_tf.storage import input_files
 from bert_tf.tasks.augmentation import (
     candidates,
     copies,
-    stop_words,
     table_lines,
     words,
 )
@@ -212,7 +203,7 @@ def read_stop_words():
     if not path:
         return None
     input_files.check(path, _STOP_WORDS.name)
-    return stop_words.read(path)
+    return words.read_stop_words(path)
 
 
 # ---- The model --------------------------------------------------------------
@@ -245,7 +236,7 @@ def load_finder(stay):
     files.config.check_sequence_length(length)
     if stay is None:
         # Symbols are of no language.
-        stay = stop_words.ENGLISH if vocabulary.splits_punctuation else ()
+        stay = words.STOP_WORDS if vocabulary.splits_punctuation else ()
     reader = words.Reader(vocabulary, stay, length)
     model = heads.BertMaskedLM(families.make(files.config))
     trained_models.restore(model, source, _HEAD)

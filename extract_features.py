@@ -52,22 +52,14 @@ _LAYERS = _VECTORS.words(
     "from the last.",
     only_with="features=layers",
 )
-shared_flags.bert_config_file(
-    _MODEL,
-    "The model's bert_config.json. By default the config that comes with "
-    "init_checkpoint.",
-)
+shared_flags.bert_config_file(_MODEL)
 _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     _DATA, 128, "Max number of tokens per line; longer lines are cut.", min=4
 )
 _INIT_CHECKPOINT = shared_flags.init_checkpoint(
     _MODEL, "Checkpoint of the model, of any format.", required=True
 )
-shared_flags.vocab_file(
-    _MODEL,
-    "The model's vocabulary. By default the vocabulary that comes with "
-    "init_checkpoint.",
-)
+shared_flags.vocab_file(_MODEL)
 shared_flags.do_lower_case(_MODEL)
 _BATCH_SIZE = shared_flags.batch_size(_FILES)
 _USE_TPU = shared_flags.use_tpu(_DEVICES)

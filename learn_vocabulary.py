@@ -278,8 +278,8 @@ def extend(
     lacking = len(learning.unused_rows(list(base))) + appended - new - more
     if lacking:
         logging.warning(
-            "%d rows got no token: none of the others that the text has, max. "
-            "%d (--vocab_size), makes it shorter.",
+            "%d rows got no token: of the tokens learned from the text (at "
+            "most --vocab_size=%d), no other makes it shorter.",
             lacking,
             _VOCAB_SIZE.value,
         )
@@ -383,12 +383,15 @@ def learn_word_pieces(path: str) -> None:
     """Learns or extends a WordPiece vocabulary and writes its file."""
     # Else hours of work would end in an error.
     base, settings = base_of_flags()
-    new_vocabulary.check_settings(epath.Path(path), settings, _OVERWRITE.value)
+    lower = _DO_LOWER_CASE.value
+    new_vocabulary.check_settings(
+        epath.Path(path), settings, lower, _OVERWRITE.value
+    )
     if not base:
         extras.check("tokenizers", "data", "Vocabularies that are learned")
     reader = text_flags.reader()
     words = learning.count_words(
-        read(text_flags.units(), reader), _DO_LOWER_CASE.value, **settings
+        read(text_flags.units(), reader), lower, **settings
     )
     if not words:
         raise InputError("The text holds no words. Is it in --input_format?")
@@ -400,7 +403,7 @@ def learn_word_pieces(path: str) -> None:
             warn_of_fewer(len(pieces))
     there = new_vocabulary.read_config(epath.Path(path), _WORDS)
     others = {}
-    if dict(there.settings) != settings:
+    if tokenizer_config.meant(there.settings, lower) != settings:
         data = tokenizer_config.to_json((), settings)
         others[tokenizer_config.FILE] = data
     text = vocab_files.vocab_text(pieces)

@@ -105,6 +105,7 @@ command_line.start(
 )
 
 from bert_tf import files, options, terminals
+from bert_tf.checkpoints import opened
 from bert_tf.flags import flagfiles
 from bert_tf.setup import fine_tuning_setup, run_folder, run_setup, teachers
 from bert_tf.tasks.glue import (
@@ -281,7 +282,7 @@ def refuse():
 def digest(files, source):
     """Returns the SHA-256 of what all runs start from."""
     parts = files.config.to_json().encode(), *files.vocab.contents.values()
-    return glue_experiment.digest(source, parts)
+    return opened.digest(source, parts)
 
 
 def find_teachers(names):
@@ -327,6 +328,12 @@ def report(folder, done):
 # ---- Main -------------------------------------------------------------------
 
 
+def find_starts(experiment, start):
+    """Returns task -> where its runs begin: at `start` without another task."""
+    first = _INTERMEDIATE_TASK.value
+    return experiment.starts(start, first, _AFTER_INTERMEDIATE)
+
+
 def run_all(experiment, start, ax):
     """Trains all tasks, writes the table and, if requested, predicts.
 
@@ -337,14 +344,13 @@ def run_all(experiment, start, ax):
     """
     names = tasks()
     folder = run_flags.OUTPUT_DIR.value
-    starts = dict.fromkeys(names, start)
+    starts = find_starts(experiment, start)
     done = {}
     for task in names:
         done[task] = experiment.train(task, starts[task])
         if task == _INTERMEDIATE_TASK.value:
-            encoder = experiment.encoder(task, done[task], start)
-            others = set(_AFTER_INTERMEDIATE) - {task}
-            starts |= dict.fromkeys(others & set(names), encoder)
+            experiment.write_encoder(task, done[task], start)
+            starts = find_starts(experiment, start)
     report(folder, done)
     if not fine_tuning_flags.DO_PREDICT.value:
         return
@@ -394,8 +400,8 @@ def main(_):
         all_seeds,
         all_teachers,
     )
-    if is_check or not len(experiment.results):
-        experiment.check(start)
+    starts = find_starts(experiment, start)
+    experiment.check(starts)
     if is_check:
         logging.info(
             "Found nothing that would stop these runs. Nothing was written to "
@@ -404,7 +410,7 @@ def main(_):
         )
         return
     flagfiles.write_flagfile(os.path.join(folder, kept_flags.FILE))
-    experiment.plan(start)
+    experiment.plan(starts)
     run_all(experiment, start, ax)
 
 

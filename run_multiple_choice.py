@@ -62,7 +62,7 @@ _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
 
 command_line.start(__name__)
 
-from bert_tf import heads, losses
+from bert_tf import heads
 from bert_tf.setup import fine_tune
 from bert_tf.tasks.classification import classification_task, predictions
 from bert_tf.tasks.multiple_choice import (
@@ -72,40 +72,20 @@ from bert_tf.tasks.multiple_choice import (
     choice_results,
 )
 from bert_tf.text import text_graph
-from bert_tf.training import distillation, fine_tuning, loop
+from bert_tf.training import distillation, fine_tuning
 
-import tensorflow as tf
 from absl import logging
 
-# ---- Objective: sums, to be divided by weights summed over all replicas -----
-
-
-def weights(batch):
-    """Returns the divisor of the loss: the number of problems."""
-    return {"choice": tf.reduce_sum(batch["row_weights"])}
-
-
-def sums(model, batch, dropout_seed):
-    """Returns the loss and accuracy sums of one replica's batch."""
-    logits = model(batch, dropout_seed)  # [B, K]
-    return {
-        "choice": losses.classification(
-            logits, batch["label_ids"], batch["row_weights"]
-        )
-    }
-
-
-# ---- The task ---------------------------------------------------------------
+# The objective's loss, and the weights of a batch's problems.
+_LOSS = "choice", lambda batch: batch["row_weights"]
 
 
 class MultipleChoice(fine_tune.Task):
     """Chooses what follows a prompt."""
 
     head = "multiple_choice"
-    objective = loop.Objective(weights, sums)
-    comparison = distillation.Comparison.from_loss(
-        "choice", lambda batch: batch["row_weights"]
-    )
+    objective = fine_tuning.classification_objective(*_LOSS)
+    comparison = distillation.Comparison.from_loss(*_LOSS)
 
     def read(self):
         self.splits = {}

@@ -100,7 +100,7 @@ _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
 
 command_line.start(__name__)
 
-from bert_tf import heads, losses
+from bert_tf import heads
 from bert_tf.checkpoints import tf1_files, trained_models
 from bert_tf.setup import fine_tune, run_setup, trained_setup
 from bert_tf.storage import input_files
@@ -111,33 +111,16 @@ from bert_tf.tasks.tagging import (
     tagging_splits,
     tagging_words,
 )
-from bert_tf.training import distillation, fine_tuning, loop
+from bert_tf.training import distillation, fine_tuning
 
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
-# ---- Objective: sums, to be divided by weights summed over all replicas -----
-
 
 def word_weights(batch):
     """Returns 1 at the first token of each word, otherwise 0, [B, S]."""
     return batch["label_weights"] * batch["row_weights"][:, tf.newaxis]
-
-
-def weights(batch):
-    """Returns the divisor of the loss: the number of words."""
-    return {"label": tf.reduce_sum(word_weights(batch))}
-
-
-def sums(model, batch, dropout_seed):
-    """Returns the loss and accuracy sums of one replica's batch."""
-    logits = model(batch, dropout_seed)  # [B, S, C]
-    return {
-        "label": losses.classification(
-            logits, batch["label_ids"], word_weights(batch)
-        )
-    }
 
 
 # ---- Labels -----------------------------------------------------------------
@@ -190,7 +173,7 @@ class Tagging(fine_tune.Task):
     reading = ("context", "max_seq_length")
     takes_pairs = False
     labels: tuple[str, ...]
-    objective = loop.Objective(weights, sums)
+    objective = fine_tuning.classification_objective("label", word_weights)
     comparison = distillation.Comparison.from_loss("label", word_weights)
 
     def read(self):

@@ -136,7 +136,7 @@ command_line.start(__name__)
 
 from bert_tf import files, kept_kernels, vocabularies
 from bert_tf.checkpoints import model_files, original, tf1_files
-from bert_tf.records import manifests, pipeline
+from bert_tf.records import pipeline
 from bert_tf.setup import (
     auxiliary_lm,
     distillation_setup,
@@ -191,17 +191,20 @@ def train(
     losses = pretraining.loss_names(data.objective)
     objective = own
     if teacher is not None:
-        comparison = distillation.Comparison(losses, distillation.of_words)
+        shared = distillation.shared_words(model.bert.config, teacher.config)
+        compare = functools.partial(distillation.of_words, shared=shared)
+        comparison = distillation.Comparison(losses, compare)
         objective = distillation_setup.objective(
             own, comparison, teacher, strategy, model
         )
     beside = original.contents(model.bert.config, vocab, None)
-    trained_on = train_examples.of_records(data.files, data.counts)
-    train_examples.check_same(folder, trained_on)
-    evaluated_on = train_examples.of_records(eval_data.files, eval_data.counts)
+    trained_on = train_examples.of_records(data)
+    taught_by = teacher.digest if teacher else ""
+    train_examples.check_same(folder, trained_on, taught_by)
+    evaluated_on = train_examples.of_records(eval_data)
 
     def begin():
-        train_examples.write(folder, trained_on)
+        train_examples.write(folder, trained_on, taught_by)
         if vocab:
             original.write_contents(folder, beside)
         else:  # A vocabulary in the folder is the user's.
@@ -363,10 +366,10 @@ def find_records(config):
 
 def find_vocab(config, data):
     """Returns the vocabulary to keep, or None."""
-    manifest = manifests.find(data.files)
+    manifest = data.manifest
     vocab = model_files.find_records_vocab(
         _VOCAB_FILE.value,
-        run_setup.find_source(),
+        run_setup.find_source(_DO_TRAIN.value),
         manifest.vocab_sha256 if manifest else None,
     )
     folder = run_flags.OUTPUT_DIR.value
@@ -394,7 +397,7 @@ def find_teacher(config, data, vocab):
     """Returns the teacher for distillation, or None."""
     if not distillation_flags.TEACHER.value:
         return None
-    manifest = manifests.find(data.files)
+    manifest = data.manifest
     return teachers.find_for(
         teachers.Student(
             "masked_lm",
@@ -409,10 +412,10 @@ def find_teacher(config, data, vocab):
 def report(replicas, model, data, lacks_vocab):
     """Says what the run reads, and what it will lack."""
     logging.info(
-        "%d records in %d files, %d replicas.",
-        sum(data.counts),
-        len(data.files),
-        replicas,
+        "%s in %s, %s.",
+        run_report.count(sum(data.counts), "record"),
+        run_report.count(len(data.files), "file"),
+        run_report.count(replicas, "replica"),
     )
     if lacks_vocab:
         logging.warning(

@@ -58,33 +58,22 @@ _SCORES = flag_sections.Section(
 )
 
 
-def _target_file(split: str, action: str) -> flag_sections.Holder:
-    """Defines the file of a split's targets."""
-    name = f"{split}_file"
-    return _DATA.input_path(
-        f"{split}_target_file",
-        f"Text file with the target of each line of --{name}, which must also "
-        "be a text file.",
-        only_with=action,
-        harmless=True,
-    )
-
-
 _FILES = {
-    "train": (
-        shared_flags.train_file(_DATA, "Training file."),
-        _target_file("train", "do_train"),
-    ),
-    "dev": (
-        shared_flags.dev_file(_DATA, "Dev file, for evaluation."),
-        _target_file("dev", "do_eval"),
-    ),
-    "test": (
-        shared_flags.test_file(
-            _DATA, "Test file, for prediction. Targets are optional."
+    split: (
+        shared_flags.split_file(split, _DATA, text),
+        shared_flags.split_file(
+            split,
+            _DATA,
+            f"Text file with the target of each line of --{split}_file, which "
+            "must also be a text file.",
+            "target_file",
         ),
-        _target_file("test", "do_predict"),
-    ),
+    )
+    for split, text in (
+        ("train", "Training file."),
+        ("dev", "Dev file, for evaluation."),
+        ("test", "Test file, for prediction. Targets are optional."),
+    )
 }
 _DATA.string(
     "source_column",
@@ -208,7 +197,7 @@ class Seq2Seq(fine_tune.Task):
 
     def load_files(self):
         """Reads config and vocabulary; the config may be an encoder's."""
-        source = run_setup.find_source()
+        source = run_setup.find_source(self.work.train)
         trained = source.config if source else None
         if source:
             path = run_flags.BERT_CONFIG_FILE.value

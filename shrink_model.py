@@ -48,16 +48,8 @@ _DEVICES = flag_sections.Section("Devices")
 _INIT_CHECKPOINT = shared_flags.init_checkpoint(
     _MODEL, "The fine-tuned classifier, of any format.", required=True
 )
-shared_flags.bert_config_file(
-    _MODEL,
-    "The model's bert_config.json. By default the config that comes with "
-    "init_checkpoint.",
-)
-shared_flags.vocab_file(
-    _MODEL,
-    "The model's vocabulary. By default the vocabulary that comes with "
-    "init_checkpoint.",
-)
+shared_flags.bert_config_file(_MODEL)
+shared_flags.vocab_file(_MODEL)
 shared_flags.do_lower_case(_MODEL)
 _NUM_HIDDEN_LAYERS = _SIZE.integer(
     "num_hidden_layers",

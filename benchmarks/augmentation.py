@@ -19,7 +19,7 @@ import time
 from bert_tf import heads, modeling, vocabularies
 from bert_tf.exporting import inference
 from bert_tf.tasks import tables
-from bert_tf.tasks.augmentation import candidates, copies, stop_words, words
+from bert_tf.tasks.augmentation import candidates, copies, words
 
 import keras
 import tensorflow as tf
@@ -53,7 +53,7 @@ def make(**how):
         heads.BertMaskedLM(modeling.Bert(config))
     )
     length = _MAX_SEQ_LENGTH.value
-    reader = words.Reader(vocabulary, stop_words.ENGLISH, length)
+    reader = words.Reader(vocabulary, words.STOP_WORDS, length)
     finder = candidates.Finder(model, vocabulary, length, 15, **how)
     settings = copies.Settings(_COPIES.value)
 

@@ -13,7 +13,6 @@ that the model and steps add to the process, next to our estimate.
 import dataclasses
 import importlib
 import json
-import resource
 
 from benchmarks import own_process, pretraining_step
 
@@ -75,14 +74,14 @@ def config_of(point: Point) -> dict:
 def measure(point: Point) -> Cost:
     """Times steps in this process, and measures the memory they add."""
     importlib.import_module("bert_tf.heads")
+    from bert_tf import modeling
+    from bert_tf.training import accelerators, memory_use
+
     before = pretraining_step.resident()
     config, P = config_of(point), point.predictions
     step, _ = pretraining_step.make(config, point.batch, point.length, P)
     seconds = pretraining_step.timed(step, _SECONDS.value)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    from bert_tf import modeling
-    from bert_tf.training import accelerators, memory_use
-
+    peak = accelerators.peak_of_process()
     model = modeling.BertConfig(**config)
     B, S = point.batch, point.length
     return Cost(

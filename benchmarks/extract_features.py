@@ -17,7 +17,7 @@ import tempfile
 import time
 
 from benchmarks import against_transformers, weights
-from bert_tf import modeling
+from bert_tf import modeling, options
 from bert_tf.checkpoints import formats, restoring, trained_models
 from bert_tf.tasks.features import (
     extraction,
@@ -116,7 +116,7 @@ def main(_):
         )
     print(f"ratio        {seconds['transformers'] / seconds['ours']:8.2f}")
     print(f"difference   {difference:8.1e}")
-    for file_format in feature_files.FORMATS:
+    for file_format in options.FEATURE_FORMATS:
         value, size = min(
             seconds_with_file(file_format, lines, read, vectors, vocab)
             for _ in range(against_transformers.ROUNDS)

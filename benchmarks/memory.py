@@ -11,12 +11,11 @@ largest of three measurements are printed.
 """
 
 import multiprocessing
-import resource
 from typing import Any
 
 from benchmarks import pretraining_step
 from bert_tf import modeling
-from bert_tf.training import memory_use
+from bert_tf.training import accelerators, memory_use
 
 from absl import app
 
@@ -76,8 +75,7 @@ def _measure(config, B, S, P, remat, accumulate):
     step.get_concrete_function(seed)
     before = pretraining_step.resident()
     step(seed)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return state + peak - before
+    return state + accelerators.peak_of_process() - before
 
 
 def main(argv):

@@ -145,9 +145,8 @@ def write(
     *texts, label = ("text_a", "text_b", "label")
     texts = texts[: len(task.columns) - 1]
     target.parent.mkdir(parents=True, exist_ok=True)
-    with files.new_file(target, "w") as file:
-        for row in itertools.chain([((*texts,), label)], rows):
-            file.write("\t".join((*row[0], row[1])) + "\n")
+    table = itertools.chain([((*texts,), label)], rows)
+    files.write_lines(target, ("\t".join((*x, y)) for x, y in table))
     return [
         *(f"--{name}_column={name}" for name in (*texts, label)),
         f"--max_seq_length={task.length}",

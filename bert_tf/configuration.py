@@ -2,14 +2,13 @@
 
 import dataclasses
 import difflib
-import functools
 import json
 import math
 import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
-from bert_tf import config_keys
+from bert_tf import config_keys, terminals
 from bert_tf.errors import InputError
 from bert_tf.storage import file_systems, input_files, json_files
 
@@ -45,15 +44,11 @@ _ONE_VALUE: dict[str, Any] = {
     "pruned_heads": {},
     "tie_word_embeddings": True,
 }
+# Fields of the dense layer before the vocabulary product.
+_TRANSFORM = ("transform_act", "transform_layer_norm_eps")
 # Fields that the original does not have. Files only contain them if a model has
 # non-default values.
-_UNSAID = (
-    "transform_act",
-    "transform_layer_norm_eps",
-    "pooler_act",
-    "problem_type",
-    "score_act",
-)
+_UNSAID = (*_TRANSFORM, "pooler_act", "problem_type", "score_act")
 _SIZES = (
     "vocab_size",
     "hidden_size",
@@ -81,11 +76,18 @@ class BertConfig:
     least_types: ClassVar[int] = 1
     one_value: ClassVar[Mapping[str, Any]] = _ONE_VALUE
     unused_keys: ClassVar[frozenset[str]] = frozenset()
+    # Fields that the model does not read, and that can't be changed. Without a
+    # transform, its fields can't be changed either.
+    unread: ClassVar[tuple[str, ...]] = ()
     # Allowed values of `pooler_act`.
     pooler_acts: ClassVar[tuple[str, ...]] = ACTIVATIONS
     # Whether the encoder has a vector for each token, not only for the
     # sequence.
     gives_sequence: ClassVar[bool] = True
+    # Whether the last token represents a row, not the first.
+    pools_last: ClassVar[bool] = False
+    # How many of a row's last tokens the joint head for answers does not score.
+    unscored_tokens: ClassVar[int] = 0
     # Whether the encoder compares two texts, so it can't read single texts.
     needs_pairs: ClassVar[bool] = False
     # Whether rows may contain several sequences that do not see each other.
@@ -93,8 +95,8 @@ class BertConfig:
     # The head for pre-training, a key of names.HEADS; None for families that
     # start from another encoder.
     pretraining_head: ClassVar[str | None] = "pretraining"
-    # Whether the heads for the next token and for classes are a matrix alone,
-    # without a layer before it and without a bias: `output_bias` stays zero.
+    # Whether the heads for the next token and for classes have no bias:
+    # `output_bias` stays zero.
     has_plain_outputs: ClassVar[bool] = False
     # Whether the head for words has a layer before its matrix.
     has_transform: ClassVar[bool] = True
@@ -127,7 +129,15 @@ class BertConfig:
     def __post_init__(self):
         # The original lower-cases it and treats None as linear.
         object.__setattr__(self, "hidden_act", _activation(self.hidden_act))
-        _check(vars(self), vars(self), type(self))
+        kind = type(self)
+        _check(vars(self), vars(self), kind)
+        for name in (*kind.unread, *(() if kind.has_transform else _TRANSFORM)):
+            if getattr(self, name) != getattr(kind, name):
+                raise InputError(
+                    f"`{name}` has no effect in this model: leave it out. "
+                    f"Received: model_type={kind.model_type}, "
+                    f"{name}={getattr(self, name)!r}"
+                )
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "BertConfig":
@@ -143,7 +153,7 @@ class BertConfig:
         _check_keys(values, fields, {*cls.one_value, *cls.unused_keys})
         if "vocab_size" not in values:
             raise InputError(
-                "The BERT config has no `vocab_size`: add the number of pieces "
+                "The BERT config has no `vocab_size`: add the number of tokens "
                 "of the vocabulary."
             )
         given = {k: v for k, v in values.items() if k in fields}
@@ -182,7 +192,7 @@ class BertConfig:
         except ValueError as error:
             raise InputError(f"{path}: {error}") from error
         for note in _notes(cls.in_our_words(values), config):
-            _say_once(f"{path}: {note}")
+            terminals.log_once(f"{path}: {note}")
         return config
 
     @classmethod
@@ -330,7 +340,7 @@ class BertConfig:
         elif more:
             raise InputError(
                 f"{path} does not belong to this BERT config: it has {size} "
-                f"pieces, the config says vocab_size={self.vocab_size}. Give "
+                f"tokens, the config says vocab_size={self.vocab_size}. Give "
                 "the two of one model."
             )
 
@@ -417,12 +427,6 @@ def _is_erf_in_theirs(values: Mapping[str, Any], config: BertConfig) -> bool:
         theirs, unsaid = theirs | {"model_type"}, "gelu"
     act = _activation(values.get("hidden_act", unsaid))
     return not theirs.isdisjoint(values) and act == "gelu"
-
-
-@functools.cache
-def _say_once(line: str) -> None:
-    """Logs a line once in this process: configs are read repeatedly."""
-    logging.info("%s", line)
 
 
 # ---- Values ------------------------------------------------------------------

@@ -32,17 +32,13 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextlib.contextmanager
-def new_file(
-    path: str | os.PathLike[str], mode: str = "wb"
-) -> Iterator[IO[Any]]:
-    """Opens a file that appears under its name when it is complete.
+def new_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Opens a binary file that appears under its name when it is complete.
 
-    The mode is "wb", or "w" for UTF-8 text. Raises InputError if another
-    process writes the file, and OSError if it can't be written.
+    Raises InputError if another process writes the file, and OSError if it
+    can't be written.
     """
     path = os.fspath(path)
-    if mode not in ("w", "wb"):
-        raise InputError(f'`mode` must be "w" or "wb". Received: mode={mode}')
     with contextlib.ExitStack() as stack:
         temporary = stack.enter_context(replacing(path))
         opened: Any
@@ -52,9 +48,7 @@ def new_file(
         else:
             opened = stack.enter_context(io.FileIO(temporary, "w"))
         output = _Output(opened, path)
-        file: Any = io.BufferedWriter(output, _BLOCK)
-        if mode == "w":
-            file = io.TextIOWrapper(file, "utf-8", newline="\n")
+        file = io.BufferedWriter(output, _BLOCK)
         try:
             yield file
         except BaseException:

@@ -57,7 +57,7 @@ class MaskedLMHead(keras.layers.Layer):
         self.has_bias = not config.has_plain_outputs
         self.transform = (
             _Transform(config, name="transform")
-            if self.has_bias and config.has_transform
+            if config.has_transform
             else modeling.Identity(name="transform")
         )
 
@@ -167,6 +167,8 @@ class Model(keras.Model):
         reads_choices: Whether some of its rows may be padding, which stands
             for no choice.
         predicts_next: Whether it predicts the token after each position.
+        has_estimates: Whether the formulas for FLOP/s and memory count all of
+            its layers.
         generator: The model that produces inputs of `bert` in pre-training, or
             None.
     """
@@ -176,6 +178,7 @@ class Model(keras.Model):
     reads_sequence = False
     reads_choices = False
     predicts_next = False
+    has_estimates = True
     generator: modeling.Bert | None = None
 
     def __init__(self, bert: modeling.Bert, **kwargs: Any):

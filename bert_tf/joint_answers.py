@@ -148,15 +148,19 @@ class BertJointSpanFinder(heads.Model):
     def call(self, inputs, dropout_seed=None, training=None):
         """Returns `Beams`; of inputs with `start_positions` [B], `Scores`.
 
-        Positions of the question are no answer, as in ELECTRA. Other arguments
-        as of `Bert`.
+        Positions of the question are no answer. The position 0 means no answer,
+        also if the last token represents a row. Other arguments as of `Bert`.
         """
         known = inputs.get("start_positions")
         inputs = model_inputs.standard(inputs)
         dropout_seed = self._drawn.unless(dropout_seed, training)
         seeds = ops.split_seed(dropout_seed, 2)
         x = self.bert(inputs, seeds[0]).sequence  # [B, S, D]
-        may_be = _may_be_answers(inputs)  # [B, S]
+        config = self.bert.config
+        nowhere = _no_answer(config, inputs["input_mask"])  # [B, 1]
+        may_be = _may_be_answers(config, inputs) | (
+            tf.range(tf.shape(x)[1]) == nowhere
+        )  # [B, S]
 
         def masked(logits):  # [B, ..., S]
             return tf.where(may_be, tf.cast(logits, tf.float32), _NOWHERE)
@@ -164,12 +168,15 @@ class BertJointSpanFinder(heads.Model):
         starts = masked(self.start_logits(x))
         likely = tf.cast(tf.nn.softmax(starts), x.dtype)[:, tf.newaxis]
         no_answer = self.answer_class(
-            tf.squeeze(tf.matmul(likely, x), 1), x[:, 0], seeds[1]
+            tf.squeeze(tf.matmul(likely, x), 1),
+            ops.gather_rows(x, nowhere)[:, 0],
+            seeds[1],
         )
         no_answer = tf.cast(no_answer, tf.float32)
         may_be = may_be[:, tf.newaxis]
         if known is not None:
-            found = ops.gather_rows(x, tf.cast(known, tf.int32)[:, tf.newaxis])
+            known = scored_positions(config, inputs["input_mask"], known)
+            found = ops.gather_rows(x, known[:, tf.newaxis])
             ends = masked(self.end_logits(x, found))
             return Scores(starts, tf.squeeze(ends, 1), no_answer)
         length = tf.shape(starts)[1]
@@ -183,13 +190,38 @@ class BertJointSpanFinder(heads.Model):
         return Beams(scores, places, best, ends, no_answer)
 
 
-def _may_be_answers(inputs: dict[str, tf.Tensor]) -> tf.Tensor:
-    """Returns which positions are [CLS] or of the context, [B, S].
+def _no_answer(config: modeling.BertConfig, input_mask: tf.Tensor) -> tf.Tensor:
+    """Returns the position scored as no answer, the one that is pooled: [B, 1].
 
+    The mask is int32 [B, S].
+    """
+    if config.pools_last:
+        return model_inputs.last_tokens(input_mask)
+    return tf.zeros_like(input_mask[:, :1], tf.int32)
+
+
+def scored_positions(
+    config: modeling.BertConfig, input_mask: tf.Tensor, positions: Any
+) -> tf.Tensor:
+    """Returns the labels of logits for positions [B] of answers, 0 for none."""
+    positions = tf.cast(positions, tf.int32)
+    nowhere = tf.squeeze(_no_answer(config, input_mask), 1)
+    return tf.where(positions == 0, nowhere, positions)
+
+
+def _may_be_answers(
+    config: modeling.BertConfig, inputs: dict[str, tf.Tensor]
+) -> tf.Tensor:
+    """Returns which positions are of the context, [B, S].
+
+    ELECTRA's code counts the context's [SEP]; ALBERT's and XLNet's do not.
     If no token type marks the context, as in RoBERTa, all tokens are.
     """
     is_token = inputs["input_mask"] > 0
     is_context = (inputs["segment_ids"] > 0) & is_token
     is_told = tf.reduce_any(is_context, axis=1, keepdims=True)
-    is_first = tf.range(tf.shape(is_token)[1]) == 0  # [S]
-    return tf.where(is_told, is_context, is_token) | is_first
+    last = model_inputs.last_tokens(inputs["input_mask"])  # [B, 1]
+    is_context &= (
+        tf.range(tf.shape(is_token)[1]) <= last - config.unscored_tokens
+    )
+    return tf.where(is_told, is_context, is_token)

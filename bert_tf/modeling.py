@@ -272,6 +272,8 @@ class Bert(keras.Model):
     is_causal = False
     # Whether `call` reads `fuses_attention`.
     can_fuse_attention = True
+    # The number of its first layer, which dropout of that attention depends on.
+    first_number = 0
 
     def __init__(self, config: BertConfig, name: str = "bert", **kwargs: Any):
         super().__init__(name=name, **kwargs)
@@ -344,7 +346,8 @@ class Bert(keras.Model):
         layout = padding.Rows(mask)
         if self._fuses_attention_of(inputs):
             layout = padding.FusedRows(
-                mask, inputs["input_mask"], self.is_causal
+                *(mask, inputs["input_mask"], self.is_causal),
+                number=self.first_number,
             )
         elif (
             self.skips_padding

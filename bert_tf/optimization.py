@@ -85,6 +85,7 @@ def clip_by_global_norm(
 
 SCALE = "loss_scale/scale"
 GOOD_STEPS = "loss_scale/good_steps"
+SKIPPED_STEPS = "loss_scale/skipped_steps"
 
 
 class LossScale:
@@ -102,7 +103,12 @@ class LossScale:
         """Creates the state and returns it by its names in checkpoints."""
         self.scale = _state(SCALE, tf.constant(self.initial, tf.float32))
         self.good_steps = _state(GOOD_STEPS, tf.constant(0, tf.int64))
-        return {SCALE: self.scale, GOOD_STEPS: self.good_steps}
+        self.skipped_steps = _state(SKIPPED_STEPS, tf.constant(0, tf.int64))
+        return {
+            SCALE: self.scale,
+            GOOD_STEPS: self.good_steps,
+            SKIPPED_STEPS: self.skipped_steps,
+        }
 
     def guard(
         self, norm: tf.Tensor, update: Callable[[], None]
@@ -130,6 +136,7 @@ class LossScale:
         grown = tf.where(grows, 2 * scale, scale)
         self.scale.assign(tf.where(finite, grown, tf.maximum(scale / 2, 1)))
         self.good_steps.assign(tf.where(grows, tf.zeros_like(good), good))
+        self.skipped_steps.assign_add(tf.cast(~finite, tf.int64))
         return {
             "gradient_norm": tf.where(finite | hopeless, norm, 0),
             "loss_scale": scale,
@@ -299,6 +306,9 @@ class Optimizer:
         rate = self.schedule(step)
 
         pruning = self.pruning
+        updates = step
+        if self.loss_scale is not None:
+            updates = step - self.loss_scale.skipped_steps
 
         def update():
             nonzero = pruning.nonzero(self.variables) if pruning else {}
@@ -307,11 +317,12 @@ class Optimizer:
             ):
                 factor = self.rate_of(variable.path)
                 own = rate if factor == 1 else rate * factor
-                number = step
+                number = updates
                 if start:
                     # With zeros for both, neither it nor its moments change.
                     own = tf.where(step >= start, own, 0)
-                    number = tf.maximum(step - start, 0)
+                    # Most skipped steps are the first of a run.
+                    number = tf.clip_by_value(step - start, 0, updates)
                 self._update(variable, gradient, own, number)
             if pruning:
                 pruning.apply(self.variables, nonzero, step + 1)
@@ -325,7 +336,7 @@ class Optimizer:
         return report | self.loss_scale.guard(norm, update)
 
     def _update(self, variable, gradient, rate, step):
-        """Updates one variable and its moments."""
+        """Updates one variable and its moments, after `step` updates."""
         raise NotImplementedError
 
 

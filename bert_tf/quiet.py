@@ -1,7 +1,8 @@
 """Hides TensorFlow's start-up messages, and libraries that it need not import.
 
 TensorFlow's C++ code writes to the file descriptor of stderr, whatever its log
-level. The text written between `begin` and `end` is shown if the process dies.
+level. The text written between `begin` and `end` is shown if the process dies,
+or if a thread writes a traceback in that time.
 """
 
 import contextlib
@@ -12,15 +13,16 @@ import sys
 from collections.abc import Iterator
 
 # A separate process, which survives if TensorFlow aborts this one. It reads the
-# text to its end and shows it unless the start-up succeeded.
+# text to its end and shows it unless the start-up succeeded in all threads.
 _KEEPER = """
 import os, sys
 text, verdict = map(int, sys.argv[1:])
 parts = []
 while part := os.read(text, 1 << 16):
     parts.append(part)
-if not os.read(verdict, 16):
-    os.write(2, b"".join(parts))
+written = b"".join(parts)
+if not os.read(verdict, 16) or b"Traceback (most recent call last)" in written:
+    os.write(2, written)
 """
 # The original stderr, the pipe for the result, and the separate process.
 _held: tuple[int, int, subprocess.Popen] | None = None

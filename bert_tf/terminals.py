@@ -1,5 +1,6 @@
 """The terminal of a script: its log lines and its standard output."""
 
+import functools
 import logging as python_logging
 import os
 import shutil
@@ -7,6 +8,8 @@ import signal
 import stat
 import sys
 import textwrap
+
+from absl import logging
 
 _NARROWEST, _WIDEST = 60, 160
 
@@ -58,6 +61,12 @@ def _discard(descriptor: int) -> None:
 
 
 # ---- Log lines ---------------------------------------------------------------
+
+
+@functools.cache
+def log_once(line: str) -> None:
+    """Logs a line once in this process, which may open a model repeatedly."""
+    logging.info("%s", line)
 
 
 class LogFormatter(python_logging.Formatter):

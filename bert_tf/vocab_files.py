@@ -1,14 +1,12 @@
 """Reads, checks and writes vocab.txt: one token per line, by id."""
 
-import functools
 import re
 from collections.abc import Iterable
 
-from bert_tf import characters
+from bert_tf import characters, terminals
 from bert_tf.errors import InputError
 from bert_tf.storage import input_files
 
-from absl import logging
 from etils import epath
 
 UNKNOWN = "[UNK]"
@@ -46,9 +44,7 @@ def read_vocab(
     to it. `flag` names the file in errors. Raises InputError if the file is not
     UTF-8.
     """
-    input_files.check(vocab_file, flag)
-    input_files.check_can_be_read_again(vocab_file)
-    data = epath.Path(vocab_file).read_bytes()
+    data = input_files.read(vocab_file, flag)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -90,14 +86,15 @@ def normalize_vocab(
         text = text[: end.start() + 1]
         done.append("empty lines at the end left out")
     if done and say:
-        _say_once(f"{vocab_file} is read with {' and '.join(done)}.")
+        terminals.log_once(f"{vocab_file} is read with {' and '.join(done)}.")
     return text
 
 
-@functools.cache
-def _say_once(line: str) -> None:
-    """Logs a line once per process: checkpoints are opened repeatedly."""
-    logging.info("%s", line)
+def lines(contents: bytes) -> list[str]:
+    """Returns the lines of a normalized vocabulary."""
+    text = contents.decode().removesuffix("\n")
+    # Not splitlines: the released Chinese vocabulary has the token U+2028.
+    return text.split("\n") if text else []
 
 
 def load_vocab(
@@ -125,11 +122,11 @@ def parse_vocab(text: str, vocab_file: epath.PathLike) -> dict[str, int]:
                 "vocab.txt of the model."
             )
         raise InputError(
-            f"{vocab_file} is not a BERT vocabulary: it lacks the piece "
+            f"{vocab_file} is not a BERT vocabulary: it lacks the token "
             f"{UNKNOWN!r}, which stands for unknown words. Give the vocab.txt "
             "of the model. "
             # A file of another kind may be one long line.
-            f"Received: {len(lines)} pieces, the first "
+            f"Received: {len(lines)} tokens, the first "
             f"{[line.strip()[:20] for line in lines[:3]]}"
         )
     vocab: dict[str, int] = {}
@@ -164,7 +161,7 @@ def _line_problem(index: int, earlier: int | None) -> str:
             f"[unused-{index + 1}]; else remove the line."
         )
     return (
-        f"this piece is already on line {earlier + 1}. The original takes the "
+        f"this token is already on line {earlier + 1}. The original takes the "
         f"last: give line {earlier + 1} a name that no text has, such as "
         f"[unused-{earlier + 1}]. The rows of the weights stay where they are."
     )
@@ -175,7 +172,7 @@ def check_row_pieces(vocab: Iterable[str], vocab_file: epath.PathLike) -> None:
     missing = sorted({CLS, SEP} - set(vocab))
     if missing:
         raise InputError(
-            f"{vocab_file} lacks the piece {missing[0]!r}, which the model "
+            f"{vocab_file} lacks the token {missing[0]!r}, which the model "
             "reads beside every text. Give the vocabulary that the model was "
             "trained with, or one that extends it."
         )
@@ -225,13 +222,13 @@ def check_casing(
             )
         raise InputError(
             f"{vocab_file} is cased: {rule} {len(changed)} of its "
-            f"{len(letters)} pieces with letters, for example {changed[:3]}. "
+            f"{len(letters)} tokens with letters, for example {changed[:3]}. "
             f"{way}. Received: do_lower_case={do_lower_case}"
         )
     if not do_lower_case and cased and not changed:
         raise InputError(
             f"{vocab_file} is uncased: none of its "
-            f"{len(cased)} pieces with letters has an upper-case or accented "
+            f"{len(cased)} tokens with letters has an upper-case or accented "
             "one. Set `--do_lower_case=True` or give a cased vocabulary. "
             f"Received: do_lower_case={do_lower_case}"
         )

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests import scripts, tiny_files
@@ -56,6 +56,53 @@ def write_red(
         lines.append(f"{' '.join(text)}\t{('other', 'red')[i % 2]}")
     path.write_text("\n".join(lines) + "\n")
     return path
+
+
+def write_pairs(
+    folder: pathlib.Path,
+    make_row: Callable[[np.random.Generator, int], Sequence[str]],
+    rows: int,
+    **config: Any,
+) -> list[str]:
+    """Writes a model and tables of pairs; returns flags to train on them.
+
+    Args:
+        folder: For vocabulary, config, train.tsv and dev.tsv.
+        make_row: Draws two texts and their label, by the row's number.
+        rows: Of train.tsv.
+        **config: Fields of the config.
+    """
+    write_model(folder)
+    sizes = {"vocab_size": CONFIG["vocab_size"], "max_position_embeddings": 32}
+    path = folder / "bert_config.json"
+    path.write_text(json.dumps(sizes | config))
+    rng = np.random.default_rng(0)
+    for split, count in (("train", rows), ("dev", 40)):
+        lines = ["\t".join(make_row(rng, i)) for i in range(count)]
+        lines = ["text\tsecond\tlabel", *lines]
+        (folder / f"{split}.tsv").write_text("\n".join(lines) + "\n")
+    return [
+        *(f"--vocab_file={folder}/vocab.txt", f"--bert_config_file={path}"),
+        *("--do_train", f"--train_file={folder}/train.tsv"),
+    ]
+
+
+def pairs(folder: pathlib.Path) -> list[tuple[str, ...]]:
+    """Returns the pairs of dev.tsv."""
+    lines = (folder / "dev.tsv").read_text().splitlines()[1:]
+    return [tuple(line.split("\t")[:2]) for line in lines]
+
+
+def train_on_pairs(folder: pathlib.Path, *flags: str) -> pathlib.Path:
+    """Runs all steps, with dev.tsv as test file, too; returns the output."""
+    dev, output = folder / "dev.tsv", folder / "output"
+    run(
+        folder / "trained",
+        *(*flags, "--do_eval", f"--dev_file={dev}"),
+        *("--do_predict", f"--test_file={dev}", "--do_export"),
+        f"--output_dir={output}",
+    )
+    return output
 
 
 def run(

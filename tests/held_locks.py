@@ -5,6 +5,7 @@ import dataclasses
 import errno
 import os
 import textwrap
+import threading
 import time
 
 from bert_tf.storage import lock_file
@@ -48,6 +49,29 @@ def elsewhere(**values):
     """Returns the holder for a process on another machine."""
     here = Holder.here("trains")
     return dataclasses.replace(here, host="far", boot="its own", **values)
+
+
+@contextlib.contextmanager
+def renewing(path, every, holder=None):
+    """Simulates another machine that renews its lock; in a bucket, a holder."""
+    ended = threading.Event()
+
+    def renew():
+        count = 0
+        while not ended.wait(every):
+            count += 1
+            if holder:
+                lock_file.write(str(path), holder.encode(count))
+            else:
+                os.utime(path)
+
+    thread = threading.Thread(target=renew)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def gone():

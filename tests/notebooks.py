@@ -31,12 +31,14 @@ _COLORS = re.compile(r"\x1b\[[\d;]*m")
 # A log line that was wrapped at the width of the terminal.
 _WRAPPED = re.compile(r"^(\d\d:\d\d:\d\d .*)\n {4,9}(?=\S)", re.MULTILINE)
 _VARYING_FIELDS = re.compile(
-    r"^\d\d:\d\d:\d\d |  [\d:]+ left|  [\d.,]+ (sequences|tokens)/s"
+    r"^\d\d:\d\d:\d\d |  [\d:]+ left|  [\d.,]+ +(sequences|tokens)/s"
     r"|  (memory [\d.]+ GiB|waiting for data \d+%)|(?<=steps) in [\d:]+",
     re.MULTILINE,
 )
 _VARYING_LINES = re.compile(
     r"/s$|Took [\d.]+ seconds|Loading libraries|once per start"
+    # Progress bars of downloads.
+    r"|\d[kMG]?B\s*(\x1b\[A)*$|it/s\]|s/it\]"
 )
 
 

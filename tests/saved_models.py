@@ -3,6 +3,7 @@
 The process has TensorFlow and tensorflow-text, but not this package.
 """
 
+import hashlib
 import json
 import pathlib
 import subprocess
@@ -73,6 +74,29 @@ def config(
         max_position_embeddings=max_position_embeddings,
         type_vocab_size=2,
         initializer_range=0.5,
+    )
+
+
+def assert_described(
+    folder: pathlib.Path, head: str, length: int, **values: Any
+) -> None:
+    """Compares the description in an export with what it should hold."""
+    vocabulary = (folder / "assets" / "vocab.txt").read_bytes()
+    text = (folder / "assets" / "export.json").read_text()
+    assert json.loads(text) == {
+        "head": head,
+        "do_lower_case": True,
+        "max_seq_length": length,
+        "vocab_sha256": hashlib.sha256(vocabulary).hexdigest(),
+        **values,
+    }
+
+
+def assert_classifier(folder: pathlib.Path, length: int, **values: Any) -> None:
+    """Compares the description of a classifier that reads the head of texts."""
+    values = {"long_documents": "head", "window_stride": None} | values
+    assert_described(
+        *(folder, "classification", length), multi_label=False, **values
     )
 
 

@@ -273,5 +273,5 @@ def test_tables_with_more_rows_than_tokens(caplog):
     assert "has 30522 tokens, and the model has 30528 rows" in line
     # A table with fewer rows, or a vocabulary that was cut.
     for size in (30_529, 20_000):
-        with pytest.raises(InputError, match=f"it has {size} pieces"):
+        with pytest.raises(InputError, match=f"it has {size} tokens"):
             config.check_vocab_size(size, "it")

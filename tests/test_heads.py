@@ -13,21 +13,13 @@ from bert_tf.checkpoints import names
 from bert_tf.contrib import bilstm_lm, left_to_right
 from bert_tf.encoders import families, layers
 from tests import reference, tiny_model
+from tests.api.keras_models import DROPS as _TINY
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-_TINY = modeling.BertConfig(
-    vocab_size=40,
-    hidden_size=8,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=12,
-    max_position_embeddings=12,
-    type_vocab_size=2,
-)
 _INPUTS = reference.batch(_TINY)
 
 

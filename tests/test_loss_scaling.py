@@ -1,6 +1,7 @@
 """Tests of bert_tf/optimization.py."""
 
 from bert_tf import optimization
+from bert_tf.checkpoints import tf1_files
 from bert_tf.training import training_state
 
 import keras
@@ -53,6 +54,43 @@ def test_a_skipped_step_leaves_the_moments():
         assert after[slot] == before[slot]
     assert after[optimization.SCALE] == before[optimization.SCALE] / 2
     assert after[optimization.GOOD_STEPS] == 0
+
+
+def _trained(name, gradients, weight):
+    """Returns weights after each update, by the papers' formulas."""
+    found, m, v, w = [], np.zeros(2), np.zeros(2), np.array(weight)
+    for t, g in enumerate(np.array(gradients), 1):
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
+        root = np.sqrt(v / (1 - 0.999**t)) + 1e-6
+        update = m / (1 - 0.9**t) / root
+        norms = np.linalg.norm(w), np.linalg.norm(update)
+        w = w - 0.1 * update * (norms[0] / norms[1] if name == "lamb" else 1)
+        found.append(w)
+    return found
+
+
+@pytest.mark.parametrize("start", [0, 3])
+@pytest.mark.parametrize("name", ["adamw_bias_corrected", "lamb"])
+def test_bias_correction_counts_updates(name, start):
+    variable = keras.Variable([1.0, -2.0], name="kernel")
+    made = optimization.OPTIMIZERS[name](
+        lambda step: tf.constant(0.1),
+        weight_decay_rate=0.0,
+        loss_scale=optimization.LossScale(),
+        starts_at={"kernel": start, "other": 0}.__getitem__,
+    )
+    made.build([variable, keras.Variable(1.0, name="other")])
+    gradients = [[0.5, 0.1], [-0.2, 0.3], [0.1, 0.4]]
+    found = []
+    for step, gradient in enumerate([[0.0, 0.0]] * 3 + gradients):
+        other = tf.constant(np.inf if step < 3 else 0.0, tf.float32)
+        report = made.apply(
+            [tf.constant(gradient), other], tf.constant(step, tf.int64)
+        )
+        assert report["skipped_steps"] == (step < 3)
+        found.append(variable.numpy())
+    expected = [[1, -2]] * 3 + _trained(name, gradients, [1.0, -2.0])
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 def test_what_no_scale_helps_shows():
@@ -112,6 +150,16 @@ def test_state_is_in_the_checkpoint(tmp_path):
     assert restored.resume(str(tmp_path))
     assert state(other) == state(made)
     assert state(other)[optimization.GOOD_STEPS] == 2
+    assert state(other)[optimization.SKIPPED_STEPS] == 1
+    # Earlier versions did not count skipped steps.
+    prefix = str(tmp_path / "model.ckpt-3")
+    values = tf1_files.read(prefix, sorted(tf1_files.shapes(prefix)))
+    del values[optimization.SKIPPED_STEPS]
+    tf1_files.write(prefix, values)
+    other, restored = make()
+    assert restored.resume(str(tmp_path))
+    expected = state(made) | {optimization.SKIPPED_STEPS: 0}
+    assert state(other) == expected
 
 
 @pytest.mark.parametrize("value, expected", [(1e-7, True), (0.0, False)])

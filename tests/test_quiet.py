@@ -59,6 +59,22 @@ def test_error_shows_all():
     assert "No module named 'nowhere'" in errors
 
 
+def test_error_of_another_thread_is_shown():
+    """The traceback is complete, although the start-up succeeds."""
+    code = """
+import threading
+with quiet.kept_back():
+    noise()
+    thread = threading.Thread(target=lambda: 1 / 0)
+    thread.start()
+    thread.join()
+"""
+    end, _, errors = processes.run(_IMPORTS + code)
+    assert end == 0
+    assert errors.startswith(f"{_SHOWN}Exception in thread")
+    assert errors.endswith("ZeroDivisionError: division by zero\n")
+
+
 _SCRIPT = f"""{_IMPORTS}
 from bert_tf.flags import command_line
 command_line.start(__name__)

@@ -249,9 +249,9 @@ def test_released_vocabulary_with_windows_line_ends(path, shared_data):
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (b"a\nb\n", r"lacks the piece '\[UNK\]'.*Received: 2 pieces"),
+        (b"a\nb\n", r"lacks the token '\[UNK\]'.*Received: 2 tokens"),
         (b"", "is not a BERT vocabulary: it is empty"),
-        (b"{" * 10**5, "Received: 1 pieces, the first .'{{{{{{{{{{{{{{{{{{{{'"),
+        (b"{" * 10**5, "Received: 1 tokens, the first .'{{{{{{{{{{{{{{{{{{{{'"),
         (
             b"[UNK]\na\nb\na\n",
             r"line 4: .* already on line 2\. .* give line 2 a name .*"

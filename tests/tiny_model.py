@@ -4,7 +4,7 @@ import contextlib
 
 from bert_tf import losses
 from bert_tf.encoders import ops
-from bert_tf.training import loop
+from bert_tf.training import loop, session
 
 import keras
 import numpy as np
@@ -86,3 +86,31 @@ def sums(model, batch, dropout_seed):
 
 
 OBJECTIVE = loop.Objective(weights, sums)
+
+
+def session_of(model, folder, begin, batches, **plan):
+    """Returns a session that trains a model; `plan` are more of its values."""
+    return session.Session(
+        folder=str(folder),
+        strategy=ONE,
+        model=model,
+        plan=session.Plan(
+            batch_size=BATCH,
+            learning_rate=0.1,
+            accumulate=1,
+            seed=1,
+            iterations_per_loop=1,
+            save_checkpoints_steps=5,
+            keep_checkpoint_max=2,
+            log_steps=1,
+            **plan,
+        ),
+        schedule=lambda step: 0.1,
+        stop=100,
+        objective=OBJECTIVE,
+        trained=model.trainable_variables,
+        restore=lambda state: None,
+        begin=begin,
+        batches=batches,
+        explained=contextlib.nullcontext,
+    )

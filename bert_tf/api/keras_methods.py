@@ -1,5 +1,6 @@
 """The methods that all public Keras classes share."""
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ class Methods(text_inputs.WithTexts):
     """
 
     exported: tuple[Sequence[str], int] = (INPUTS, 2)
+    _traced_lora: Any = None  # of the encoder when the steps were traced
 
     def __init__(self, *args: Any, name: str | None = None, **kwargs: Any):
         """Names the model as Keras does: a second one gets a number."""
@@ -61,12 +63,55 @@ class Methods(text_inputs.WithTexts):
         """Creates the optimizer's variables before the step is traced.
 
         Keras would create them in the step, and trace it a second time.
+
+        Raises:
+            InputError: The optimizer trains other variables.
         """
+        self._drop_stale_steps()
         optimizer = self.optimizer
         if optimizer is not None and not optimizer.built:
             with self.distribute_strategy.scope():
                 optimizer.build(self.trainable_variables)
+        elif optimizer is not None and self.train_function is None:
+            known = {id(x) for x in optimizer._trainable_variables}
+            new = [x for x in self.trainable_variables if id(x) not in known]
+            if new:
+                raise InputError(
+                    "The optimizer was made for other variables, before LoRA "
+                    "or what is trained changed: compile the model again, with "
+                    f"a new optimizer. Received: {new[0].path} is new"
+                )
         return super().make_train_function(force)
+
+    def make_test_function(self, force=False):
+        """Makes the step of `evaluate`, again if LoRA has changed."""
+        self._drop_stale_steps()
+        return super().make_test_function(force)
+
+    def make_predict_function(self, force=False):
+        """Makes the step of `predict`, again if LoRA has changed."""
+        self._drop_stale_steps()
+        return super().make_predict_function(force)
+
+    def _drop_stale_steps(self) -> None:
+        """Drops traced steps if the encoder's LoRA is another one."""
+        lora = getattr(self._encoder(), "lora", None)
+        if lora is not self._traced_lora:
+            self._traced_lora = lora
+            self.train_function = None
+            self.test_function = None
+            self.predict_function = None
+
+    def save(self, filepath, *args, **kwargs):
+        """Saves as Keras does; InputError for .h5, whose writer would fail."""
+        if os.fspath(filepath).endswith((".h5", ".hdf5")):
+            raise InputError(
+                "Keras cannot save a whole model of bert_tf as HDF5. Use a "
+                "name that ends in .keras, or save the weights alone: "
+                "model.save_weights('NAME.weights.h5'). "
+                f"Received: filepath={os.fspath(filepath)}"
+            )
+        return super().save(filepath, *args, **kwargs)
 
     def export(self, filepath, format="tf_saved_model", **kwargs):
         """Exports as Keras' does; by default for any batch and length.

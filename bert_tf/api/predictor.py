@@ -21,9 +21,12 @@ from bert_tf.exporting import runtimes, saved_model
 from bert_tf.serving import batches, opening, serving_lines, serving_model
 from bert_tf.storage import input_files
 
+import numpy as np
+import tensorflow as tf
+
 Answer: TypeAlias = dict[str, Any]
 # One text; or several in a tuple; or by name, maybe with an "id".
-Input: TypeAlias = str | tuple[Any, ...] | Mapping[str, Any]
+Input: TypeAlias = str | bytes | tuple[Any, ...] | Mapping[str, Any]
 
 # Batches of a stream that are read, and sorted by length, together.
 _BATCHES_IN_WINDOW = 32
@@ -53,7 +56,7 @@ class Predictor:
     - seq2seq: a text; `target`, the text that it writes, and its `score`.
 
     A dictionary with these names may replace a tuple; if it has an `id`, so
-    does its answer.
+    does its answer. A text may be bytes in UTF-8 or a string tensor.
 
     Attributes:
         path: Path that it was loaded from; the local folder of a model on the
@@ -153,6 +156,8 @@ class Predictor:
         size = self.batch_size if batch_size is None else batch_size
         size = _checked_size(size)
         predictor = batches.Predictor(self._model, size)
+        if isinstance(inputs, bytes) or getattr(inputs, "shape", None) == ():
+            inputs = _as_python(inputs, "The input")
         if isinstance(inputs, str | tuple | Mapping):
             query = self._reader.take(inputs, "The input")
             return _with_id(query, predictor.answer([query])[0])
@@ -163,7 +168,7 @@ class Predictor:
                 'or a column, df["text"]. '
                 f"Received: inputs={type(inputs).__name__}"
             )
-        if not isinstance(inputs, Iterable) or isinstance(inputs, bytes):
+        if not isinstance(inputs, Iterable):
             raise InputError(
                 f"Expected {self._reader.expected}; or a list of such. "
                 f"Received: inputs={inputs!r}"[:400]
@@ -268,7 +273,7 @@ class _Reader(serving_lines.Parser):
         Raises:
             InputError: It is not what the model takes.
         """
-        row = self._row_of(value)
+        row = self._row_of(_as_python(value, where))
         if row is None:
             raise InputError(
                 f"{where}: expected {self.expected}. Received: {value!r}"[:400]
@@ -304,6 +309,36 @@ class _Reader(serving_lines.Parser):
         if not self._least <= len(parts) <= len(self._names):
             return None
         return dict(zip(self._names, parts, strict=False))
+
+
+def _as_python(value: Any, where: str, is_part: bool = False) -> Any:
+    """Returns bytes, and texts of TensorFlow and NumPy, as Python's texts.
+
+    Arrays have several texts inside an input only, as choices.
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, tf.Tensor):
+        value = value.numpy()
+    if isinstance(value, np.ndarray) and (is_part or not value.ndim):
+        value = value.tolist()
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{where}: bytes must be text in UTF-8. Decode them first. "
+                f"Received: {value!r}"[:400]
+            ) from error
+    if isinstance(value, Mapping):
+        return {
+            key: x if key == "id" else _as_python(x, where, True)
+            for key, x in value.items()
+        }
+    if isinstance(value, list | tuple):
+        parts = [_as_python(x, where, True) for x in value]
+        return parts if isinstance(value, list) else tuple(parts)
+    return value
 
 
 def _is_text(value: Any, key: str) -> bool:

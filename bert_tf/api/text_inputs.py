@@ -24,6 +24,7 @@ _SECOND = ("text_b", "context", "choices")
 _TOKENIZED = ("input_ids", "inputs_embeds")
 # Texts that are tokenized together.
 _CHUNK = 1024
+_MOST_LABELS = 10  # in an error
 
 
 def is_texts(value: Any) -> bool:
@@ -189,6 +190,7 @@ class WithTexts(keras.Model):
 
     def _tokenize_data(self, x: Any, y: Any = None) -> tuple[Any, Any]:
         """Returns Keras' `x` and `y` with the texts of `x` tokenized."""
+        self._check_targets(y)
         if isinstance(x, tf.data.Dataset):
             return self._tokenize_dataset(x), y
         if not is_texts(x):
@@ -215,6 +217,7 @@ class WithTexts(keras.Model):
     def _tokenize_dataset(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
         spec = dataset.element_spec
         is_row = isinstance(spec, tuple)
+        self._check_targets(spec[1] if is_row and len(spec) > 1 else None)
         if not is_texts(spec[0] if is_row else spec):
             return dataset
         self._known_tokenizer()
@@ -225,6 +228,24 @@ class WithTexts(keras.Model):
 
         return dataset.map(tokenize, tf.data.AUTOTUNE).prefetch(
             tf.data.AUTOTUNE
+        )
+
+    def _check_targets(self, targets: Any) -> None:
+        """Raises InputError for names of classes, which no loss takes."""
+        while isinstance(targets, list | tuple) and targets:
+            targets = targets[0]
+        if str(getattr(targets, "dtype", "")) == "object":
+            targets = next(iter(np.asarray(targets).flat), None)
+        if isinstance(targets, list | tuple) or not is_texts(targets):
+            return
+        labels = getattr(self, "labels", None)
+        way = "Number the classes from 0"
+        if labels:
+            names = dict(enumerate(labels[:_MOST_LABELS]))
+            way = f"Pass [model.labels.index(x) for x in y], here of {names}"
+        raise InputError(
+            "The targets y must be numbers of classes, not their names. "
+            f"{way}. Received: y={targets!r}"[:400]
         )
 
     def _tokenize(self, inputs: Any) -> Any:

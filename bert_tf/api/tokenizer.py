@@ -110,7 +110,7 @@ class Tokenizer(keras.layers.Layer):
         if self.max_seq_length < 3:
             raise InputError(
                 f"max_seq_length must be at least 3: {special.cls.text}, one "
-                f"piece and {special.sep.text}. "
+                f"token and {special.sep.text}. "
                 f"Received: max_seq_length={self.max_seq_length}"
             )
 

@@ -20,6 +20,7 @@ from bert_tf.checkpoints import (
     names,
     opened,
     original,
+    runs,
     tf1_files,
     tokenizer_files,
 )
@@ -149,19 +150,23 @@ def _open_weights_file(
 def _models_inside(folder: str, here: Iterable[str]) -> list[str]:
     """Returns the folders with weights inside a folder without weights.
 
-    Examples are checkpoint-500 of a run, snapshots/COMMIT of the Hub, and the
-    0_Transformer of the first versions of sentence-transformers.
+    Examples are checkpoint-500 of a run, snapshots/COMMIT of the Hub, the
+    0_Transformer of the first versions of sentence-transformers, and the
+    numbered versions of a served model.
     """
     paths = []
     for name in (x.rstrip("/") for x in here):
         path = os.path.join(folder, name)
-        if re.fullmatch(r"checkpoint-\d+|0_Transformer", name):
+        if re.fullmatch(r"checkpoint-\d+|0_Transformer|\d+", name):
             paths.append(path)
         elif name == "snapshots":
             commits = tf.io.gfile.listdir(path)
             paths += [os.path.join(path, x.rstrip("/")) for x in commits]
+    inside = {x: tf.io.gfile.listdir(x) for x in paths if tf.io.gfile.isdir(x)}
     found = [
-        x for x in paths if weight_files.has_weights(tf.io.gfile.listdir(x))
+        x
+        for x, names_in in inside.items()
+        if weight_files.has_weights(names_in) or written_files.GRAPH in names_in
     ]
     return sorted(found, key=lambda path: (len(path), path))
 
@@ -289,6 +294,11 @@ def write(
             f"There is no bert_config.json beside {source.path}, so its "
             "architecture is not known: give --bert_config_file."
         )
+    if source.format == "tf1" and head in huggingface.CUT:
+        length = runs.flags_of(source.path).get("max_seq_length")
+        source = dataclasses.replace(
+            source, max_seq_length=int(length) if length else None
+        )
     if source.vocab is not None and source.do_lower_case is None:
         # Other libraries store the casing with the vocabulary; ours may not.
         with contextlib.suppress(InputError):  # The writers explain it better.
@@ -356,16 +366,22 @@ def _card(
 
 
 def lost_in_tf1(source: opened.Checkpoint) -> list[str]:
-    """Returns a note on casing if the vocabulary does not determine it."""
-    if source.vocab is None or source.do_lower_case is None:
+    """Returns a note on the flags that scripts need to read texts alike."""
+    given = []
+    if source.vocab is not None and source.do_lower_case is not None:
+        told: bool | None = False
+        with contextlib.suppress(InputError):
+            told = casing.told_by(source.vocab, "The vocabulary")
+        # By default, scripts lower-case text.
+        if told is not None and not (told and source.do_lower_case):
+            given.append(f"--do_lower_case={str(source.do_lower_case).lower()}")
+    if source.max_seq_length:
+        given.append(f"--max_seq_length={source.max_seq_length}")
+    if not given:
         return []
-    with contextlib.suppress(InputError):
-        told = casing.told_by(source.vocab, "The vocabulary")
-        if told in (None, source.do_lower_case):
-            return []
     return [
         "A TF1 checkpoint does not keep how its text is read: give scripts "
-        f"--do_lower_case={str(source.do_lower_case).lower()}."
+        f"{' '.join(given)}."
     ]
 
 

@@ -72,8 +72,24 @@ def is_name(path: str) -> bool:
 
 
 def repository(path: str) -> str:
-    """Returns the OWNER/NAME that a path names; "" unless `is_name`."""
-    return _ADDRESS.sub("", path).partition("@")[0] if is_name(path) else ""
+    """Returns the OWNER/NAME that a path names; "" if it may be a local path.
+
+    A path whose files are gone looks like a name. Without an address, only the
+    names of downloaded models are certain.
+    """
+    name = _ADDRESS.sub("", path).partition("@")[0]
+    is_certain = is_name(path) and (_ADDRESS.match(path) or _is_cached(name))
+    return name if is_certain else ""
+
+
+def _is_cached(name: str) -> bool:
+    """Whether a model of the Hub was downloaded to this machine."""
+    try:
+        from huggingface_hub import constants
+    except ImportError:
+        return False
+    folder = f"models--{name.replace('/', '--')}"
+    return os.path.isdir(os.path.join(constants.HF_HUB_CACHE, folder))
 
 
 @functools.cache

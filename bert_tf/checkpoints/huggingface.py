@@ -25,7 +25,7 @@ from safetensors import numpy as safetensors_numpy
 
 CONFIG = "config.json"
 # Heads that truncate longer inputs. Most others read them in windows.
-_CUT = ("classification", "multiple_choice")
+CUT = ("classification", "multiple_choice")
 # From this length, transformers takes a tokenizer as one without a limit.
 _NO_LIMIT = 1e20
 
@@ -104,8 +104,8 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         return arrays
 
     do_lower_case = huggingface_tokenizer.lower_cases(folder)
-    huggingface_tokenizer.warn_of_class(folder, values)
-    if head in _CUT:
+    huggingface_tokenizer.warn_of_class(folder)
+    if head in CUT:
         huggingface_tokenizer.warn_of_side(folder, head)
     return opened.Checkpoint(
         path=folder,
@@ -121,7 +121,7 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         do_lower_case=do_lower_case,
         labels=labels,
         left_over=tuple(sorted(left_over.values())),
-        max_seq_length=_max_length(folder, config) if head in _CUT else None,
+        max_seq_length=_max_length(folder, config) if head in CUT else None,
     )
 
 
@@ -391,7 +391,7 @@ def write(
         tokenizer_files.write(
             folder,
             vocabulary,
-            config.max_position_embeddings,
+            source.max_length(config),
             theirs.tokenizer if is_usual else None,
         )
         pad = vocabulary.ids.get(vocabulary.special.pad.text)
@@ -409,7 +409,7 @@ def _check_padding(theirs: foreign.HuggingFace, pad: int | None) -> None:
     if needed not in (None, pad):
         raise InputError(
             "transformers counts the positions of this model by its padding, "
-            f"which must be piece {needed} of the vocabulary: use "
+            f"which must be token {needed} of the vocabulary: use "
             "--output_format=tf1, or give the vocabulary of a RoBERTa. "
             f"Received: pad_token_id={pad}"
         )

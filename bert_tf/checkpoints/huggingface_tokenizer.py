@@ -158,9 +158,11 @@ def _read_tokenizer(folder: str) -> Mapping[str, Any]:
 
 
 def _read_tokenizer_config(folder: str) -> dict[str, Any]:
-    return opened.read_json(
+    found = opened.read_json(
         folder, tokenizer_config.FILE, do_lower_case=bool, tokenizer_class=str
     )
+    model = opened.read_json(folder, tokenizer_config.MODEL)
+    return tokenizer_config.with_class(found, model)
 
 
 def lower_cases(folder: str) -> bool | None:
@@ -200,10 +202,9 @@ def warn_of_side(folder: str, head: str) -> None:
         )
 
 
-def warn_of_class(folder: str, values: Mapping[str, Any]) -> None:
+def warn_of_class(folder: str) -> None:
     """Warns of a class of tokenizers that may split text by other rules."""
-    said = _read_tokenizer_config(folder)
-    kind = said.get("tokenizer_class") or values.get("tokenizer_class")
+    kind = _read_tokenizer_config(folder).get("tokenizer_class")
     if kind and not _is_supported(kind):
         logging.warning(
             "The tokenizer of %s has tokenizer_class=%s, which is not "

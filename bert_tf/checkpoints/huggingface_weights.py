@@ -8,7 +8,6 @@ versions 2 to 4; no later version reads it.
 import contextlib
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -83,7 +82,7 @@ def open_safetensors(
         path = os.path.join(folder, name)
         try:
             # It is mapped into memory: a copy may go once it is open.
-            with _local(path) as local:
+            with input_files.local_copy(path) as local:
                 handle = safetensors.safe_open(local, "np")
         except safetensors.SafetensorError as error:
             size = tf.io.gfile.stat(path).length
@@ -166,19 +165,6 @@ def _check_are_tensors(tensors: Any, path: str) -> None:
         )
 
 
-@contextlib.contextmanager
-def _local(path: str) -> Iterator[str]:
-    """Yields the path of a file on this machine, a copy if it is remote."""
-    if "://" not in path:
-        input_files.check_can_be_read_again(path)
-        yield path
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        copy = os.path.join(folder, os.path.basename(path))
-        tf.io.gfile.copy(path, copy)
-        yield copy
-
-
 # ---- TensorFlow --------------------------------------------------------------
 
 
@@ -193,7 +179,7 @@ def _open_h5(path: str) -> tuple[Shapes, Reader]:
 
     with contextlib.ExitStack() as stack:
         # Linux keeps the content of a removed copy while it is open.
-        local = stack.enter_context(_local(path))
+        local = stack.enter_context(input_files.local_copy(path))
         with _explained_h5(path):
             file = h5py.File(local, "r")
     stored: dict[str, str] = {}

@@ -262,7 +262,7 @@ def write(
             f"The vocabulary of {source.path}",
         )
         tokenizer = _tokenizer(class_of("Tokenizer"), vocabulary)
-    length = config.max_position_embeddings
+    length = source.max_length(config)
     if head == "classification":
         is_sigmoid = config.score_act == "sigmoid"
         is_sigmoid |= config.problem_type == modeling.MULTI_LABEL

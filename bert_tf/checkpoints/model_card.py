@@ -115,7 +115,7 @@ def _facts(
         "layers": encoder.num_layers(config),
         "hidden size": config.hidden_size,
         "vocabulary": f"{config.vocab_size:,} tokens",
-        "max length": f"{config.max_position_embeddings} tokens",
+        "max length": f"{source.max_length(config)} tokens",
     }
     if source.vocab is not None and source.do_lower_case is not None:
         casing = {True: "lower-cased", False: "case is kept"}
@@ -169,7 +169,7 @@ def _training(
         yield ""
     shown = {f"`--{x}`": flags[x] for x in _FLAGS if flags.get(x)}
     started_from = flags.get("init_checkpoint", "")
-    if hub.is_name(started_from):
+    if hub.repository(started_from):
         shown["`--init_checkpoint`"] = started_from
     yield from _table("flag", shown)
     scores = _scores(source)

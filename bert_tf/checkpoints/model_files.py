@@ -178,7 +178,7 @@ def find_vocab(path: str | None, source: Source | None) -> vocabularies.Files:
     given = vocabularies.open_files(path)
     _check(given, path)
     if source is not None and brought is not None:
-        _check_same(given, path, brought, source.path)
+        _check_same(given, path, brought, source)
     elif source is not None:
         _check_kind(given, path, source)
     return given
@@ -240,7 +240,7 @@ def _check_kind(given: vocabularies.Files, path: str, source: Source) -> None:
     }
     if given.kind in released and given.kind not in known:
         raise InputError(
-            f"{path} is no vocabulary of {source.path}, whose pieces are of "
+            f"{path} is no vocabulary of {source.path}, whose tokens are of "
             f"another kind: {' or '.join(known)}. Give the vocabulary that it "
             f"was trained with. Received: a vocabulary of {given.kind}"
         )
@@ -255,9 +255,11 @@ def _check_same(
     given: vocabularies.Files,
     path: str,
     brought: vocabularies.Files,
-    owner: str,
+    source: Source,
 ) -> None:
-    if found := vocabularies.difference(given, brought):
+    lower = source.do_lower_case
+    if found := vocabularies.difference(given, brought, lower):
         raise InputError(
-            f"{path} is not the vocabulary of {owner}: {found}. {_OWN_VOCAB}"
+            f"{path} is not the vocabulary of {source.path}: {found}. "
+            f"{_OWN_VOCAB}"
         )

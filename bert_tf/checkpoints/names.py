@@ -181,12 +181,21 @@ def shapes(
 ) -> dict[str, tuple[int, ...]]:
     """Returns name -> shape of all variables of an encoder with a head."""
     family = families.find(config)
-    letters = family.names(config) | HEADS[head].all_variables
-    sizes, absent = _sizes(config, num_labels), family.absent(config)
+    letters = family.names(config) | _letters(config, head)
+    sizes = _sizes(config, num_labels)
     return {
         n: tuple(sizes[x] for x in shape)
         for n, shape in letters.items()
-        if n not in absent and _can_have(head, n)
+        if _can_have(head, n)
+    }
+
+
+def _letters(config: configuration.BertConfig, head: str) -> dict[str, str]:
+    """Returns name -> letters of a head's variables, on a config's model."""
+    return {
+        n: letters
+        for n, letters in HEADS[head].all_variables.items()
+        if config.has_transform or "/transform/" not in n
     }
 
 
@@ -222,7 +231,7 @@ def parameters(config: configuration.BertConfig, head: str) -> int:
     It counts, and lists no layers: these may be more than memory has room for.
     """
     family = families.find(config)
-    letters = {**family.variables, **HEADS[head].all_variables}
+    letters = {**family.variables, **_letters(config, head)}
     layers = math.prod(getattr(config, name) for name in family.counts)
     sizes, absent = _sizes(config), family.absent(config)
     return sum(

@@ -1,8 +1,9 @@
 """A checkpoint of any format, opened: what is in it, under our names."""
 
 import dataclasses
+import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from bert_tf import modeling, vocabularies
@@ -60,6 +61,11 @@ class Checkpoint:
         name = f"The vocabulary of {self.path}"
         return vocabularies.read(self.vocab, bool(self.do_lower_case), name)
 
+    def max_length(self, config: modeling.BertConfig) -> int:
+        """Returns the max tokens of a text, at most the config's positions."""
+        longest = config.max_position_embeddings
+        return min(self.max_seq_length or longest, longest)
+
     def default_labels(self, count: int) -> tuple[str, ...] | None:
         """Returns the names that its library gives `count` classes.
 
@@ -69,6 +75,17 @@ class Checkpoint:
         if self.format != "hf":
             return None
         return tuple(f"LABEL_{i}" for i in range(count))
+
+
+def digest(source: Checkpoint | None, parts: Iterable[bytes] = ()) -> str:
+    """Returns the SHA-256 of some parts and a checkpoint's weights, if any."""
+    total = hashlib.sha256()
+    for part in parts:
+        total.update(part)
+    if source is not None:
+        for name in sorted(source.shapes):
+            total.update(name.encode() + source.read([name])[name].tobytes())
+    return total.hexdigest()
 
 
 def check_not_quantized(value: np.ndarray, name: str, folder: str) -> None:

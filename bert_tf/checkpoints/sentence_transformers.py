@@ -188,8 +188,8 @@ def _check_model(root: str, folder: str) -> None:
     said = opened.read_json(
         folder, _OF_MODEL, modality_config=dict, processing_kwargs=dict
     )
-    tokenizer = opened.read_json(folder, tokenizer_config.FILE)
-    if said.get("do_lower_case") and tokenizer.get("do_lower_case") is False:
+    is_cased = huggingface_tokenizer.lower_cases(folder) is False
+    if said.get("do_lower_case") and is_cased:
         problem = (
             f"{os.path.join(folder, _OF_MODEL)} lower-cases texts for a cased "
             "vocabulary, and keeps accents"

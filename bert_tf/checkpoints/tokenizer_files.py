@@ -156,7 +156,7 @@ def _word_pieces(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
     missing = [t for t in (cls, sep) if t not in ids]
     if missing:
         raise InputError(
-            "A vocabulary must have the pieces [CLS] and [SEP], which every "
+            "A vocabulary must have the tokens [CLS] and [SEP], which every "
             "row begins and ends with; give another by --vocab_file. "
             f"Received: a vocabulary without {', '.join(missing)}"
         )

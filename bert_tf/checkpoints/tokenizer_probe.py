@@ -90,15 +90,17 @@ def check(folder: str, files: vocabularies.Files) -> None:
     if importlib.util.find_spec("tokenizers") is None:
         return
     path = os.path.join(folder, tokenizer_json.FILE)
-    config = os.path.join(folder, tokenizer_config.FILE)
-    contents = [opened.read_bytes(x) or b"" for x in (path, config)]
+    names = (tokenizer_config.FILE, tokenizer_config.MODEL)
+    others = [os.path.join(folder, x) for x in names]
+    contents = [opened.read_bytes(x) or b"" for x in (path, *others)]
     digest = hashlib.sha256(b"\0".join(contents)).hexdigest() + files.sha256
     whole = tokenizer_json.parse(contents[0])
     if digest in _passed or whole is None:
         return
     if tokenizer_json.kind(whole) != vocabularies.KINDS[files.kind].tokenizer:
         return  # Another model's, which is ignored.
-    settings = opened.read_json(folder, tokenizer_config.FILE)
+    settings, model = (opened.read_json(folder, x) for x in names)
+    settings = tokenizer_config.with_class(settings, model)
     found = tokenizer_config.overwrite(whole, settings)
     data = contents[0] if found == whole else None
     theirs = read(found, path, data)

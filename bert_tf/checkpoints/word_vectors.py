@@ -222,7 +222,8 @@ def _of_checkpoint(
             f"There is no vocabulary beside {source.path}, so it is not known "
             "whose vectors these are: put it there, or give its folder."
         )
-    if found := vocabularies.difference(files, source.vocab):
+    lower = source.do_lower_case
+    if found := vocabularies.difference(files, source.vocab, lower):
         raise InputError(
             f"The vocabulary is not that of {source.path}, whose vectors are "
             f"to be the words': {found}. Give --vocab_file of that model. "

@@ -21,8 +21,6 @@ from bert_tf.contrib import (
     bilstm,
     esim,
     fastai_names,
-    left_to_right,
-    openai_gpt,
     students,
 )
 from bert_tf.contrib.student_config import StudentConfig
@@ -59,7 +57,7 @@ class AwdLstmConfig(StudentConfig):
         *StudentConfig.sizes,
         *("num_hidden_layers", "lstm_size"),
     )
-    of_transformers: ClassVar[tuple[str, ...]] = (
+    unread: ClassVar[tuple[str, ...]] = (
         *StudentConfig.of_attention,
         *StudentConfig.of_layers,
     )
@@ -288,7 +286,7 @@ class AwdLstm(students.Student):
             x *= tf.gather(kept, ids)
         x = dropout_of_all_steps(x, config.input_dropout_prob, vectors)
         *below, states = self.encoder(x, is_token, others)  # [B, S, E]
-        last = left_to_right.last_tokens(inputs["input_mask"])  # [B, 1]
+        last = model_inputs.last_tokens(inputs["input_mask"])  # [B, 1]
         last = ops.gather_rows(states, last)[:, 0]  # [B, E]
         mean, largest = tf.split(esim.pool(states, is_token), 2, axis=-1)
         pooled = self.pooler(
@@ -300,8 +298,7 @@ class AwdLstm(students.Student):
         states = dropout_of_all_steps(states, rate, output)
         if self.keep is not None:
             self.keep(states)
-        if positions is not None:
-            states = ops.gather_rows(states, positions)  # [B, R, E]
+        states = ops.gather_rows(states, positions)  # [B, S or R, E]
         return modeling.BertOutputs(states, pooled, words, [*below, states])
 
 
@@ -349,7 +346,6 @@ AWD_LSTM = Family(
     },
     words="awd_lstm/embeddings/word_embeddings",
     pooler=frozenset(_POOLER),
-    absent=lambda config: openai_gpt.NO_TRANSFORM,
     sizes=_sizes,
     huggingface=fastai_names.TABLES,
 )

@@ -311,17 +311,11 @@ class BiLstm(students.Student):
         x = ops.dropout(x, self.config.hidden_dropout_prob, dropout_seed)
         states = tf.concat(self.encoder(x, x, is_token), axis=-1)  # [B, S, D]
         pooled = self.pooler(ends(states, is_token))  # [B, D]
-        read = (
-            states if positions is None else ops.gather_rows(states, positions)
-        )
+        read = ops.gather_rows(states, positions)  # [B, S or R, D]
         return modeling.BertOutputs(read, pooled, x, [read])
 
 
 # ---- Family entry ----------------------------------------------------------
-
-
-def _sizes(config: BiLstmConfig) -> dict[str, int]:
-    return {"H": config.units, "G": 4 * config.units}
 
 
 DIRECTION = {"kernel": "EG", "recurrent_kernel": "HG", "bias": "G"}
@@ -339,6 +333,6 @@ BILSTM = family.Family(
     },
     words="bilstm/embeddings/word_embeddings",
     pooler=frozenset(_POOLER),
-    sizes=_sizes,
+    sizes=lambda config: {"H": config.units, "G": 4 * config.units},
 )
 families.register(BILSTM)

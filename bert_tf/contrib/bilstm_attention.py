@@ -38,8 +38,10 @@ class BiLstmAttentionConfig(
     architectures: ClassVar[str] = "BiLstmAttention"
     pooler_acts: ClassVar[tuple[str, ...]] = (configuration.NO_POOLER,)
     sizes: ClassVar[tuple[str, ...]] = bilstm_lm.BiLstmLmConfig.sizes
-    of_transformers: ClassVar[tuple[str, ...]] = (
-        bilstm_lm.BiLstmLmConfig.of_transformers
+    has_transform: ClassVar[bool] = False
+    unread: ClassVar[tuple[str, ...]] = (
+        *bilstm_lm.BiLstmLmConfig.unread,
+        *bilstm.BiLstmConfig.of_layers,
     )
 
     hidden_size: int = 512  # D

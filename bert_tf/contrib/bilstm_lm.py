@@ -34,7 +34,7 @@ class BiLstmLmConfig(bilstm.BiLstmConfig):
         *StudentConfig.sizes,
         "num_hidden_layers",
     )
-    of_transformers: ClassVar[tuple[str, ...]] = StudentConfig.of_attention
+    unread: ClassVar[tuple[str, ...]] = StudentConfig.of_attention
 
     num_hidden_layers: int = 2  # L
     hidden_size: int = 1024  # D
@@ -112,17 +112,11 @@ class BiLstmLm(students.Student):
         x = self.embeddings(ids)  # [B, S, H]
         *below, states = self.encoder(x, is_token, dropout_seed)  # [B, S, D]
         pooled = self.pooler(bilstm.ends(states, is_token))  # [B, D]
-        read = (
-            states if positions is None else ops.gather_rows(states, positions)
-        )
+        read = ops.gather_rows(states, positions)  # [B, S or R, D]
         return modeling.BertOutputs(read, pooled, x, [*below, read])
 
 
 # ---- Family entry ----------------------------------------------------------
-
-
-def _sizes(config: BiLstmLmConfig) -> dict[str, int]:
-    return {"H": config.units, "G": 4 * config.units}
 
 
 _POOLER = {
@@ -145,6 +139,6 @@ BILSTM_LM = family.Family(
     },
     words="bilstm_lm/embeddings/word_embeddings",
     pooler=frozenset(_POOLER),
-    sizes=_sizes,
+    sizes=lambda config: {"H": config.units, "G": 4 * config.units},
 )
 families.register(BILSTM_LM)

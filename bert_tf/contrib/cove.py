@@ -62,9 +62,7 @@ class Cove(bilstm_attention.BiLstmAttention):
         x = ops.dropout(x, self.config.hidden_dropout_prob, seeds[1])
         states = tf.concat(self.task(x, x, is_token), axis=-1)  # [B, S, D]
         pooled = bilstm.ends(states, is_token)  # [B, D]
-        read = (
-            states if positions is None else ops.gather_rows(states, positions)
-        )
+        read = ops.gather_rows(states, positions)  # [B, S or R, D]
         return modeling.BertOutputs(read, pooled, words, [*layers, read])
 
 

@@ -331,8 +331,7 @@ class Elmo(students.Student):
         pooled = self.pooler(tf.reduce_sum(mixed * is_text, axis=1) / count)
         places = words.of_tokens  # [B, S]
         below = [tf.gather(y, places, batch_dims=1) for y in layers]
-        if positions is not None:
-            places = ops.gather_rows(places, positions)  # [B, R]
+        places = ops.gather_rows(places, positions)  # [B, S or R]
         read = tf.gather(mixed, places, batch_dims=1)  # [B, S or R, D]
         return modeling.BertOutputs(read, pooled, below[0], [*below, read])
 

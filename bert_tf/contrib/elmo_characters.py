@@ -105,11 +105,6 @@ class WordCharacters(vocabulary.Vocabulary):
         """The word_characters.txt."""
         return dict(CONTENTS)
 
-    @property
-    def settings(self) -> dict[str, bool]:
-        """No settings: all models have the same characters."""
-        return {}
-
     @functools.cached_property
     def special(self) -> vocabulary.Special:
         """The marks; a word without characters is the mark `<w>` alone."""
@@ -119,11 +114,6 @@ class WordCharacters(vocabulary.Vocabulary):
         )
         mask = vocabulary.SpecialToken("<mask>", -1)
         return vocabulary.Special(pad, unk, cls, sep, mask)
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """`<mask>`, which no ELMo has."""
-        return ("<mask>",)
 
     @functools.cached_property
     def template(self) -> vocabulary.Template:

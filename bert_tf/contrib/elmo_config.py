@@ -76,7 +76,11 @@ class ElmoConfig(StudentConfig):
         *StudentConfig.sizes,
         *("num_hidden_layers", "cell_size", "num_highways", "max_characters"),
     )
-    of_transformers: ClassVar[tuple[str, ...]] = StudentConfig.of_attention
+    has_transform: ClassVar[bool] = False
+    unread: ClassVar[tuple[str, ...]] = (
+        *StudentConfig.of_attention,
+        "layer_norm_eps",
+    )
     one_value: ClassVar[Mapping[str, Any]] = {
         **configuration.BertConfig.one_value,
         "bidirectional": True,

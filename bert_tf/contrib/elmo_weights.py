@@ -11,6 +11,7 @@ from typing import Any
 
 from bert_tf.contrib.elmo_config import ElmoConfig
 from bert_tf.errors import InputError
+from bert_tf.storage import input_files
 
 import numpy as np
 
@@ -68,13 +69,10 @@ def _join(name: str, shape: Shape, found: list[np.ndarray]) -> np.ndarray:
 
 
 @contextlib.contextmanager
-def _opened(path: str) -> Iterator[Any]:
-    """Opens an HDF5 file; InputError for whatever HDF5 finds wrong with it."""
-    import h5py  # Slow to import.
-
+def _explained(path: str) -> Iterator[None]:
+    """Raises InputError for whatever HDF5 finds wrong with a file."""
     try:
-        with h5py.File(path, "r") as file:
-            yield file
+        yield
     except (OSError, RuntimeError, LookupError, ValueError, TypeError) as error:
         raise InputError(
             f"{path} can't be read, it is truncated or no HDF5 file. Download "
@@ -104,10 +102,14 @@ def open_weights(
     `shapes` has our variables. It raises InputError unless the file has all
     tensors of the config, and no others of an encoder.
     """
+    import h5py  # Slow to import.
+
     parts = {name: _stored(name, x, config) for name, x in shapes.items()}
     stored = {name: x for part in parts.values() for name, x in part.items()}
     there: list[str] = []
-    with _opened(path) as file:
+    with input_files.local_copy(path) as local, _explained(path):
+        # Linux keeps the content of a removed copy while it is open.
+        file = h5py.File(local, "r")
         found = [_problem(file, name, x) for name, x in stored.items()]
         file.visititems(
             lambda name, x: there.append(name) if hasattr(x, "shape") else None
@@ -125,7 +127,7 @@ def open_weights(
         )
 
     def read(wanted: Sequence[str]) -> dict[str, np.ndarray]:
-        with _opened(path) as file:
+        with _explained(path):
             return {
                 name: _join(
                     *(name, shapes[name]),

@@ -51,8 +51,6 @@ class EncoderDecoderConfig(modeling.BertConfig):
     one_value: ClassVar[Mapping[str, Any]] = _ONE_VALUE
     reads_packed: ClassVar[bool] = False
     pretraining_head: ClassVar[str | None] = None
-    # Whether a dense layer precedes the output layer, as in BERT.
-    has_transform: ClassVar[bool] = True
 
     shared: str = "none"
 
@@ -82,6 +80,7 @@ class VaswaniConfig(EncoderDecoderConfig):
     least_types: ClassVar[int] = 0
     pooler_acts: ClassVar[tuple[str, ...]] = (configuration.NO_POOLER,)
     has_transform: ClassVar[bool] = False
+    unread: ClassVar[tuple[str, ...]] = ("type_vocab_size",)
 
     hidden_size: int = 512
     num_hidden_layers: int = 6

@@ -34,8 +34,9 @@ class EsimConfig(StudentConfig):
     model_type: ClassVar[str] = "esim"
     architectures: ClassVar[str] = "Esim"
     gives_sequence: ClassVar[bool] = False
-    of_transformers: ClassVar[tuple[str, ...]] = (
-        *StudentConfig.of_transformers,
+    has_transform: ClassVar[bool] = False
+    unread: ClassVar[tuple[str, ...]] = (
+        *StudentConfig.unread,
         *StudentConfig.of_layers,
     )
     needs_pairs: ClassVar[bool] = True
@@ -166,10 +167,6 @@ class Esim(students.Student):
 # ---- Family entry ----------------------------------------------------------
 
 
-def _sizes(config: EsimConfig) -> dict[str, int]:
-    return {"G": 4 * config.hidden_size, "W": 8 * config.hidden_size}
-
-
 ESIM = family.Family(
     name="esim",
     config=EsimConfig,
@@ -194,6 +191,9 @@ ESIM = family.Family(
     },
     words="esim/embeddings/word_embeddings",
     pooler=frozenset(),
-    sizes=_sizes,
+    sizes=lambda config: {
+        "G": 4 * config.hidden_size,
+        "W": 8 * config.hidden_size,
+    },
 )
 families.register(ESIM)

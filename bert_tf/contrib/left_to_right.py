@@ -27,13 +27,7 @@ class LeftToRightConfig(modeling.BertConfig):
     model_type: ClassVar[str] = "left_to_right"
     architectures: ClassVar[str] = "Bert"
     pretraining_head: ClassVar[str | None] = "next_piece"
-
-
-def last_tokens(input_mask: tf.Tensor) -> tf.Tensor:  # [B, S]
-    """Returns the index of each row's last token, [B, 1]; 0 for empty rows."""
-    places = tf.range(tf.shape(input_mask)[1])  # [S]
-    places = tf.where(input_mask > 0, places, 0)  # [B, S]
-    return tf.reduce_max(places, axis=1, keepdims=True)
+    pools_last: ClassVar[bool] = True
 
 
 class LeftToRight(modeling.Bert):
@@ -67,7 +61,7 @@ class LeftToRight(modeling.Bert):
     ) -> modeling.BertOutputs:
         """Encodes a batch, as modeling.Bert."""
         inputs = model_inputs.standard(inputs)
-        last = last_tokens(inputs["input_mask"])  # [B, 1]
+        last = model_inputs.last_tokens(inputs["input_mask"])  # [B, 1]
         if positions is None or self.keep is not None:
             outputs = super().call(inputs, dropout_seed, None, training)
             sequence = outputs.sequence  # [B, S, D]
@@ -76,8 +70,7 @@ class LeftToRight(modeling.Bert):
             pooled = self.pooler(
                 ops.gather_rows(sequence, last)[:, 0]
             )  # [B, D]
-            if positions is not None:
-                sequence = ops.gather_rows(sequence, positions)  # [B, R, D]
+            sequence = ops.gather_rows(sequence, positions)
         else:
             # The first of the positions that are read is pooled.
             positions = tf.concat([last, positions], axis=1)  # [B, 1 + R]

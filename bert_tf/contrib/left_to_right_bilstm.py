@@ -57,11 +57,9 @@ class LeftToRightBiLstm(left_to_right.LeftToRight):
         is_token = tf.cast(inputs["input_mask"] != 0, self.compute_dtype)
         x = outputs.sequence
         states = tf.concat(self.bilstm(x, x, is_token), axis=-1)  # [B, S, D]
-        read = (
-            states if positions is None else ops.gather_rows(states, positions)
-        )
+        read = ops.gather_rows(states, positions)  # [B, S or R, D]
         return outputs._replace(
-            sequence=read,  # [B, S, D] or [B, R, D]
+            sequence=read,
             pooled=self.pooler(bilstm.ends(states, is_token)),  # [B, D]
             layers=[*outputs.layers[:-1], read],
         )

@@ -22,7 +22,6 @@ from bert_tf.errors import InputError
 import numpy as np
 
 _NORM = "bert/embeddings/LayerNorm"
-_TRANSFORM = "cls/next_piece/transform"
 # Feed-forward units per unit of the hidden states.
 _WIDTH = 4
 # Activations in transformers -> its usual names of the same functions. Only in
@@ -96,6 +95,8 @@ class OpenAIGPTConfig(left_to_right.LeftToRightConfig):
     )
     pooler_acts: ClassVar[tuple[str, ...]] = (configuration.NO_POOLER,)
     has_plain_outputs: ClassVar[bool] = True
+    has_transform: ClassVar[bool] = False
+    unread: ClassVar[tuple[str, ...]] = ("type_vocab_size",)
     one_value: ClassVar[Mapping[str, Any]] = {
         **configuration.BertConfig.one_value,
         "n_special": 0,
@@ -127,7 +128,6 @@ class OpenAIGPTConfig(left_to_right.LeftToRightConfig):
         super().__post_init__()
         for name, allowed in (
             ("intermediate_size", (size,)),
-            ("type_vocab_size", (0,)),
             ("hidden_act", ("gelu", "silu", "relu")),
         ):
             if getattr(self, name) not in allowed:
@@ -231,15 +231,6 @@ _HUGGINGFACE = foreign.HuggingFace(
 
 # ---- Family entry ------------------------------------------------------------
 
-NO_TRANSFORM = frozenset(
-    {
-        f"{_TRANSFORM}/dense/kernel",
-        f"{_TRANSFORM}/dense/bias",
-        f"{_TRANSFORM}/LayerNorm/beta",
-        f"{_TRANSFORM}/LayerNorm/gamma",
-    }
-)
-
 OPENAI_GPT = dataclasses.replace(
     left_to_right.LEFT_TO_RIGHT,
     name="openai-gpt",
@@ -253,7 +244,6 @@ OPENAI_GPT = dataclasses.replace(
         and not name.startswith(_NORM)
     },
     pooler=frozenset(),
-    absent=lambda config: NO_TRANSFORM,
     vocabularies=(word_end_pairs.WordEndPairs.kind,),
     huggingface=_HUGGINGFACE,
 )

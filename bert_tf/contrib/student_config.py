@@ -5,7 +5,6 @@ import json
 from typing import ClassVar
 
 from bert_tf import configuration
-from bert_tf.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +33,7 @@ class StudentConfig(configuration.BertConfig):
         "attention_probs_dropout_prob",
         "type_vocab_size",
     )
-    of_transformers: ClassVar[tuple[str, ...]] = (
+    unread: ClassVar[tuple[str, ...]] = (
         "num_hidden_layers",
         *of_attention,
     )
@@ -43,8 +42,6 @@ class StudentConfig(configuration.BertConfig):
     of_layers: ClassVar[tuple[str, ...]] = (
         "hidden_act",
         "layer_norm_eps",
-        "transform_act",
-        "transform_layer_norm_eps",
         "pooler_act",
     )
 
@@ -57,22 +54,8 @@ class StudentConfig(configuration.BertConfig):
     initializer_range: float = 0.1
     embedding_size: int = 300  # E
 
-    def __post_init__(self):
-        super().__post_init__()
-        defaults = {x.name: x.default for x in dataclasses.fields(self)}
-        unused = self.of_transformers
-        given = [n for n in unused if getattr(self, n) != defaults[n]]
-        if given:
-            raise InputError(
-                f"`{given[0]}` is of transformers, and this model is none: "
-                "leave it out. Received: "
-                f"{given[0]}={getattr(self, given[0])!r}"
-            )
-
     def to_json(self) -> str:
         """Returns the config as JSON, without fields that only BERT uses."""
         values = json.loads(super().to_json())
-        said = {
-            n: x for n, x in values.items() if n not in self.of_transformers
-        }
+        said = {n: x for n, x in values.items() if n not in self.unread}
         return json.dumps(said, indent=2) + "\n"

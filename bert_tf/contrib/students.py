@@ -17,14 +17,16 @@ import tensorflow as tf
 class Words(keras.layers.Layer):
     """The table of word vectors, without positions or segments."""
 
-    def __init__(self, config: StudentConfig, **kwargs: Any):
+    variable_name = "word_embeddings"
+
+    def __init__(self, config: modeling.BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
         self.shape = (config.vocab_size, config.embedding_size)
         self.initializer = layers.initializer(config)
 
     def build(self, input_shape=None):
         self.word_embeddings = self.add_weight(
-            name="word_embeddings",
+            name=self.variable_name,
             shape=self.shape,
             initializer=self.initializer,
         )

@@ -32,8 +32,9 @@ class TextCnnConfig(StudentConfig):
     model_type: ClassVar[str] = "textcnn"
     architectures: ClassVar[str] = "TextCnn"
     gives_sequence: ClassVar[bool] = False
-    of_transformers: ClassVar[tuple[str, ...]] = (
-        *StudentConfig.of_transformers,
+    has_transform: ClassVar[bool] = False
+    unread: ClassVar[tuple[str, ...]] = (
+        *StudentConfig.unread,
         *StudentConfig.of_layers,
     )
 
@@ -158,10 +159,6 @@ class TextCnn(students.Student):
 # ---- Family entry ----------------------------------------------------------
 
 
-def _sizes(config: TextCnnConfig) -> dict[str, int]:
-    return {"F": config.num_filters, "W": sum(config.filter_widths)}
-
-
 TEXTCNN = family.Family(
     name="textcnn",
     config=TextCnnConfig,
@@ -173,6 +170,9 @@ TEXTCNN = family.Family(
     },
     words="textcnn/embeddings/word_embeddings",
     pooler=frozenset(),
-    sizes=_sizes,
+    sizes=lambda config: {
+        "F": config.num_filters,
+        "W": sum(config.filter_widths),
+    },
 )
 families.register(TEXTCNN)

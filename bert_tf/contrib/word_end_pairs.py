@@ -30,7 +30,6 @@ from bert_tf.vocabularies import (
     vocabulary,
 )
 
-import numpy as np
 from etils import epath
 
 START, DELIMITER, CLASSIFY = "_start_", "_delimiter_", "_classify_"
@@ -201,11 +200,6 @@ class WordEndPairs(vocabulary.Vocabulary):
         both = byte_pair_files.contents(self.pieces, self.merges)
         return dict(zip(FILES, both, strict=True))
 
-    @property
-    def settings(self) -> dict[str, bool]:
-        """No settings: the files contain everything."""
-        return {}
-
     @functools.cached_property
     def special(self) -> vocabulary.Special:
         """The special tokens; padding is `<unk>` if there is no `<pad>`."""
@@ -231,11 +225,6 @@ class WordEndPairs(vocabulary.Vocabulary):
         ids = [(self.ids[x],) for x in names if x in self.ids]
         before, between, after = ids if len(ids) == len(names) else [()] * 3
         return vocabulary.Template(before, between, after, (0, 0), pooled=0)
-
-    @property
-    def continues(self) -> np.ndarray:
-        """[V] bool, all False: a token says whether it ends a word."""
-        return np.zeros(len(self.pieces), bool)
 
     @property
     def spellings(self) -> list[vocabulary.Spelling]:

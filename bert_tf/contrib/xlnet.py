@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from bert_tf import modeling
-from bert_tf.contrib import left_to_right, xlnet_vocabulary
+from bert_tf.contrib import students, xlnet_vocabulary
 from bert_tf.contrib.xlnet_config import XlnetConfig
 from bert_tf.encoders import layers, model_inputs, ops, padding
 
@@ -222,22 +222,10 @@ class Layer(keras.layers.Layer):
 # ---- The encoder ------------------------------------------------------------
 
 
-class Words(keras.layers.Layer):
-    """The table of word embeddings."""
+class Words(students.Words):
+    """The table of word embeddings, with the original's name."""
 
-    def __init__(self, config: XlnetConfig, **kwargs: Any):
-        super().__init__(**kwargs)
-        self.shape = (config.vocab_size, config.hidden_size)
-        self.initializer = layers.initializer(config)
-
-    def build(self, input_shape=None):
-        self.word_embeddings = self.add_weight(
-            name="lookup_table", shape=self.shape, initializer=self.initializer
-        )
-
-    def call(self, input_ids):  # [B, S]
-        words = tf.convert_to_tensor(self.word_embeddings)  # [V, D]
-        return ops.embed(words, input_ids)  # [B, S, D]
+    variable_name = "lookup_table"
 
 
 class MaskedWord(keras.layers.Layer):
@@ -340,10 +328,9 @@ class Xlnet(modeling.Bert):
         layout = Relations(self.mask(inputs), distances, self.differ(inputs))
         outputs = self.encoder(x, seeds[2], layout=layout)
         sequence = ops.dropout(outputs[-1], rate, seeds[3])  # [B, S, D]
-        last = left_to_right.last_tokens(inputs["input_mask"])  # [B, 1]
+        last = model_inputs.last_tokens(inputs["input_mask"])  # [B, 1]
         pooled = self.pooler(ops.gather_rows(sequence, last)[:, 0])  # [B, D]
-        if positions is not None:
-            sequence = ops.gather_rows(sequence, positions)  # [B, R, D]
+        sequence = ops.gather_rows(sequence, positions)  # [B, S or R, D]
         return modeling.BertOutputs(
             sequence, pooled, x, [*outputs[:-1], sequence]
         )

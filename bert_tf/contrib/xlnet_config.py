@@ -86,6 +86,10 @@ class XlnetConfig(configuration.BertConfig):
     reads_packed: ClassVar[bool] = False
     pretraining_head: ClassVar[str | None] = "permuted_words"
     has_transform: ClassVar[bool] = False
+    unread: ClassVar[tuple[str, ...]] = ("type_vocab_size",)
+    pools_last: ClassVar[bool] = True
+    # Its p_mask hides the context's <sep>; <cls> means no answer.
+    unscored_tokens: ClassVar[int] = 2
     one_value: ClassVar[Mapping[str, Any]] = {
         **configuration.BertConfig.one_value,
         **_ONE_VALUE,
@@ -94,15 +98,6 @@ class XlnetConfig(configuration.BertConfig):
 
     max_position_embeddings: int = 4096
     type_vocab_size: int = 0
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.type_vocab_size:
-            raise InputError(
-                "An XLNet has no table of token types: `type_vocab_size` must "
-                "be 0, or be left out. "
-                f"Received: type_vocab_size={self.type_vocab_size!r}"
-            )
 
     @classmethod
     def check_is_bert(cls, values: Mapping[str, Any]) -> None:

@@ -111,6 +111,7 @@ class PermutedWords(heads.Model):
     reads_all = True
     reads_pooled = False
     reads_sequence = True
+    has_estimates = False
 
     def __init__(
         self, bert: modeling.Bert, name: str = str(_HEAD), **kwargs: Any

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from bert_tf import vocabularies
 from bert_tf.errors import InputError
+from bert_tf.storage import input_files
 from bert_tf.vocabularies import (
     sentence_models,
     sentence_pieces,
@@ -54,7 +55,7 @@ def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
     found = tokenizer_json.read(path)
     if found is not None:
         return {FILE: unigram_json.read(found, str(path), _OWNER)}
-    return {FILE: sentence_models.read(path)}
+    return {FILE: input_files.read(path, "vocab_file")}
 
 
 class XlnetSentencePieces(sentence_pieces.SentencePieces):
@@ -90,18 +91,13 @@ class XlnetSentencePieces(sentence_pieces.SentencePieces):
             )
         )
 
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """No special token is missing: `parse` checks this."""
-        return ()
-
     @functools.cached_property
     def template(self) -> vocabularies.Template:
         """`first <sep> <cls>`, or `first <sep> second <sep> <cls>`.
 
         `pooled` is 0 because <cls> has no fixed position, and the encoder finds
         it by itself. Only SQuAD 2.0 reads `pooled`: a question without an
-        answer has it at the first token.
+        answer has it at the first token, for which the joint head takes <cls>.
         """
         sep, cls = self.special.sep.id, self.special.cls.id
         return vocabularies.Template(

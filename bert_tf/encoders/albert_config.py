@@ -32,6 +32,8 @@ class AlbertConfig(configuration.BertConfig):
         "num_hidden_groups",
         "inner_group_num",
     )
+    # Its p_mask hides the context's [SEP].
+    unscored_tokens: ClassVar[int] = 1
     one_value: ClassVar[Mapping[str, Any]] = {
         **configuration.BertConfig.one_value,
         **_UNREAD,

@@ -10,7 +10,6 @@ from typing import ClassVar
 
 from bert_tf import modeling
 from bert_tf.encoders import family, foreign
-from bert_tf.errors import InputError
 
 _EMBEDDINGS = {
     "bert/embeddings/word_embeddings": "VD",
@@ -282,18 +281,10 @@ class BertGenerationConfig(modeling.BertConfig):
     model_type: ClassVar[str] = "bert-generation"
     architectures: ClassVar[str] = "BertGeneration"
     least_types: ClassVar[int] = 0
+    unread: ClassVar[tuple[str, ...]] = ("type_vocab_size",)
 
     hidden_act: str = "gelu_erf"
     type_vocab_size: int = 0
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.type_vocab_size:
-            raise InputError(
-                "A BertGeneration has no token types: `type_vocab_size` must "
-                "be 0, or be left out. "
-                f"Received: type_vocab_size={self.type_vocab_size!r}"
-            )
 
 
 _GENERATION = foreign.HuggingFace(

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 from bert_tf import modeling
 from bert_tf.encoders import bert, foreign
-from bert_tf.errors import InputError
 
 _POOLER = "bert/pooler/dense"
 _OURS = bert.LAYER
@@ -114,6 +113,7 @@ class DistilBertConfig(modeling.BertConfig):
     architectures: ClassVar[str] = "DistilBert"
     tells: ClassVar[str] = "dim"
     least_types: ClassVar[int] = 0
+    unread: ClassVar[tuple[str, ...]] = ("type_vocab_size",)
     # Dropout of heads, how positions began, and that words are tied.
     unused_keys: ClassVar[frozenset[str]] = frozenset(
         {
@@ -128,15 +128,6 @@ class DistilBertConfig(modeling.BertConfig):
     hidden_act: str = "gelu_erf"
     type_vocab_size: int = 0
     pooler_act: str = "relu"
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.type_vocab_size:
-            raise InputError(
-                "A DistilBERT has no token types: `type_vocab_size` must be 0, "
-                "or be left out. "
-                f"Received: type_vocab_size={self.type_vocab_size!r}"
-            )
 
     @classmethod
     def in_our_words(cls, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -164,6 +164,7 @@ class Generator(Electra):
     """The encoder that predicts replacements for masked words."""
 
     scope = "generator"
+    first_number = 128  # A compiled step has at most 127 layers.
 
     def __init__(
         self, electra: Electra, name: str = "generator", **kwargs: Any

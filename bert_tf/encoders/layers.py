@@ -192,16 +192,16 @@ class SelfAttention(keras.layers.Layer):
         elif queries is x:
             y = self._project(x, self.query, self.key, self.value)  # [.., 3 D]
             y = layout.to_rows(y)  # [B, S, 3 D]
-            q, k, v = self._split_heads(y)  # each [B, N, S, H]
+            q, k, v = self.split_heads(y)  # each [B, N, S, H]
         else:
             y = self._project(queries, self.query)  # [B, R, D]
-            (q,) = self._split_heads(y)  # [B, N, R, H]
+            (q,) = self.split_heads(y)  # [B, N, R, H]
             y = self._project(x, self.key, self.value)  # [.., 2 D]
             y = layout.to_rows(y)  # [B, S, 2 D]
-            k, v = self._split_heads(y)  # each [B, N, S, H]
+            k, v = self.split_heads(y)  # each [B, N, S, H]
         rate = self.config.attention_probs_dropout_prob
         context = layout.attend(q, k, v, rate, dropout_seed)  # [B, N, R, H]
-        return layout.from_rows(self._join_heads(context))  # as the queries
+        return layout.from_rows(self.join_heads(context))  # as the queries
 
     def _fused(self, xs, dropout_seed, layout):  # 3 x [B, S, D]
         """Attends by one kernel, which takes heads where products write them.
@@ -256,7 +256,7 @@ class SelfAttention(keras.layers.Layer):
         bias = tf.concat([layer.bias * s for layer, s in pairs], axis=0)
         return ops.affine(x, kernel, bias)
 
-    def _split_heads(self, y):  # [B, S, D each]
+    def split_heads(self, y):  # [B, S, D each]
         """Takes apart what `_project` put together, each [B, N, S, H]."""
         heads = self.config.num_attention_heads
         count = y.shape[-1] // self.config.hidden_size
@@ -266,7 +266,7 @@ class SelfAttention(keras.layers.Layer):
         y = tf.transpose(y, [2, 0, 3, 1, 4])  # [1 to 3, B, N, S, H]
         return tf.unstack(y)
 
-    def _join_heads(self, context):  # [B, N, S, H]
+    def join_heads(self, context):  # [B, N, S, H]
         """Concatenates the heads of each token, [B, S, D]."""
         context = tf.transpose(context, [0, 2, 1, 3])  # [B, S, N, H]
         batch, length = tf.unstack(tf.shape(context)[:2])

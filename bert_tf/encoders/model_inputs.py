@@ -101,6 +101,13 @@ def standard(
     return found
 
 
+def last_tokens(input_mask: tf.Tensor) -> tf.Tensor:  # [B, S]
+    """Returns the index of each row's last token, [B, 1]; 0 for empty rows."""
+    places = tf.range(tf.shape(input_mask)[1])  # [S]
+    places = tf.where(input_mask > 0, places, 0)  # [B, S]
+    return tf.reduce_max(places, axis=1, keepdims=True)
+
+
 def check_segments(inputs: Mapping[str, tf.Tensor], count: int) -> None:
     """Raises InputError for segment_ids that are no rows of a table [T, D].
 

@@ -22,7 +22,11 @@ def gelu(x: tf.Tensor) -> tf.Tensor:
     """
     scale, cubic = 2 * math.sqrt(2 / math.pi), 0.044715
     wide = _in_fast_type(x)
-    factor = scale * cubic * tf.square(wide) + scale
+    square = tf.square(wide)
+    if square.dtype == tf.float16:
+        # The square of 256 is infinite, and its product with 0 not a number.
+        square = tf.minimum(square, square.dtype.max)
+    factor = scale * cubic * square + scale
     gate = tf.sigmoid(wide * factor)
     y = wide * gate
 
@@ -115,9 +119,23 @@ def _kept_of_bytes(shape, rate, seed):
     return tf.reshape(octets, shape) >= share, share / 2**8
 
 
-# A seed of a compiled step is [random number of the step, path]: the path has a
-# digit for each split so far, in the base of this number plus 1.
+# A seed of a compiled step is [random number, path]: the path has a digit for
+# each split so far, in the base of this number plus 1.
 _LONGEST_SPLIT = 127
+# Odd: multiples of it differ.
+_STRIDE = 0x9E3779B9 - 2**32
+
+
+def root_seed(seed: tf.Tensor | None) -> tf.Tensor | None:
+    """Returns the seed to split, of a step's [random number, micro-batch].
+
+    Compiled, the micro-batch determines the random number, as its paths would
+    begin with digits that paths of other micro-batches have further back.
+    """
+    if seed is None or not compiled.is_compiled():
+        return seed
+    number, part = tf.unstack(seed)
+    return tf.stack([number + part * _STRIDE, tf.zeros_like(part)])
 
 
 def split_seed(seed: tf.Tensor | None, count: int) -> list[Any]:
@@ -131,9 +149,11 @@ def split_seed(seed: tf.Tensor | None, count: int) -> list[Any]:
             f"A compiled step has at most {_LONGEST_SPLIT} layers. On a GPU, "
             f"pass --use_xla=false. Received: {count} layers"
         )
-    step, path = tf.unstack(seed)
+    number, path = tf.unstack(seed)
+    # After four splits, what the path loses changes the number.
+    number += tf.bitwise.right_shift(path, 25) * path
     path *= _LONGEST_SPLIT + 1
-    return [tf.stack([step, path + 1 + i]) for i in range(count)]
+    return [tf.stack([number, path + 1 + i]) for i in range(count)]
 
 
 def affine(x: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
@@ -342,9 +362,12 @@ def best(scores: tf.Tensor) -> tf.Tensor:
     return tf.cast(tf.reduce_min(places, axis=-1), tf.int32)
 
 
-def gather_rows(x: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
-    """Gathers rows of `x` [B, S, D] at `positions` [B, R]: [B, R, D]."""
-    return tf.gather(x, positions, batch_dims=1)
+def gather_rows(x: tf.Tensor, positions: tf.Tensor | None) -> tf.Tensor:
+    """Gathers rows of `x` [B, S, D] at `positions` [B, R]: [B, R, D].
+
+    Without positions, returns `x`.
+    """
+    return x if positions is None else tf.gather(x, positions, batch_dims=1)
 
 
 def put(

@@ -44,8 +44,6 @@ class Rows:
 
     def queries(self, x: tf.Tensor) -> tf.Tensor:
         """Returns the tokens that attend: `x`, or [B, R, D] at `positions`."""
-        if self.positions is None:
-            return x
         return ops.gather_rows(x, self.positions)
 
     def attend(self, q, k, v, rate, seed):
@@ -92,6 +90,7 @@ class FusedRows(Rows):
         self._number = number
 
     def of_layer(self, number):
+        number += self._number
         return FusedRows(self.mask, self._input_mask, self._is_causal, number)
 
     def attend_fused(self, q, k, v, scale, rate, seed):  # [B, S, N, H] each

@@ -331,6 +331,35 @@ def check_fits(
     config.check_vocabulary(vocabulary, "The vocabulary")
 
 
+def of_module(
+    module: tf.Module,
+    head: str,
+    config: modeling.BertConfig,
+    vocabulary: vocabularies.Vocabulary,
+    functions: Sequence[str],
+    labels: Sequence[str] | None = None,
+    **settings: Any,
+) -> Export:
+    """Returns the export of a module whose functions are the signatures.
+
+    Args:
+        module: Tokenizer, weights and functions.
+        head: Name of the head, for export.json.
+        config: Config of the model.
+        vocabulary: Vocabulary of the model.
+        functions: Names of the module's functions; the first function is
+            `serving_default`, the others have their names.
+        labels: Names of the classes, if any.
+        **settings: The settings of training, for export.json.
+    """
+    first, *others = functions
+    signatures = {"serving_default": getattr(module, first)}
+    signatures |= {name: getattr(module, name) for name in others}
+    description = {"head": head, **vocabulary.settings, **settings}
+    extra_files = contents(config, vocabulary, labels, description)
+    return Export(module, signatures, extra_files)
+
+
 def contents(
     config: modeling.BertConfig,
     vocabulary: vocabularies.Vocabulary,

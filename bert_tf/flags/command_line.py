@@ -71,14 +71,14 @@ def start(
         if flags.FLAGS.only_check_args:
             sys.exit(0)
         _refuse_arguments(_rest)
-        output_paths.check_not_empty(flags.FLAGS)
+        output_paths.check_not_empty()
         _check_required()
         unknown = {
             x: flags.FLAGS[x].value if flags.FLAGS[x].present else None
             for x in later
         }
-        not_used = unused.check(flags.FLAGS, always, unknown)
-        output_paths.check_local(flags.FLAGS)
+        not_used = unused.check(always, unknown)
+        output_paths.check_local()
         _check_tensorflow()
     except (InputError, OSError) as error:
         _end(str(error))
@@ -365,8 +365,8 @@ def run(main: Callable[[list[str]], Any]) -> None:
     def guarded(argv):
         python_logging.getLogger("tensorflow").setLevel("WARNING")
         try:
-            output_paths.check_remote(flags.FLAGS, of_runs=False)
-            with output_paths.reserved(flags.FLAGS):
+            output_paths.check_remote(of_runs=False)
+            with output_paths.reserved():
                 return without_bars(argv)
         except KeyboardInterrupt:
             # A second Ctrl-C exits at once, without a Python traceback.

@@ -88,13 +88,14 @@ def changes(before: Mapping[str, str]) -> dict[str, str]:
         name: f"{name} was {before.get(name)} and is {now.get(name)}"
         for name in sorted(before.keys() | now.keys())
         if before.get(name) != now.get(name)
-        and not (name in before and _means(flags.FLAGS, name, before[name]))
+        and not (name in before and _means(name, before[name]))
         and (name in before or not _is_default(flags.FLAGS[name]))
     }
 
 
-def _means(known: flags.FlagValues, name: str, text: str) -> bool:
+def _means(name: str, text: str) -> bool:
     """Whether a flag has the value of a text: 0.0 of 0, ./a of the file a."""
+    known = flags.FLAGS
     try:
         return name in known and (
             known[name].parser.parse(text) == known[name].value

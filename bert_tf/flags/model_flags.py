@@ -55,16 +55,8 @@ HEAD = _OF_MODEL.choice(
     "a pre-trained model, next_piece for a left-to-right model, and otherwise "
     "encoder, which returns vectors.",
 )
-BERT_CONFIG_FILE = shared_flags.bert_config_file(
-    _OF_MODEL,
-    "The model's bert_config.json. By default the config that comes with the "
-    "checkpoint.",
-)
-VOCAB_FILE = shared_flags.vocab_file(
-    _OF_MODEL,
-    "The model's vocabulary. By default the vocabulary that comes with the "
-    "checkpoint.",
-)
+BERT_CONFIG_FILE = shared_flags.bert_config_file(_OF_MODEL)
+VOCAB_FILE = shared_flags.vocab_file(_OF_MODEL)
 DO_LOWER_CASE = _OF_MODEL.boolean(
     "do_lower_case",
     None,

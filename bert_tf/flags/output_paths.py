@@ -21,25 +21,22 @@ from etils import epath
 _SCHEMES = ("gs", "s3", "az", "hf")
 
 
-def check_local(known: flags.FlagValues) -> None:
+def check_local() -> None:
     """Checks all outputs that the flags specify, except those in buckets.
-
-    Args:
-        known: All flags, parsed.
 
     Raises:
         InputError: An output is also an input, exists already, or can't be
             written. The message names both flags.
     """
-    _check(known, lambda path, _: not file_systems.is_remote(path))
-    _check_apart(known)
+    _check(lambda path, _: not file_systems.is_remote(path))
+    _check_apart()
 
 
-def _check_apart(known: flags.FlagValues) -> None:
+def _check_apart() -> None:
     """Raises InputError if two outputs are equal, or one contains the other."""
     before: dict[str, tuple[str, str]] = {}
     apart = (flag_sections.FILE, flag_sections.NEW_FOLDER)
-    for flag, path in _given(known, flag_sections.OUTPUT):
+    for flag, path in _given(flag_sections.OUTPUT):
         how = flag_sections.find_about(flag)
         if how is None or how.holds not in apart:
             continue
@@ -56,23 +53,21 @@ def _check_apart(known: flags.FlagValues) -> None:
         before[real] = flag.name, path
 
 
-def check_remote(known: flags.FlagValues, of_runs: bool) -> None:
+def check_remote(of_runs: bool) -> None:
     """Checks outputs in buckets as `check_local` does; needs TensorFlow.
 
-    Args:
-        known: All flags, parsed.
-        of_runs: Whether to check folders of runs, or all other outputs.
+    `of_runs` is whether to check folders of runs, or all other outputs.
     """
 
     def is_asked_for(path, how):
         is_run = how.holds == flag_sections.RUN
         return file_systems.is_remote(path) and is_run == of_runs
 
-    _check(known, is_asked_for)
+    _check(is_asked_for)
 
 
 @contextlib.contextmanager
-def reserved(known: flags.FlagValues) -> Iterator[None]:
+def reserved() -> Iterator[None]:
     """Keeps other processes from writing the output files of a script.
 
     Raises InputError if another process is writing one, or has written it since
@@ -84,22 +79,21 @@ def reserved(known: flags.FlagValues) -> Iterator[None]:
         return is_file and not file_systems.is_remote(path)
 
     with contextlib.ExitStack() as stack:
-        for flag, path in _given(known, flag_sections.OUTPUT):
+        for flag, path in _given(flag_sections.OUTPUT):
             how = flag_sections.find_about(flag)
             if how is not None and is_local_file(path, how):
                 with files.naming(path, path + writer_lock.ENDING):
                     stack.enter_context(writer_lock.reserve(path))
-        _check(known, is_local_file)
+        _check(is_local_file)
         yield
 
 
-def _check(
-    known: flags.FlagValues,
-    is_asked_for: Callable[[str, flag_sections.About], bool],
-) -> None:
-    inputs = list(_given(known, flag_sections.INPUT))
-    overwrite = "overwrite" in known and bool(known["overwrite"].value)
-    for flag, path in _given(known, flag_sections.OUTPUT):
+def _check(is_asked_for: Callable[[str, flag_sections.About], bool]) -> None:
+    inputs = list(_given(flag_sections.INPUT))
+    overwrite = "overwrite" in flags.FLAGS and bool(
+        flags.FLAGS["overwrite"].value
+    )
+    for flag, path in _given(flag_sections.OUTPUT):
         how = flag_sections.find_about(flag)
         if how is None or not is_asked_for(path, how):
             continue
@@ -119,10 +113,10 @@ def _check(
                 _check_file(flag.name, each, overwrite)
 
 
-def check_not_empty(known: flags.FlagValues) -> None:
+def check_not_empty() -> None:
     """Raises InputError if a flag has an empty path, or one in two lines."""
     for role in (flag_sections.INPUT, flag_sections.OUTPUT):
-        for flag, path in _given(known, role):
+        for flag, path in _given(role):
             if not path.strip():
                 if isinstance(flag.value, list) and len(flag.value) > 1:
                     raise InputError(
@@ -169,12 +163,10 @@ def _check_scheme(flag: flags.Flag, path: str) -> None:
         )
 
 
-def _given(
-    known: flags.FlagValues, role: str
-) -> Iterator[tuple[flags.Flag, str]]:
+def _given(role: str) -> Iterator[tuple[flags.Flag, str]]:
     """Yields the paths of flags with a role."""
-    for name in sorted(known):
-        flag = known[name]
+    for name in sorted(flags.FLAGS):
+        flag = flags.FLAGS[name]
         how = flag_sections.find_about(flag)
         if how is None or how.role != role or flag.name != name:
             continue

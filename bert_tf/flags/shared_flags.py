@@ -3,6 +3,7 @@
 A flag means the same in every script; defaults and help may differ.
 """
 
+import functools
 from collections.abc import Collection
 from typing import Any
 
@@ -24,7 +25,9 @@ _ORIGINAL = flag_sections.Section("Flags of the original")
 
 
 def bert_config_file(
-    section: flag_sections.Section, text: str
+    section: flag_sections.Section,
+    text: str = "The model's bert_config.json. By default the config that "
+    "comes with the checkpoint.",
 ) -> flag_sections.Holder:
     """Defines the model's config; also under the name in ALBERT's scripts."""
     holder = section.input_path(
@@ -35,7 +38,10 @@ def bert_config_file(
 
 
 def vocab_file(
-    section: flag_sections.Section, text: str, **how: Any
+    section: flag_sections.Section,
+    text: str = "The model's vocabulary. By default the vocabulary that comes "
+    "with the checkpoint.",
+    **how: Any,
 ) -> flag_sections.Holder:
     """Defines the vocabulary; also under the name in ALBERT's scripts.
 
@@ -88,29 +94,19 @@ def check_casing_is_used(
 # ---- Data -------------------------------------------------------------------
 
 
-def train_file(
-    section: flag_sections.Section, text: str
+def split_file(
+    split: str, section: flag_sections.Section, text: str, name: str = "file"
 ) -> flag_sections.Holder:
-    """Defines the user's own training file."""
+    """Defines the user's own file of a split: "train", "dev" or "test"."""
+    work = {"train": "do_train", "dev": "do_eval", "test": "do_predict"}
     return section.input_path(
-        "train_file", text, only_with="do_train", harmless=True
+        f"{split}_{name}", text, only_with=work[split], harmless=True
     )
 
 
-def dev_file(section: flag_sections.Section, text: str) -> flag_sections.Holder:
-    """Defines the user's own evaluation file."""
-    return section.input_path(
-        "dev_file", text, only_with="do_eval", harmless=True
-    )
-
-
-def test_file(
-    section: flag_sections.Section, text: str
-) -> flag_sections.Holder:
-    """Defines the user's own file to predict."""
-    return section.input_path(
-        "test_file", text, only_with="do_predict", harmless=True
-    )
+train_file = functools.partial(split_file, "train")
+dev_file = functools.partial(split_file, "dev")
+test_file = functools.partial(split_file, "test")
 
 
 def task_name(section: flag_sections.Section) -> flag_sections.Holder:

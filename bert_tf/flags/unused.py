@@ -18,14 +18,12 @@ def given(flag: flags.Flag) -> bool:
 
 
 def check(
-    known: flags.FlagValues,
     always: Sequence[str] = (),
     found: Mapping[str, str | None] = types.MappingProxyType({}),
 ) -> list[str]:
     """Finds flags that are set but not used by the run.
 
     Args:
-        known: All flags, parsed.
         always: Flags that count as true whatever their values.
         found: Flag -> its value in the run, if it differs from the command
             line; None if it is not known yet.
@@ -39,14 +37,14 @@ def check(
     """
     unused: dict[tuple[str, ...], list[str]] = {}
     refused: dict[tuple[str, ...], list[str]] = {}
-    for name in sorted(known):
-        flag = known[name]
+    for name in sorted(flags.FLAGS):
+        flag = flags.FLAGS[name]
         own = flag_sections.find_about(flag)
         if own is None or name != flag.name or not given(flag):
             continue
         for condition in own.only_with:
-            terms = _known_terms(condition, known)
-            if not terms or any(_holds(known, x, always, found) for x in terms):
+            terms = _known_terms(condition)
+            if not terms or any(_holds(x, always, found) for x in terms):
                 continue
             kind = unused if condition.is_harmless else refused
             kind.setdefault(terms, []).append(name)
@@ -56,7 +54,7 @@ def check(
             " ".join(
                 f"{_listed(names)} go{'es' * (len(names) == 1)} "
                 f"{_spelt(terms)}: leave {'it' if len(names) == 1 else 'them'} "
-                f"out. Received: {_now(known, [*names, *terms], found)}."
+                f"out. Received: {_now([*names, *terms], found)}."
                 for terms, names in refused.items()
             ).removesuffix(".")
         )
@@ -70,19 +68,16 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(f"--{name}" for name in names)
 
 
-def _known_terms(
-    condition: flag_sections.Condition, known: flags.FlagValues
-) -> tuple[str, ...]:
+def _known_terms(condition: flag_sections.Condition) -> tuple[str, ...]:
     """Returns a condition's terms whose flags the script has."""
     return tuple(
         term
         for term in condition.terms
-        if term.lstrip("!").partition("=")[0] in known
+        if term.lstrip("!").partition("=")[0] in flags.FLAGS
     )
 
 
 def _holds(
-    known: flags.FlagValues,
     term: str,
     always: Sequence[str],
     found: Mapping[str, str | None],
@@ -91,7 +86,7 @@ def _holds(
     name, is_value, value = term.lstrip("!").partition("=")
     if name in always:
         return True
-    now = known[name].value
+    now = flags.FLAGS[name].value
     if name in found:
         if found[name] is None:
             return True
@@ -112,12 +107,13 @@ def _spelt(terms: Sequence[str]) -> str:
 
 
 def _now(
-    known: flags.FlagValues,
     terms: Sequence[str],
     found: Mapping[str, str | None],
 ) -> str:
     names = dict.fromkeys(x.lstrip("!").partition("=")[0] for x in terms)
-    values = {name: found.get(name) or known[name].value for name in names}
+    values = {
+        name: found.get(name) or flags.FLAGS[name].value for name in names
+    }
     return ", ".join(
         f"{name}={','.join(map(str, x)) if isinstance(x, list) else x}"
         for name, x in values.items()

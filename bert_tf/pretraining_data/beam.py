@@ -225,14 +225,9 @@ def _cut(
     piece, sent = item
     documents = dict(sent)
     for repetition in range(job.settings.dupe_factor):
+        both = documents[None], documents.get(repetition)
         keys, sequences = stages.sequences_of_piece(
-            piece,
-            documents[None],
-            documents.get(repetition),
-            job.settings,
-            job.vocabulary.template,
-            job.seed,
-            repetition,
+            job, piece, *both, repetition
         )
         borders = plan.layout.borders(keys)[:: plan.layout.slices]
         for shard, (start, end) in enumerate(itertools.pairwise(borders)):
@@ -253,9 +248,7 @@ def _write(
     slices = _slices(shard, list(blocks), plan.layout)
     total: collections.Counter[str] = collections.Counter()
     with tfrecord.Writer(file) as writer:
-        for serialized, counts in stages.shard_records(
-            shard, slices, job.vocabulary, job.settings, job.seed
-        ):
+        for serialized, counts in stages.shard_records(job, shard, slices):
             writer.write_all(serialized)
             total.update(counts)
     return shard, writer.records, dict(total)

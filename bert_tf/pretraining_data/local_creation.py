@@ -68,12 +68,10 @@ def _cut(
 ) -> Iterator[workers.Counts]:
     partner = stages.partner(piece, pieces, job.seed, repetition)
     keys, sequences = stages.sequences_of_piece(
+        job,
         piece,
         job.work.load_documents(piece),
         job.work.load_documents(partner) if partner else None,
-        job.settings,
-        job.vocabulary.template,
-        job.seed,
         repetition,
     )
     borders = layout.borders(keys)
@@ -95,9 +93,7 @@ def _write(
     )
     total: collections.Counter[str] = collections.Counter()
     with tfrecord.Writer(file) as writer:
-        for serialized, counts in stages.shard_records(
-            shard, slices, job.vocabulary, job.settings, job.seed
-        ):
+        for serialized, counts in stages.shard_records(job, shard, slices):
             writer.write_all(serialized)
             total.update(counts)
             yield counts

@@ -16,6 +16,8 @@ Shapes: d documents, s sentences, r sequences.
 import bisect
 import dataclasses
 
+from bert_tf.records import masking
+
 import numpy as np
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -66,11 +68,11 @@ class Chances:
 
     def of_documents(self, purpose: int) -> np.ndarray:
         """Returns random numbers in [0, 1) for documents, [d]."""
-        return _unit(_hash(self._documents, purpose))
+        return masking.unit(_hash(self._documents, purpose))
 
     def of_sentences(self, purpose: int) -> np.ndarray:
         """Returns random numbers in [0, 1) for sentences, [s]."""
-        return _unit(_hash(self._sentences, purpose))
+        return masking.unit(_hash(self._sentences, purpose))
 
     def tosses(
         self, sentences: np.ndarray, which: int, counts: np.ndarray
@@ -99,10 +101,6 @@ def _hash(state: np.ndarray, number: int | np.ndarray) -> np.ndarray:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
-
-
-def _unit(x: np.ndarray) -> np.ndarray:
-    return (x >> np.uint64(11)) * 2.0**-53
 
 
 def _targets(

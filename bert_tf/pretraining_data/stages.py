@@ -15,6 +15,7 @@ import collections
 import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from bert_tf import characters, vocabularies
 from bert_tf.errors import InputError
@@ -28,6 +29,9 @@ from bert_tf.records import wire_format
 
 import numpy as np
 from absl import logging
+
+if TYPE_CHECKING:
+    from bert_tf.pretraining_data import creation_job
 
 # Purposes of random generators, the first number of their seed.
 _FOR_PARTNER, _FOR_KEYS, _FOR_SHARD = range(3)
@@ -164,12 +168,10 @@ def partner(
 
 
 def sequences_of_piece(
+    job: "creation_job.Job",
     piece: Chunk,
     documents: pretraining_sequences.Corpus,
     others: pretraining_sequences.Corpus | None,
-    settings: pretraining_sequences.Settings,
-    template: vocabularies.Template,
-    seed: int,
     repetition: int,
 ) -> tuple[np.ndarray, pretraining_sequences.Sequences]:
     """Splits a chunk into sequences, each with a random key.
@@ -179,10 +181,9 @@ def sequences_of_piece(
     Returns:
         Keys [r] uint64 in ascending order, and their sequences.
     """
-    sequences = pretraining_sequences.create_sequences(
-        documents, others, settings, template, seed, repetition
-    )
-    rng = _generator(_FOR_KEYS, seed, *piece, repetition)
+    how = job.settings, job.vocabulary.template, job.seed, repetition
+    sequences = pretraining_sequences.create_sequences(documents, others, *how)
+    rng = _generator(_FOR_KEYS, job.seed, *piece, repetition)
     keys = rng.integers(2**64, size=len(sequences.labels), dtype=np.uint64)
     order = np.argsort(keys, kind="stable")
     return keys[order], sequences.take(order)
@@ -308,11 +309,9 @@ def check(
 
 
 def shard_records(
+    job: "creation_job.Job",
     shard: int,
     slices: Iterable[tuple[np.ndarray, pretraining_sequences.Sequences]],
-    vocabulary: vocabularies.Vocabulary,
-    settings: pretraining_sequences.Settings,
-    seed: int,
 ) -> Iterator[tuple[list[bytes], collections.Counter[str]]]:
     """Masks and encodes a shard, a batch at a time.
 
@@ -322,7 +321,8 @@ def shard_records(
     Yields:
         Serialized records and their counts.
     """
-    rng = _generator(_FOR_SHARD, seed, shard)
+    vocabulary, settings = job.vocabulary, job.settings
+    rng = _generator(_FOR_SHARD, job.seed, shard)
     for keys, sequences in slices:
         order = np.argsort(keys, kind="stable")
         for start in range(0, len(order), _SEQUENCES):

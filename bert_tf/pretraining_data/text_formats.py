@@ -17,14 +17,13 @@ workers can read a file.
 
 import dataclasses
 import functools
-import json
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from bert_tf import extras
 from bert_tf.errors import InputError
 from bert_tf.pretraining_data import text_files
-from bert_tf.storage import data_sets
+from bert_tf.storage import data_sets, json_files
 
 from etils import epath
 
@@ -188,7 +187,9 @@ def _jsonl(source: Source) -> Iterator[Text]:
             continue
         fail = functools.partial(text_files.error_at, source.file, line.offset)
         try:
-            record = json.loads(line.text)
+            record = json_files.DECODER.decode(line.text)
+        except InputError as error:
+            raise fail(str(error)) from error
         # ValueError: numbers of 5,000 digits, too. RecursionError: endless
         # nesting.
         except (ValueError, RecursionError) as error:

@@ -12,8 +12,6 @@ from bert_tf import files, options
 from bert_tf.errors import InputError
 from bert_tf.storage import file_systems, input_files, json_files
 
-from etils import epath
-
 FORMAT_VERSION = 2
 
 # Values for files of the first format, which did not have these fields.
@@ -93,9 +91,7 @@ class Manifest:
         value of the wrong type, or has a newer version.
         """
         path = os.fspath(path)
-        input_files.check(path)
-        input_files.check_can_be_read_again(path)
-        data = epath.Path(path).read_bytes()
+        data = input_files.read(path)
         values = json_files.parse(data, path, "JSON", _WAY_OUT)
         version = values.get("version") if isinstance(values, dict) else None
         if isinstance(version, int) and version > FORMAT_VERSION:

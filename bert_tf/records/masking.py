@@ -342,7 +342,7 @@ def span_lengths(draws: np.ndarray, settings: Masking) -> np.ndarray:
     lengths = np.arange(settings.span_max_words)
     weights = (1 - settings.span_success) ** lengths
     below = np.cumsum(weights)[:-1] / weights.sum()
-    return 1 + np.searchsorted(below, _unit(draws), side="right")
+    return 1 + np.searchsorted(below, unit(draws), side="right")
 
 
 def ngram_lengths(
@@ -356,7 +356,7 @@ def ngram_lengths(
     if not settings.favor_shorter_ngram:
         shares = shares[::-1]
     below = np.cumsum(shares)  # [N]
-    draw = _unit(draws) * below[there - 1]
+    draw = unit(draws) * below[there - 1]
     lengths = 1 + np.searchsorted(below, draw, side="right")
     return np.minimum(lengths, there)  # a product may be rounded up
 
@@ -382,12 +382,12 @@ def _hide(
         P * np.arange(B) - (np.cumsum(counts) - counts), counts
     )
     labels = ids.ravel()[place]  # [n]
-    kind = _unit(kinds.ravel()[slot])  # [n]
+    kind = unit(kinds.ravel()[slot])  # [n]
     if settings.policy == "span":
         # As in SpanBERT, all tokens of a span are treated alike.
         is_first = np.diff(place, prepend=-2) > 1
         kind = kind[is_first][np.cumsum(is_first) - 1]
-    piece = (_unit(pieces.ravel()[slot]) * settings.vocab_size).astype(np.int32)
+    piece = (unit(pieces.ravel()[slot]) * settings.vocab_size).astype(np.int32)
     shown = np.where(kind < settings.mask_share, settings.mask_id, labels)
     shown = np.where(kind >= 1 - settings.random_share, piece, shown)
     masked = ids.astype(np.int32).ravel()
@@ -403,6 +403,6 @@ def _hide(
     return result
 
 
-def _unit(x: np.ndarray) -> np.ndarray:
+def unit(x: np.ndarray) -> np.ndarray:
     """Converts 64 random bits to a number in [0, 1)."""
     return (x >> np.uint64(11)) * 2.0**-53

@@ -54,7 +54,7 @@ def show(
             raise InputError(
                 f"{files[0]} was not made with this vocabulary: its manifest "
                 "has another vocab_sha256. Give the one that it was made "
-                f"with. Received: {len(vocabulary.pieces)} pieces, in the "
+                f"with. Received: {len(vocabulary.pieces)} tokens, in the "
                 f"manifest {manifest.vocab_size}"
             )
         manifest.check_kind(vocabulary.kind, vocabulary.settings)

@@ -36,9 +36,6 @@ class Writer(tfrecord.Writer):
         self._size = 0
         self._aside: list[tfrecord.Writer] = []
 
-    def write(self, record: bytes) -> None:
-        self.write_all([record])
-
     def write_all(self, serialized: Iterable[bytes]) -> None:
         for record in serialized:
             self._part.append(record)

@@ -25,52 +25,34 @@ KeysValues = tuple[tf.Tensor, tf.Tensor]
 # ---- Layers ------------------------------------------------------------------
 
 
-class CrossAttention(keras.layers.Layer):
+class CrossAttention(layers.Attention):
     """Attention of the target's tokens to the source's, and its projection."""
-
-    def __init__(self, config: modeling.BertConfig, **kwargs: Any):
-        super().__init__(**kwargs)
-        self.config = config
-        size = config.hidden_size
-        self.query = layers.Dense(config, size, size, name="query")
-        self.key = layers.Dense(config, size, size, name="key")
-        self.value = layers.Dense(config, size, size, name="value")
-        self.residual = layers.Residual(config, size, name="output")
-
-    def build(self, input_shape=None):
-        with keras.name_scope("self"):
-            for layer in (self.query, self.key, self.value):
-                layer.build()
-        self.residual.build()
 
     def keys_and_values(self, memory: tf.Tensor) -> KeysValues:
         """Returns what all target tokens attend to, of the encoder's output.
 
         The output is [B, S, D].
         """
-        return self._split(self.key(memory)), self._split(self.value(memory))
+        own = self.self_attention
+        (keys,) = own.split_heads(own.key(memory))
+        (values,) = own.split_heads(own.value(memory))
+        return keys, values
 
-    def call(self, x, keys, values, mask, dropout_seed):
+    def call(  # type: ignore[override]
+        self, x, keys, values, mask, dropout_seed
+    ):
         """Returns [B * K, T, D], as `x`; the mask is [B, 1, 1, S]."""
         seeds = ops.split_seed(dropout_seed, 2)
         # Targets of the same source are queries of one row, as they have the
         # same keys.
-        shape = tf.shape(x)
         rows = tf.reshape(x, [tf.shape(keys)[0], -1, x.shape[-1]])
-        size = self.config.hidden_size // self.config.num_attention_heads
-        queries = self._split(self.query(rows)) / math.sqrt(size)
-        rate = self.config.attention_probs_dropout_prob
+        own = self.self_attention
+        (queries,) = own.split_heads(own.query(rows))
+        queries /= math.sqrt(queries.shape[-1])
+        rate = own.config.attention_probs_dropout_prob
         context = ops.attend(queries, keys, values, mask, rate, seeds[0])
-        context = tf.transpose(context, [0, 2, 1, 3])  # [B, K * T, N, H]
-        return self.residual(tf.reshape(context, shape), x, seeds[1])
-
-    def _split(self, x):  # [B, S, D]
-        """Splits vectors into heads, [B, N, S, H]."""
-        heads_count = self.config.num_attention_heads
-        size = self.config.hidden_size // heads_count
-        batch, length = tf.unstack(tf.shape(x)[:2])
-        x = tf.reshape(x, [batch, length, heads_count, size])
-        return tf.transpose(x, [0, 2, 1, 3])
+        context = tf.reshape(own.join_heads(context), tf.shape(x))
+        return self.residual(context, x, seeds[1])
 
 
 class DecoderLayer(keras.layers.Layer):
@@ -255,6 +237,7 @@ class Seq2Seq(heads.Model):
     reads_all = True
     reads_pooled = False
     reads_sequence = True
+    has_estimates = False
     search: beam_search.Search | None = None
 
     def __init__(

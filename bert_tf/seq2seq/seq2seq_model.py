@@ -89,16 +89,11 @@ def writer(
         raise InputError("The model needs a `search` to write texts with.")
     saved_model.check_fits(config, vocabulary, max_seq_length)
     module = _Seq2SeqModule(model, vocabulary, max_seq_length)
-    description = {
-        "head": "seq2seq",
-        **vocabulary.settings,
-        "max_seq_length": max_seq_length,
-        "max_target_length": search.max_length + 1,
-        "beam_size": search.beams,
-        "length_penalty": search.alpha,
-    }
-    return saved_model.Export(
-        module,
-        {"serving_default": module.serve, "serve_text": module.serve_text},
-        saved_model.contents(config, vocabulary, None, description),
+    return saved_model.of_module(
+        *(module, "seq2seq", config, vocabulary),
+        ("serve", "serve_text"),
+        max_seq_length=max_seq_length,
+        max_target_length=search.max_length + 1,
+        beam_size=search.beams,
+        length_penalty=search.alpha,
     )

@@ -4,6 +4,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import functools
+import importlib.resources
 import ipaddress
 import json
 import logging
@@ -17,7 +18,6 @@ from bert_tf.server import (
     http_bodies,
     json_requests,
     openapi,
-    pages,
     refusals,
     servables,
     served_models,
@@ -36,7 +36,7 @@ _ASKED = re.compile(
 )
 _TOLD = re.compile(
     r"(?i)/v1/models(?:/([^/:]+))?(?:/versions/(\d+)|/labels/([^/:]+))?"
-    r"(?:/(metadata))?"
+    r"(?:/(metadata))?/?"
 )
 # Larger bodies are parsed, and larger answers formatted, by `Call`: 20 ms of
 # work at most remain in the loop that answers everybody.
@@ -49,6 +49,13 @@ _FIRST_SECONDS = 60  # for the first request of a connection
 _NEXT_SECONDS = 3630
 _UNREAD_SECONDS = 600  # for a client that reads an answer
 _MOST_DIGITS = 18  # of a version
+# Path -> file.
+_PAGES = {"/": "page.html", "/docs": "docs.html"}
+# Forbids pages to load anything from other hosts.
+_POLICY = (
+    "default-src 'none'; connect-src 'self'; script-src 'unsafe-inline'; "
+    "style-src 'unsafe-inline'"
+)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 # Calls its first argument with the remaining ones.
@@ -107,7 +114,7 @@ class Application:
             client_max_size=max_request_bytes, middlewares=[self._guard]
         )
         handlers = {
-            **dict.fromkeys(pages.FILES, self._show_page),
+            **dict.fromkeys(_PAGES, self._show_page),
             **dict.fromkeys(openapi.METRICS, self._tell_metrics),
             "/openapi.json": self._describe,
             "/healthz": self._tell_health,
@@ -235,9 +242,9 @@ class Application:
 
     async def _show_page(self, request: web.Request) -> web.Response:
         return web.Response(
-            text=pages.read(request.path),
+            text=_read_page(request.path),
             content_type="text/html",
-            headers={"Content-Security-Policy": pages.POLICY},
+            headers={"Content-Security-Policy": _POLICY},
         )
 
     async def _describe(self, _: web.Request) -> web.Response:
@@ -272,12 +279,16 @@ class Application:
             find = functools.partial(_asked_for, model, version, label)
             find()  # Rejects missing versions before the body is read.
             return await self._answer(model, method.lower(), find, request)
-        told = _TOLD.fullmatch(path) if request.method == "GET" else None
+        is_read = request.method in ("GET", "HEAD")
+        told = _TOLD.fullmatch(path) if is_read else None
         if not told:
             raise Refusal(f"Malformed request: {request.method} {request.path}")
         name, version, label, resource = told.groups()
         if not name:
-            raise Refusal("Missing model name in request.")
+            raise Refusal(
+                "Missing model name in request. There are "
+                f"{', '.join(self._models)}."
+            )
         model = self._find(name)
         try:
             number = _asked_for(model, version, label)
@@ -447,3 +458,14 @@ def _error(
         kept["Retry-After"] = "1"
     text = json.dumps({"error": str(refusal)}, ensure_ascii=False)
     return _json(text, refusal.status, headers=kept)
+
+
+@functools.cache
+def _read_page(path: str) -> str:
+    """Returns the HTML of a page, with the shared style and code."""
+    folder = importlib.resources.files("bert_tf.server")
+    text = (folder / _PAGES[path]).read_text(encoding="utf-8")
+    for name in ("shared.css", "shared.js"):
+        shared = (folder / name).read_text(encoding="utf-8")
+        text = text.replace(f"/* {name} */", shared)
+    return text

@@ -50,7 +50,7 @@ def parse(body: bytes) -> dict[str, Any]:
     if not body:
         raise Refusal("JSON Parse error: The document is empty")
     try:
-        found = json.loads(body.decode("utf-8-sig"))
+        found = json.loads(body.decode("utf-8-sig"), object_pairs_hook=_unique)
     except UnicodeDecodeError as error:
         raise Refusal(
             f"JSON Parse error: not UTF-8, {error.reason} at offset: "
@@ -66,6 +66,15 @@ def parse(body: bytes) -> dict[str, Any]:
         raise Refusal(f"JSON Parse error: {error}") from None
     if not isinstance(found, dict):
         raise Refusal(f"JSON Value: {shown(found)} Is not object")
+    return found
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(x for x in names if names.count(x) > 1)
+        raise Refusal(f"JSON Parse error: key given twice: {shown(twice)}")
     return found
 
 

@@ -315,12 +315,20 @@ class Model:
             which = f"Latest({self.name})"
             if version is not None:
                 which = f"Specific({self.name}, {version})"
-            raise Refusal(f"Servable not found for request: {which}", 404)
+            raise Refusal(
+                f"Servable not found for request: {which}. {self._loaded_now}",
+                404,
+            )
         current.users += 1
         try:
             yield current
         finally:
             current.users -= 1
+
+    @property
+    def _loaded_now(self) -> str:
+        listed = ", ".join(map(str, sorted(self._loaded))) or "none"
+        return f"Loaded versions: {listed}."
 
     def labelled(self, label: str) -> int:
         """Returns the version of a label; Refusal for an unknown one."""
@@ -335,7 +343,9 @@ class Model:
             states = {k: x for k, x in states.items() if k == version}
         if not states:
             raise Refusal(
-                f"Could not find version {version} of model {self.name}", 404
+                f"Could not find version {version} of model {self.name}. "
+                f"{self._loaded_now}",
+                404,
             )
         return {
             "model_version_status": [

@@ -35,37 +35,36 @@ def classification(row: Row, labels: Sequence[str]) -> Answer:
     }
 
 
+def _listed(row: Row, *names: str) -> list[Answer]:
+    """Returns a dictionary for each position of some outputs.
+
+    An output named `count` limits the positions.
+    """
+    columns = [map(_value, row[name][: row.get("count")]) for name in names]
+    return [
+        dict(zip(names, values, strict=True))
+        for values in zip(*columns, strict=True)
+    ]
+
+
+def _value(value: Any) -> str | int | float:
+    if isinstance(value, bytes):
+        return value.decode()
+    return int(value) if isinstance(value, np.integer) else number(value)
+
+
 def masked_lm(row: Row, _: Sequence[str]) -> Answer:
     """Returns the most likely tokens for each mask, and the filled texts."""
-    columns = [row[name][: row["count"]] for name in ("piece", "score", "text")]
+    names = ("piece", "score", "text")
+    masks = range(row["count"])
     return {
-        "masks": [
-            [
-                {
-                    "piece": piece.decode(),
-                    "score": number(score),
-                    "text": text.decode(),
-                }
-                for piece, score, text in zip(*mask, strict=True)
-            ]
-            for mask in zip(*columns, strict=True)
-        ]
+        "masks": [_listed({x: row[x][i] for x in names}, *names) for i in masks]
     }
 
 
 def next_piece(row: Row, _: Sequence[str]) -> Answer:
     """Returns the most likely next tokens, and the text followed by each."""
-    columns = (row[name] for name in ("piece", "score", "text"))
-    return {
-        "pieces": [
-            {
-                "piece": piece.decode(),
-                "score": number(score),
-                "text": text.decode(),
-            }
-            for piece, score, text in zip(*columns, strict=True)
-        ]
-    }
+    return {"pieces": _listed(row, "piece", "score", "text")}
 
 
 def seq2seq(row: Row, _: Sequence[str]) -> Answer:
@@ -76,35 +75,12 @@ def seq2seq(row: Row, _: Sequence[str]) -> Answer:
 def replaced_tokens(row: Row, _: Sequence[str]) -> Answer:
     """The tokens, with the probability that each was replaced."""
     names = ("token", "start", "end", "probability")
-    columns = [row[name][: row["count"]] for name in names]
-    return {
-        "tokens": [
-            {
-                "token": token.decode(),
-                "start": int(start),
-                "end": int(end),
-                "probability": number(probability),
-            }
-            for token, start, end, probability in zip(*columns, strict=True)
-        ]
-    }
+    return {"tokens": _listed(row, *names)}
 
 
 def tagging(row: Row, _: Sequence[str]) -> Answer:
     """Returns the entities, with their positions in characters."""
-    names = ("type", "start", "end", "text")
-    columns = [row[name][: row["count"]] for name in names]
-    return {
-        "entities": [
-            {
-                "type": kind.decode(),
-                "start": int(start),
-                "end": int(end),
-                "text": text.decode(),
-            }
-            for kind, start, end, text in zip(*columns, strict=True)
-        ]
-    }
+    return {"entities": _listed(row, "type", "start", "end", "text")}
 
 
 def span(row: Row, _: Sequence[str]) -> Answer:

@@ -1,6 +1,7 @@
 """Builds a function of raw text from a checkpoint, for each head."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 from bert_tf import (
@@ -75,6 +76,11 @@ class Settings:
     generation: seq2seq_options.Generation = _GENERATION
 
 
+Maker = Callable[
+    [opened.Checkpoint, trained_models.ModelFiles, Settings], saved_model.Export
+]
+
+
 def _restored(
     head: str,
     model: keras.Model,
@@ -97,6 +103,67 @@ def _common(
     return files.config, files.vocabulary
 
 
+def _maker(
+    head: str,
+    make_model: Callable[[keras.Model], keras.Model],
+    export: Callable[..., saved_model.Export],
+    *options: str,
+) -> Maker:
+    """Returns the factory of a head whose export takes some of the settings."""
+
+    def make(
+        source: opened.Checkpoint,
+        files: trained_models.ModelFiles,
+        settings: Settings,
+    ) -> saved_model.Export:
+        model = make_model(families.make(files.config))
+        return export(
+            _restored(head, model, source, settings),
+            *_common(files),
+            *(getattr(settings, name) for name in options),
+        )
+
+    return make
+
+
+masked_lm = _maker(
+    "masked_lm",
+    heads.BertMaskedLM,
+    masked_words_model.masked_words_finder,
+    *("max_seq_length", "top_k"),
+)
+next_piece = _maker(
+    "next_piece",
+    heads.BertNextPiece,
+    next_piece_model.next_piece,
+    *("max_seq_length", "top_k"),
+)
+token_detector = _maker(
+    "replaced_tokens",
+    replaced_tokens.BertReplacedTokens,
+    token_detection.detector,
+    "max_seq_length",
+)
+next_sentence = _maker(
+    "next_sentence",
+    heads.BertNextSentence,
+    next_sentence_model.next_sentence,
+    "max_seq_length",
+)
+span = _maker(
+    "span",
+    heads.BertSpanFinder,
+    squad_model.span_finder,
+    *("layout", "search", "threshold"),
+)
+multiple_choice = _maker(
+    "multiple_choice",
+    heads.BertMultipleChoice,
+    choice_model.chooser,
+    "max_seq_length",
+)
+
+
 def encoder(
     source: opened.Checkpoint,
     files: trained_models.ModelFiles,
@@ -110,66 +177,6 @@ def encoder(
         settings.choice,
         settings.unit,
         settings.normalize,
-    )
-
-
-def masked_lm(
-    source: opened.Checkpoint,
-    files: trained_models.ModelFiles,
-    settings: Settings,
-) -> saved_model.Export:
-    """Returns a model that predicts the masked words of a text."""
-    model = _restored(
-        "masked_lm",
-        heads.BertMaskedLM(families.make(files.config)),
-        source,
-        settings,
-    )
-    return masked_words_model.masked_words_finder(
-        model, *_common(files), settings.max_seq_length, settings.top_k
-    )
-
-
-def next_piece(
-    source: opened.Checkpoint,
-    files: trained_models.ModelFiles,
-    settings: Settings,
-) -> saved_model.Export:
-    """Returns a model that predicts the tokens after a text."""
-    model = heads.BertNextPiece(families.make(files.config))
-    return next_piece_model.next_piece(
-        _restored("next_piece", model, source, settings),
-        *_common(files),
-        settings.max_seq_length,
-        settings.top_k,
-    )
-
-
-def token_detector(
-    source: opened.Checkpoint,
-    files: trained_models.ModelFiles,
-    settings: Settings,
-) -> saved_model.Export:
-    """Returns a model that predicts which tokens of a text were replaced."""
-    model = replaced_tokens.BertReplacedTokens(families.make(files.config))
-    return token_detection.detector(
-        _restored("replaced_tokens", model, source, settings),
-        *_common(files),
-        settings.max_seq_length,
-    )
-
-
-def next_sentence(
-    source: opened.Checkpoint,
-    files: trained_models.ModelFiles,
-    settings: Settings,
-) -> saved_model.Export:
-    """Returns a model that predicts whether the second text follows."""
-    model = heads.BertNextSentence(families.make(files.config))
-    return next_sentence_model.next_sentence(
-        _restored("next_sentence", model, source, settings),
-        *_common(files),
-        settings.max_seq_length,
     )
 
 
@@ -213,26 +220,6 @@ def tagging(
     )
 
 
-def span(
-    source: opened.Checkpoint,
-    files: trained_models.ModelFiles,
-    settings: Settings,
-) -> saved_model.Export:
-    """Returns a model from a question and a context to the answer."""
-    return squad_model.span_finder(
-        _restored(
-            "span",
-            heads.BertSpanFinder(families.make(files.config)),
-            source,
-            settings,
-        ),
-        *_common(files),
-        settings.layout,
-        settings.search,
-        settings.threshold,
-    )
-
-
 def joint_span(
     source: opened.Checkpoint,
     files: trained_models.ModelFiles,
@@ -251,20 +238,6 @@ def joint_span(
         settings.layout,
         search,
         settings.threshold,
-    )
-
-
-def multiple_choice(
-    source: opened.Checkpoint,
-    files: trained_models.ModelFiles,
-    settings: Settings,
-) -> saved_model.Export:
-    """Returns a model from a prompt and choices to the best choice."""
-    model = heads.BertMultipleChoice(families.make(files.config))
-    return choice_model.chooser(
-        _restored("multiple_choice", model, source, settings),
-        *_common(files),
-        settings.max_seq_length,
     )
 
 

@@ -18,7 +18,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from bert_tf import options
-from bert_tf.checkpoints import names, opened, trained_models
+from bert_tf.checkpoints import names
 from bert_tf.errors import InputError
 from bert_tf.exporting import saved_model
 from bert_tf.serving import answers, elsewhere, makers, serving_lines
@@ -43,10 +43,7 @@ class Head:
 
     weights: names.Head
     asks: serving_lines.Form
-    make: Callable[
-        [opened.Checkpoint, trained_models.ModelFiles, makers.Settings],
-        saved_model.Export,
-    ]
+    make: makers.Maker
     describe: Callable[[answers.Row, Sequence[str]], answers.Answer]
     trained_by: str
     usual_length: int = 128

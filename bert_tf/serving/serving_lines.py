@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.errors import InputError
+from bert_tf.storage import json_files
 from bert_tf.tasks import tables
 from bert_tf.tasks.masked_words import masked_texts
 
@@ -167,7 +168,9 @@ class Parser:
 
     def _object(self, text: str, where: str) -> Query:
         try:
-            row = json.loads(text)
+            row = json_files.DECODER.decode(text)
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from error
         # Also raised for a number of 5,000 digits, or deeply nested lists.
         except (ValueError, RecursionError) as error:
             problem = getattr(error, "msg", error)

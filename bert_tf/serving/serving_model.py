@@ -23,6 +23,7 @@ from bert_tf.exporting import (
     runtimes,
     saved_model,
     unsafe_ops,
+    versions,
 )
 from bert_tf.serving import elsewhere, makers, served_heads, serving_lines
 from bert_tf.storage import file_systems, input_files, written_files
@@ -269,6 +270,12 @@ def load(
             problem = "There is no such folder."
         elif not tf.io.gfile.isdir(path):
             problem = "This is a file, and a SavedModel is a folder."
+        elif held := versions.numbers(path):
+            raise InputError(
+                "The folder holds versions of a model: give one of them, such "
+                f"as {os.path.join(path, str(held[-1]))}. Received: "
+                f"saved_model={path}, with {', '.join(map(str, held))}"
+            )
         raise InputError(
             f"{problem} Write one with export_saved_model.py, or give a "
             "checkpoint by --model_dir or --init_checkpoint. "

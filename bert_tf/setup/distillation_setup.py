@@ -13,7 +13,6 @@ from bert_tf.encoders import families
 from bert_tf.setup import teachers
 from bert_tf.training import (
     distillation,
-    distribution,
     fine_tuning,
     kept_logits,
     loop,
@@ -76,19 +75,7 @@ def objective(
         learned = _OBJECTIVES[teacher.kind](
             own, comparison, teacher, model, student
         )
-    return _identified(learned, teacher, model, strategy)
-
-
-def of_run(
-    own: loop.Objective,
-    comparison: distillation.Comparison,
-    teacher: teachers.Teacher,
-    run: fine_tuning.Run,
-) -> loop.Objective:
-    """Returns `objective` for a fine-tuning run."""
-    return objective(
-        own, comparison, teacher, run.strategy, run.model, run.has_free_shapes
-    )
+    return _identified(learned, teacher)
 
 
 def with_kept_logits(
@@ -98,7 +85,7 @@ def with_kept_logits(
     run: fine_tuning.Run,
     batch_size: int,
 ) -> tuple[loop.Objective, fine_tuning.Run]:
-    """Returns `of_run` with the teacher's logits computed before training.
+    """Returns `objective` with the teacher's logits computed before training.
 
     Args:
         own: The task's own objective.
@@ -117,26 +104,21 @@ def with_kept_logits(
         own, comparison, teacher, lambda x: x[kept_logits.LOGITS]
     )
     return (
-        _identified(learned, teacher, model, run.strategy),
+        _identified(learned, teacher),
         dataclasses.replace(run, data={**run.data, "train": data}),
     )
 
 
 def _identified(
-    learned: loop.Objective,
-    teacher: teachers.Teacher,
-    model: keras.Model,
-    strategy: tf.distribute.Strategy,
+    learned: loop.Objective, teacher: teachers.Teacher
 ) -> loop.Objective:
     """Returns the objective with what the workers of a cluster compare."""
-    if distribution.is_alone(strategy):
-        return learned
     told = {
         "distillation": teacher.kind,
         "temperature": teacher.temperature,
         "hard_label_weight": teacher.hard_label_weight,
         "relation_heads": teacher.relation_heads,
-        "weights": distribution.digest(model.variables),
+        "weights": teacher.digest,
     }
     return dataclasses.replace(learned, teacher=str(told))
 

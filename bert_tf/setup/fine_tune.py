@@ -152,8 +152,11 @@ class Task:
         """Returns the objective, including the teacher's, and the run."""
         if teacher is None:
             return self.objective, run
-        own = (self.objective, self.comparison)
-        return distillation_setup.of_run(*own, teacher, run), run
+        learned = distillation_setup.objective(
+            *(self.objective, self.comparison, teacher),
+            *(run.strategy, run.model, run.has_free_shapes),
+        )
+        return learned, run
 
     def select(self, source: opened.Checkpoint) -> opened.Checkpoint:
         """Selects the weights of the initial checkpoint to start from."""
@@ -215,7 +218,11 @@ def run_task(task: Task) -> None:
     )
     data = _write_records(task, folder)
     output_dir = run_flags.OUTPUT_DIR.value
-    run = _Run(output_dir, strategy, model, task.files, task.labels, data)
+    taught_by = teacher.digest if teacher else ""
+    run = _Run(
+        *(output_dir, strategy, model, task.files, task.labels, data),
+        teacher=taught_by,
+    )
     if work.train:
         _train(task, run, plan, teacher)
     if plan.check_only:
@@ -296,7 +303,9 @@ def _train(
         )
     objective, run = task.make_objective(run, plan, teacher)
     restore = functools.partial(
-        fine_tuning_setup.restore, run.files, task.select
+        run_setup.restore,
+        select=task.select,
+        begin=functools.partial(fine_tuning_setup.set_words, run.files),
     )
     fine_tuning.train(
         *(run, plan, objective, restore, evaluation),

@@ -4,7 +4,6 @@ Called from the `main` of the fine-tuning scripts only.
 """
 
 import dataclasses
-import functools
 import itertools
 import os
 import tempfile
@@ -29,7 +28,6 @@ from bert_tf.training import (
     distribution,
     fine_tuning,
     memory_use,
-    training_state,
 )
 
 import keras
@@ -88,10 +86,8 @@ def load_files(always_trains: bool = False) -> trained_models.ModelFiles:
     Raises:
         InputError: They can't be read, or contradict each other.
     """
-    files = model_files_setup.load(
-        run_setup.find_source(),
-        always_trains or fine_tuning_flags.DO_TRAIN.value,
-    )
+    trains = always_trains or fine_tuning_flags.DO_TRAIN.value
+    files = model_files_setup.load(run_setup.find_source(trains), trains)
     memory_use.check_room_for_weights(files.config)
     return files
 
@@ -204,19 +200,7 @@ def _removed_at_end(folder: str) -> str:
 # ---- The weights ------------------------------------------------------------
 
 
-def restore(
-    files: trained_models.ModelFiles,
-    select: run_setup.Select,
-    state: training_state.TrainState,
-) -> None:
-    """Restores the state of a training run, as `setup.run_setup.restore`.
-
-    If it starts from random weights, --word_vectors can initialize embeddings.
-    """
-    run_setup.restore(state, select, functools.partial(_set_words, files))
-
-
-def _set_words(files: trained_models.ModelFiles, model: keras.Model) -> None:
+def set_words(files: trained_models.ModelFiles, model: keras.Model) -> None:
     """Sets the embeddings of words that --word_vectors covers."""
     path = fine_tuning_flags.WORD_VECTORS.value
     if not path:

@@ -71,4 +71,4 @@ def take_flags(names: Collection[str], path: str) -> None:
         if value != flag.value:
             logging.info("--%s=%s, as in training.", name, before[name])
             flag.value = value
-    unused.check(flags.FLAGS)
+    unused.check()

@@ -48,7 +48,7 @@ def load() -> saved_model.Export:
 
 def _check_head(head: str) -> None:
     """Raises InputError if a flag of another head is passed."""
-    unused.check(flags.FLAGS, found={"head": head})
+    unused.check(found={"head": head})
 
 
 def _given(flag: flags.Flag) -> Any:

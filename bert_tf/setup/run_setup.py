@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from bert_tf import modeling
 from bert_tf.checkpoints import (
+    best,
     formats,
     model_files,
     opened,
@@ -78,11 +79,28 @@ def set_up_distribution(*inputs: flags.FlagHolder) -> tf.distribute.Strategy:
         run_flags.TPU_ZONE.value,
         run_flags.GCP_PROJECT.value,
     )
-    output_paths.check_remote(flags.FLAGS, of_runs=True)
+    output_paths.check_remote(of_runs=True)
     distribution.check_cores(strategy, run_flags.NUM_TPU_CORES.value)
     # Checked before anything is written.
     distribution.compiles(strategy, run_flags.USE_XLA.value)
+    if not distribution.is_alone(strategy):
+        distribution.check_alike(
+            distribution.agreement(strategy), _flags_of_objective()
+        )
     return strategy
+
+
+def _flags_of_objective() -> dict[str, str | None]:
+    """Returns the flags of the objective that all workers must have alike.
+
+    Compared before the first variable: workers would wait for each other if
+    only one of them had the variables of a teacher.
+    """
+    names = ("auxiliary_lm_weight", "class_weights", "label_smoothing")
+    told = flagfiles.told((*names, "teacher"))
+    # Each worker may have its own copy of the teacher.
+    teacher = "given" if "teacher" in told else None
+    return {**{name: told.get(name) for name in names}, "teacher": teacher}
 
 
 def on_tpu() -> bool:
@@ -118,23 +136,18 @@ _Plan = TypeVar("_Plan", bound=session.Plan)
 
 def make_plan(made: type[_Plan], **own: Any) -> _Plan:
     """Returns a plan from the flags; `own` are fields of one script."""
+    report_to = tuple(run_flags.REPORT_TO.value or ())
+    trackers.check(report_to)
     return flag_sections.read(
         made,
         learning_rate=optimization_flags.LEARNING_RATE.value,
-        log_steps=log_steps(),
+        log_steps=run_flags.LOG_STEPS.value or (100 if on_tpu() else 10),
         recipe=flag_sections.read(recipes.Recipe),
         profile_steps=profile_steps(),
-        report_to=report_to(),
+        report_to=report_to,
         flags=flagfiles.told(flags.FLAGS),
         **own,
     )
-
-
-def report_to() -> tuple[str, ...]:
-    """Returns the names of the trackers to report to."""
-    names = tuple(run_flags.REPORT_TO.value or ())
-    trackers.check(names)
-    return names
 
 
 def profile_steps() -> tuple[int, int] | None:
@@ -151,11 +164,6 @@ def profile_steps() -> tuple[int, int] | None:
     return int(first), int(last)
 
 
-def log_steps() -> int:
-    """Returns the number of steps between log lines."""
-    return run_flags.LOG_STEPS.value or (100 if on_tpu() else 10)
-
-
 # ---- The weights ------------------------------------------------------------
 
 
@@ -167,21 +175,25 @@ def open_init_checkpoint() -> opened.Checkpoint | None:
     return formats.open_checkpoint(path)
 
 
-def find_source() -> model_files.Source | None:
+def find_source(trains: bool) -> model_files.Source | None:
     """Returns the source that config and vocabulary must match.
 
-    It is the run in output_dir, if any, or else the initial checkpoint.
+    It is the run in output_dir, if any, or else the initial checkpoint. A
+    search, and a run whose checkpoints are gone, have best weights only, from
+    which no training resumes.
     """
     folder = run_flags.OUTPUT_DIR.value
     if tf1_files.latest(folder):
         return original.read_files(folder)
+    if not trains and (kept := best.checkpoint(folder)):
+        return original.read_files(os.path.dirname(kept))
     return open_init_checkpoint()
 
 
 def find_config(trains: bool) -> modeling.BertConfig:
     """Returns the config of a run's model; `trains` if it is trained."""
     path = run_flags.BERT_CONFIG_FILE.value
-    config = model_files.find_config(path, find_source(), trains)
+    config = model_files.find_config(path, find_source(trains), trains)
     memory_use.check_room_for_weights(config)
     return config
 
@@ -190,18 +202,10 @@ def find_config(trains: bool) -> modeling.BertConfig:
 Select = Callable[[opened.Checkpoint], opened.Checkpoint]
 
 
-def _all(source: opened.Checkpoint) -> opened.Checkpoint:
-    return source
-
-
-def _as_it_is(_: keras.Model) -> None:
-    """Keeps random weights."""
-
-
 def restore(
     state: training_state.TrainState,
-    select: Select = _all,
-    begin: Callable[[keras.Model], None] = _as_it_is,
+    select: Select = lambda source: source,
+    begin: Callable[[keras.Model], None] = lambda model: None,
 ) -> None:
     """Restores the state of a training run.
 
@@ -318,6 +322,8 @@ def report_model(
     """
     rows = batch_size // replicas.number // (accumulate or 1)
     run_report.log_model(replicas, model, rows)
+    if not model.has_estimates:
+        return
 
     def memory(rows):
         sizes = (rows, lengths["S"], lengths.get("P", 0))

@@ -3,11 +3,12 @@
 Called from the `main` of run_classifier.py only.
 """
 
+import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bert_tf import extras, terminals
+from bert_tf import extras, modeling, terminals
 from bert_tf.errors import InputError
 from bert_tf.flags import (
     classification_flags,
@@ -21,6 +22,7 @@ from bert_tf.flags import (
 from bert_tf.setup import fine_tuning_setup, run_folder
 from bert_tf.storage import kept_flags
 from bert_tf.tasks import search, trials
+from bert_tf.training import distribution
 
 import tensorflow as tf
 from absl import flags, logging
@@ -30,7 +32,7 @@ _OWN = ("search", "search_space", "search_pruner")
 # Flags that may change when a search is resumed.
 _MAY_CHANGE = {
     *trials.INDIFFERENT,
-    *("search", "search_pruner", "output_dir", "overwrite", "check_only"),
+    *("search", "search_pruner", "output_dir", "check_only"),
 }
 # Groups of flags that can be searched, in addition to single flags.
 _SECTIONS = ("Training", "Optimizer", "Distillation")
@@ -43,9 +45,9 @@ def check() -> None:
     for flag in (fine_tuning_flags.DO_PREDICT, fine_tuning_flags.DO_EXPORT):
         if flag.value:
             raise InputError(
-                f"A search does not support --{flag.name}. Use "
-                "--init_checkpoint=OUTPUT_DIR/best and another --output_dir "
-                "after the search, without --do_train. "
+                f"A search does not support --{flag.name}. Pass it after the "
+                "search with the same --output_dir, without --search and "
+                "--do_train. "
                 f"Received: {flag.name}=true"
             )
     strategy = run_flags.DISTRIBUTION_STRATEGY
@@ -57,6 +59,9 @@ def check() -> None:
         )
     run_folder.check_holds_runs()
     space = find_space(search_flags.SEARCH_SPACE.value)
+    files = fine_tuning_setup.load_files()  # Sets --do_lower_case, too.
+    for values in _some(space):
+        _check_values(values, files.config)
     fraction = classification_flags.DEV_FRACTION
     if run_flags.SEED.name in space and fraction.value:
         raise InputError(
@@ -108,6 +113,49 @@ def _parse(name: str, value: str) -> Any:
         raise InputError(f"--search_space: {error}") from error
 
 
+def _some(space: Mapping[str, Sequence[str]]) -> Iterator[dict[str, str]]:
+    """Yields combinations: all values, and the first thousand combinations."""
+    first = {name: values[0] for name, values in space.items()}
+    for name, values in space.items():
+        yield from ({**first, name: value} for value in values)
+    for values in itertools.islice(itertools.product(*space.values()), 1000):
+        yield dict(zip(space, values, strict=True))
+
+
+def _check_values(
+    values: Mapping[str, str], config: modeling.BertConfig
+) -> None:
+    """Raises InputError if values contradict the other flags or the model.
+
+    A trial would end with this error, perhaps hours after the first.
+    """
+    used = [flags.FLAGS[name] for name in values]
+    before = [(flag.value, flag.present) for flag in used]
+    strategy = tf.distribute.get_strategy()
+    try:
+        for flag in used:
+            flag.value, flag.present = flag.parser.parse(values[flag.name]), 1
+        unused.check()
+        config.check_sequence_length(flags.FLAGS.max_seq_length)
+        plan = fine_tuning_setup.plan(strategy)
+        distribution.check_batch_size(
+            strategy,
+            fine_tuning_flags.TRAIN_BATCH_SIZE.name,
+            plan.batch_size,
+            plan.accumulate,
+        )
+        steps = (plan.learning_rate, 0, 1 << 30)  # Their number is not known.
+        plan.recipe.make_optimizer(plan.recipe.schedule(*steps), config)
+    except InputError as error:
+        shown = " ".join(f"{name}={value}" for name, value in values.items())
+        raise InputError(
+            f"--search_space has values that fail together ({shown}): {error}"
+        ) from error
+    finally:
+        for flag, (value, present) in zip(used, before, strict=True):
+            flag.value, flag.present = value, present
+
+
 def _is_searchable(flag: flags.Flag) -> bool:
     about = flag_sections.find_about(flag)
     return (
@@ -134,7 +182,6 @@ def run(script: str, metric: str) -> None:
     tf.config.set_visible_devices([], "GPU")
     space = find_space(search_flags.SEARCH_SPACE.value)
     _log_replaced(space)
-    fine_tuning_setup.load_files()  # Sets --do_lower_case, for flags.txt.
     folder = run_flags.OUTPUT_DIR.value
     lock = run_folder.hold_output_dir()
     path = run_folder.flags_file()

@@ -4,6 +4,7 @@ Called from the `main` of the training scripts only.
 """
 
 import dataclasses
+import functools
 import math
 import os
 
@@ -68,6 +69,11 @@ class Teacher:
     hard_label_weight: float
     relation_heads: int
 
+    @functools.cached_property
+    def digest(self) -> str:
+        """The SHA-256 of its weights."""
+        return opened.digest(self.source)
+
 
 # ---- Checking ----------------------------------------------------------------
 
@@ -121,6 +127,7 @@ def find_for(student: Student) -> Teacher:
         _check_head(source, student)
         order = _order(source, student)
     _check_layers(kind, student.config, config)
+    weight = distillation_flags.HARD_LABEL_WEIGHT.value
     return Teacher(
         source,
         config,
@@ -128,14 +135,9 @@ def find_for(student: Student) -> Teacher:
         order,
         kind,
         distillation_flags.TEMPERATURE.value or 2.0,
-        _hard_label_weight(),
+        0.5 if weight is None else weight,
         _relation_heads(kind, student.config, config),
     )
-
-
-def _hard_label_weight() -> float:
-    given = distillation_flags.HARD_LABEL_WEIGHT.value
-    return 0.5 if given is None else given
 
 
 def check_elsewhere(path: str) -> None:
@@ -175,7 +177,8 @@ def _check_texts(source: opened.Checkpoint, student: Student) -> None:
             "A teacher and its student must have the same vocabulary, and that "
             "of the records is not known: give it by --vocab_file."
         )
-    if found := vocabularies.difference(student.vocab, source.vocab):
+    lower = source.do_lower_case
+    if found := vocabularies.difference(student.vocab, source.vocab, lower):
         raise InputError(
             "A teacher and its student must have the same vocabulary, and that "
             f"of the student is not the one of {source.path}: {found}. Give "
@@ -184,7 +187,6 @@ def _check_texts(source: opened.Checkpoint, student: Student) -> None:
     vocabulary = source.read_vocabulary()
     name = f"The vocabulary of the teacher {source.path}"
     _config(source).check_vocabulary(vocabulary, name)
-    lower = source.do_lower_case
     if None not in (lower, student.do_lower_case) and (
         lower != student.do_lower_case
     ):

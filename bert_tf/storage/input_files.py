@@ -4,10 +4,15 @@ It may be a git-lfs pointer, a web page, compressed, or missing. Also parses
 labels.txt, which models and exports have.
 """
 
+import contextlib
 import os
+import tempfile
+from collections.abc import Iterator
 
 from bert_tf.errors import InputError
 from bert_tf.storage import file_systems
+
+from etils import epath
 
 _LFS = b"version https://git-lfs.github.com"
 _COMPRESSED = {
@@ -64,6 +69,19 @@ def check_can_be_read_again(path: str | os.PathLike[str]) -> None:
         )
 
 
+@contextlib.contextmanager
+def local_copy(path: str) -> Iterator[str]:
+    """Yields the path of a file on this machine, a copy if it is remote."""
+    if not file_systems.is_remote(path):
+        check_can_be_read_again(path)
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        copy = os.path.join(folder, os.path.basename(path))
+        file_systems.find_backend(path).copy(path, copy, overwrite=True)
+        yield copy
+
+
 def check_no_pipes(folder: str) -> None:
     """Raises InputError if a pipe or a device is in a folder, at any depth.
 
@@ -78,6 +96,13 @@ def check_no_pipes(folder: str) -> None:
                     "A model can't be read from a pipe or a device: write "
                     f"what it gives to a file. Received: {path}"
                 )
+
+
+def read(path: str | os.PathLike[str], flag: str = "") -> bytes:
+    """Returns the content of a file after both checks; see `check`."""
+    check(path, flag)
+    check_can_be_read_again(path)
+    return epath.Path(path).read_bytes()
 
 
 def explain_text(start: bytes) -> str:

@@ -1,10 +1,10 @@
 """Checks the JSON of files: objects whose fields have known types."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, shortened
 from bert_tf.storage import input_files
 
 # A type of Python -> its name in errors.
@@ -23,19 +23,40 @@ def parse(
     path: str,
     what: str = "whole JSON",
     way_out: str = "Copy or download it again.",
+    make_object: Callable[[list[tuple[str, Any]]], Any] | None = None,
 ) -> Any:
     """Returns the value in the JSON of a file; InputError if it is damaged.
 
     The error says that the file is not `what`, and ends with `way_out`.
+    `make_object` makes objects, such as `unique_keys`, by default dicts.
     """
     try:
-        return json.loads(data)
+        return json.loads(data, object_pairs_hook=make_object)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
     # Bad encoding or syntax; deeply nested lists are a RecursionError.
     except (ValueError, RecursionError) as error:
         problem = input_files.explain_text(data[:64]) or str(error)
         raise InputError(
             f"{path} is not {what}: {problem}. {way_out}"
         ) from error
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Makes a JSON object; InputError if a key appears twice."""
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(
+            f"the key {twice!r} appears twice. Remove one. Received: "
+            f"{shortened(json.dumps(value))}"
+        )
+    return value
+
+
+# json.loads would make a decoder for each text.
+DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 
 
 def parse_object(data: bytes, path: str, **types: type) -> dict[str, Any]:

@@ -176,23 +176,13 @@ def next_piece(
     saved_model.check_fits(config, vocabulary, max_seq_length)
     if not 1 <= top_k <= len(vocabulary.pieces):
         raise InputError(
-            "`top_k` must be at least 1 and at most the number of pieces, "
+            "`top_k` must be at least 1 and at most the number of tokens, "
             f"{len(vocabulary.pieces)}. Received: top_k={top_k}"
         )
     module = _NextPieceModule(model, config, vocabulary, max_seq_length, top_k)
-    description = {
-        "head": "next_piece",
-        **vocabulary.settings,
-        "max_seq_length": max_seq_length,
-        "top_k": top_k,
-    }
-    return saved_model.Export(
-        module,
-        {
-            "serving_default": module.serve,
-            "serve_text": module.serve_text,
-            "serve_scores": module.serve_scores,
-            "serve_ids": module.serve_ids,
-        },
-        saved_model.contents(config, vocabulary, None, description),
+    return saved_model.of_module(
+        *(module, "next_piece", config, vocabulary),
+        ("serve", "serve_text", "serve_scores", "serve_ids"),
+        max_seq_length=max_seq_length,
+        top_k=top_k,
     )

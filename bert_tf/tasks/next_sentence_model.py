@@ -45,17 +45,8 @@ def next_sentence(
     module = saved_model.PairModule(
         model, config, tokenizer, max_seq_length, _describe
     )
-    description = {
-        "head": "next_sentence",
-        **vocabulary.settings,
-        "max_seq_length": max_seq_length,
-    }
-    return saved_model.Export(
-        module,
-        {
-            "serving_default": module.serve_default_pairs,
-            "serve_pairs": module.serve_pairs,
-            "serve_ids": module.serve_ids,
-        },
-        saved_model.contents(config, vocabulary, None, description),
+    return saved_model.of_module(
+        *(module, "next_sentence", config, vocabulary),
+        ("serve_default_pairs", "serve_pairs", "serve_ids"),
+        max_seq_length=max_seq_length,
     )

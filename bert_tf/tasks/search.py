@@ -14,13 +14,15 @@ from bert_tf.checkpoints import runs as run_folders
 from bert_tf.errors import InputError
 from bert_tf.storage import kept_flags
 from bert_tf.tasks import trials
-from bert_tf.training import progress
+from bert_tf.training import progress, run_report
 
 from absl import logging
 
 # File name in the search's folder.
 STUDY = "study.db"
 _NAME = "search"
+# Optuna's user attribute of a trial with the error that ended it.
+_ERROR = "error"
 
 Values: TypeAlias = dict[str, str]
 # Trains in a folder with these values until a function returns True; returns
@@ -33,8 +35,9 @@ class Search:
     """Searches for the flag values with the best dev score.
 
     The study is a file in the folder, so a killed search resumes with the
-    interrupted trial. No values are tried twice. The values of a trial depend
-    only on the seed and the trials before it.
+    interrupted trial. No values are tried twice, and trials that ended with an
+    error do not count. The values of a trial depend only on the seed and the
+    trials before it.
 
     Attributes:
         folder: Folder of the study and of the trials' folders.
@@ -75,21 +78,28 @@ class Search:
             direction="maximize",
             load_if_exists=True,
         )
-        settings = math.prod(map(len, self.space.values()))
-        if count > settings:
+        if count > self._combinations:
             logging.warning(
-                "The search ends after %d trials: the search space has no more "
+                "The search ends after %s: the search space has no more "
                 "combinations.",
-                settings,
+                run_report.count(self._combinations, "trial"),
             )
-            count = settings
         while trial := self._next(study, count):
-            self._try(study, trial, count)
+            self._try(study, trial, self._last(study, count))
             self._tidy(study)
         self._tidy(study)
         return self._end(study)
 
     # ---- Trials -------------------------------------------------------------
+
+    @property
+    def _combinations(self) -> int:
+        return math.prod(map(len, self.space.values()))
+
+    def _last(self, study: Any, count: int) -> int:
+        """Returns the number of trials with those that ended with an error."""
+        failed = sum(_ERROR in x.user_attrs for x in study.get_trials())
+        return min(count + failed, self._combinations)
 
     def _next(self, study: Any, count: int) -> Any:
         """Returns the next trial, an interrupted one first; None at the end.
@@ -106,7 +116,7 @@ class Search:
             frozen.state == optuna_trial.TrialState.WAITING for frozen in found
         )
         if not waits:
-            if len(found) >= count:
+            if len(found) >= self._last(study, count):
                 return None
             study.enqueue_trial(self._new_values(found))
         return study.ask()
@@ -153,14 +163,17 @@ class Search:
                 folder, values, is_hopeless if self.pruner else None
             )
         except trials.FailedError as error:
-            if "Not a finite number" not in error.last:
+            is_finite = "Not a finite number" not in error.last
+            if is_finite:
+                trial.set_user_attr(_ERROR, error.last)
+            study.tell(trial, state=optuna_trial.TrialState.FAIL)
+            if is_finite:
                 raise InputError(
-                    f"Trial {trial.number}: {error} If it fails each time, "
-                    "correct the flags of this trial in --search_space, and "
-                    f"choose another --output_dir. Received: {shown}"
+                    f"Trial {trial.number}: {error} It leaves the values of "
+                    "this trial out: to try them again, choose another "
+                    f"--output_dir. Received: {shown}"
                 ) from error
             logging.warning("Trial %d: %s", trial.number, error.last)
-            study.tell(trial, state=optuna_trial.TrialState.FAIL)
             return
         self._report(study, trial, folder)
         if is_pruned:
@@ -222,6 +235,7 @@ class Search:
             name = os.path.basename(self._folder(trial))
             values = (trial.params[flag] for flag in self.space)
             score = _OUTCOMES.get(trial.state.name) or f"{trial.value:.4f}"
+            score = "failed" if _ERROR in trial.user_attrs else score
             mark = " (best)" * (trial.number == chosen.number)
             rows.append((name, *values, score + mark))
         lines = trials.table(rows)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bert_tf.errors import InputError, shortened
-from bert_tf.storage import input_files
+from bert_tf.storage import input_files, json_files
 
 # An array's opening bracket or the comma after an item, and white space.
 _BETWEEN = re.compile(r"\s*[\[,]?\s*")
@@ -19,7 +19,7 @@ _BETWEEN = re.compile(r"\s*[\[,]?\s*")
 def of_line(where: str, line: int, text: str) -> dict[str, Any]:
     """Parses the object of a line."""
     try:
-        value = json.loads(text, object_pairs_hook=_object)
+        value = json_files.DECODER.decode(text)
     except InputError as error:
         raise InputError(f"{where}: {error}") from error
     # Also raised for a number of 5,000 digits, or deeply nested lists.
@@ -45,7 +45,6 @@ def array(
         line: Line number of the text's first line.
         text: The array.
     """
-    decoder = json.JSONDecoder(object_pairs_hook=_object)
     end = 0
     while True:
         start = next(_BETWEEN.finditer(text, end)).end()
@@ -54,7 +53,7 @@ def array(
         if text[start : start + 1] == "]" and not text[start + 1 :].strip():
             return
         try:
-            value, end = decoder.raw_decode(text, start)
+            value, end = json_files.DECODER.raw_decode(text, start)
         except InputError as error:
             raise InputError(f"{where}: {error}") from error
         except (ValueError, RecursionError) as error:
@@ -65,16 +64,6 @@ def array(
             ) from error
         yield line, _checked_object(where, value)
         line += text.count("\n", start, end)
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Makes a JSON object; InputError if a key appears twice."""
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"the key {twice!r} appears twice. Remove one.")
-    return value
 
 
 def _checked_object(where: str, value: Any) -> dict[str, Any]:

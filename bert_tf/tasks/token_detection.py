@@ -101,17 +101,8 @@ def detector(
     """
     saved_model.check_fits(config, vocabulary, max_seq_length)
     module = _DetectorModule(model, config, vocabulary, max_seq_length)
-    description = {
-        "head": "replaced_tokens",
-        **vocabulary.settings,
-        "max_seq_length": max_seq_length,
-    }
-    return saved_model.Export(
-        module,
-        {
-            "serving_default": module.serve,
-            "serve_text": module.serve_text,
-            "serve_ids": module.serve_ids,
-        },
-        saved_model.contents(config, vocabulary, None, description),
+    return saved_model.of_module(
+        *(module, "replaced_tokens", config, vocabulary),
+        ("serve", "serve_text", "serve_ids"),
+        max_seq_length=max_seq_length,
     )

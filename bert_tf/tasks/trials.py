@@ -16,6 +16,7 @@ INDIFFERENT = frozenset(
         "save_checkpoints_steps",
         "keep_checkpoint_max",
         "log_steps",
+        "overwrite",
         "iterations_per_loop",
         "peak_flops",
         "profile_steps",

@@ -161,7 +161,7 @@ class Tokenizer(tf.Module):
             after = " ".join(pieces[i] for i in template.after)
             raise InputError(
                 f"`max_seq_length` must be at least {shortest}: {before}, one "
-                f"piece and {after}. Received: max_seq_length={max_seq_length}"
+                f"token and {after}. Received: max_seq_length={max_seq_length}"
             )
 
 

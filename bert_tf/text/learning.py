@@ -83,12 +83,9 @@ def without_rarest(words: Counts, max_words: int) -> Counts:
     return found
 
 
-def _split(text: str) -> list[str]:
-    return text.split(" ")
-
-
 def count_strings(
-    texts: Iterable[str], split: Callable[[str], list[str]] = _split
+    texts: Iterable[str],
+    split: Callable[[str], list[str]] = lambda text: text.split(" "),
 ) -> Iterator[collections.Counter[str]]:
     """Counts strings between spaces, in bounded batches: words repeat."""
     strings: collections.Counter[str] = collections.Counter()
@@ -107,7 +104,7 @@ def check_room(vocab_size: int, num_unused: int) -> None:
     reserved = num_unused + len(tokenization.SPECIAL_TOKENS)
     if reserved >= vocab_size:
         raise InputError(
-            f"{reserved} reserved rows leave no room for pieces. Make "
+            f"{reserved} reserved rows leave no room for tokens. Make "
             "`vocab_size` larger or `num_unused` smaller. Received: "
             f"vocab_size={vocab_size}, num_unused={num_unused}"
         )
@@ -155,7 +152,7 @@ def learn(
         raise InputError(
             f"{len(reserved)} reserved rows and {len(characters)} characters, "
             "at the beginning of words and inside, leave no room for longer "
-            "pieces. Make `vocab_size` larger or `max_characters` or "
+            "tokens. Make `vocab_size` larger or `max_characters` or "
             f"`num_unused` smaller. Received: vocab_size={vocab_size}, "
             f"max_characters={max_characters}, num_unused={num_unused}"
         )

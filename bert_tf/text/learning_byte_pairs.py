@@ -44,7 +44,7 @@ def check_room(vocab_size: int) -> None:
     least = len(_RESERVED) + len(byte_pair_files.BYTES)
     if vocab_size < least:
         raise InputError(
-            f"Byte pairs have {least} pieces at least: {len(_RESERVED)} "
+            f"Byte pairs have {least} tokens at least: {len(_RESERVED)} "
             "special ones and the bytes. Make `vocab_size` larger. "
             f"Received: vocab_size={vocab_size}"
         )

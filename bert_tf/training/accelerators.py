@@ -6,6 +6,7 @@ Shapes as in modeling.py; read rows: rows of the last layer that a head reads.
 import dataclasses
 import re
 import resource
+import sys
 from collections.abc import Callable, Mapping
 
 from bert_tf import modeling
@@ -230,7 +231,14 @@ def peak_memory() -> int | None:
         return None
     gpus = tf.config.list_logical_devices("GPU")
     if not gpus:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return peak_of_process()
     names = [gpu.name.removeprefix("/device:") for gpu in gpus]
     info = tf.config.experimental.get_memory_info
     return max(info(name)["peak"] for name in names)
+
+
+def peak_of_process() -> int:
+    """Returns the most bytes of memory that this process has used."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # On macOS it is in bytes, on Linux in KiB.
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -107,16 +107,30 @@ def by_logits(
     )
 
 
+def shared_words(*configs: modeling.BertConfig) -> int | None:
+    """Returns the words of all tables; None if all are padded to one size."""
+    sizes = {config.vocab_size for config in configs}
+    return min(sizes) if len(sizes) > 1 else None
+
+
 def of_words(
     student: tuple[tf.Tensor, tf.Tensor],
     teacher: tf.Tensor,
     batch: loop.Batch,
     temperature: float,
+    shared: int | None = None,
 ) -> tf.Tensor:
-    """Compares the logits of masked words; see `Comparison.sums`."""
+    """Compares the logits of masked words; see `Comparison.sums`.
+
+    `shared` is the result of `shared_words`.
+    """
     words, _ = student  # [B, P, V], [B, 2] or so
-    weights = pretraining.mask_weights(batch)
-    return distillation_losses.classes(words, teacher, weights, temperature)
+    return distillation_losses.classes(
+        words[..., :shared],
+        teacher[..., :shared],
+        pretraining.mask_weights(batch),
+        temperature,
+    )
 
 
 # ---- Layers ------------------------------------------------------------------
@@ -316,6 +330,7 @@ def by_words_and_states(
         teacher: A BertMaskedLM of the same width.
         temperature: Divides the logits of both models.
     """
+    shared = shared_words(student.bert.config, teacher.bert.config)
 
     def weights(batch):
         words = tf.reduce_sum(pretraining.mask_weights(batch))
@@ -331,7 +346,10 @@ def by_words_and_states(
         )
         counts = pretraining.mask_weights(batch)  # [B, P]
         divergence = distillation_losses.classes(
-            our_words, their_words, counts, temperature
+            our_words[..., :shared],
+            their_words[..., :shared],
+            counts,
+            temperature,
         )
         distance = distillation_losses.cosine(
             ours, theirs, _token_weights(batch)

@@ -10,7 +10,6 @@ import textwrap
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from bert_tf import options
 from bert_tf.errors import InputError
 from bert_tf.training import cluster
 
@@ -48,15 +47,6 @@ def set_up(
         tpu_zone: The TPU's zone; None to take it from the environment.
         gcp_project: The TPU's project, likewise.
     """
-    for name, value, allowed in (
-        ("distribution_strategy", strategy, options.STRATEGIES),
-        ("dtype", dtype, options.DTYPES),
-    ):
-        if value not in allowed:
-            raise InputError(
-                f"`{name}` must be one of {', '.join(allowed)}. "
-                f"Received: {name}={value!r}"
-            )
     if dtype == "float16" and not tf.config.list_physical_devices("GPU"):
         raise InputError(
             "float16 needs a GPU. TPUs and CPUs have bfloat16, which needs no "

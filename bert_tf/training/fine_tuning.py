@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 
-from bert_tf import optimization, phases
+from bert_tf import losses, optimization, phases
 from bert_tf.checkpoints import trained_models
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
@@ -91,6 +91,7 @@ class Run:
         model: BERT with its head.
         labels: The names of the classes, if the task has any.
         data: Split -> its records.
+        teacher: The SHA-256 of the teacher's weights; "" without a teacher.
     """
 
     folder: str
@@ -99,6 +100,7 @@ class Run:
     files: trained_models.ModelFiles
     labels: tuple[str, ...] | None
     data: Mapping[str, record_types.RecordFile]
+    teacher: str = ""
 
     @property
     def is_chief(self) -> bool:
@@ -136,6 +138,27 @@ class Run:
             bert.skips_padding = before
 
 
+def classification_objective(
+    loss: str, counts: Callable[[loop.Batch], tf.Tensor]
+) -> loop.Objective:
+    """Returns the objective of a task with one class for each row, or token.
+
+    Args:
+        loss: Its name.
+        counts: Returns the weights of a batch's labels, in their shape.
+    """
+
+    def weights(batch):
+        return {loss: tf.reduce_sum(counts(batch))}
+
+    def sums(model, batch, dropout_seed):
+        logits = model(batch, dropout_seed)
+        labels = batch["label_ids"]
+        return {loss: losses.classification(logits, labels, counts(batch))}
+
+    return loop.Objective(weights, sums)
+
+
 def check(run: Run, plan: Plan) -> dict[str, int | str]:
     """Checks a run and returns the identity of its training examples.
 
@@ -146,7 +169,7 @@ def check(run: Run, plan: Plan) -> dict[str, int | str]:
     run.model.bert.config.check_replicas(run.strategy.num_replicas_in_sync)
     plan.check(data.count)
     trained_on = train_examples.fingerprint(data)
-    train_examples.check_same(run.folder, trained_on)
+    train_examples.check_same(run.folder, trained_on, run.teacher)
     return trained_on
 
 
@@ -181,7 +204,7 @@ def train(
     def write() -> None:
         run.files.write(run.folder, run.labels)
         table = plan.flags.get("train_file")
-        train_examples.write(run.folder, trained_on, table)
+        train_examples.write(run.folder, trained_on, run.teacher, table)
         begin()
 
     session.Session(

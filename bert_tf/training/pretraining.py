@@ -214,6 +214,7 @@ class Data:
     # What is learnt of two segments, as the manifest says; or of the texts.
     objective: str
     masking: masking.Masking | None  # if words are masked while reading
+    manifest: manifests.Manifest | None = None
 
     def for_head(self, head: str) -> "Data":
         """Returns the same records for a model that learns otherwise.
@@ -296,8 +297,7 @@ def check_alike(data: Data, eval_data: Data, head: str | None) -> None:
     """
     if head == "pretraining":
         _check_equal("objective", data, eval_data, eval_data)
-    ours = manifests.find(data.files)
-    theirs = manifests.find(eval_data.files)
+    ours, theirs = data.manifest, eval_data.manifest
     if ours is None or theirs is None:
         return
     for name in ("vocab_sha256", "do_lower_case"):
@@ -368,6 +368,7 @@ def find(
         lengths,
         manifest.objective,
         masks,
+        manifest,
     )
 
 

@@ -50,11 +50,10 @@ class Profile:
     If the run ends before the second, `close` writes the trace so far.
     """
 
-    def __init__(self, folder: str, steps: tuple[int, int], stop: int):
+    def __init__(self, folder: str, steps: tuple[int, int]):
         self.folder = folder
         self.first, self.last = steps
         self.runs = False
-        check_profile(steps, stop)
 
     def __call__(self, step: int) -> None:
         if step == self.first:

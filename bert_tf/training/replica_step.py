@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bert_tf import compiled, optimization
+from bert_tf.encoders import ops
 from bert_tf.errors import InputError
 from bert_tf.training import distribution
 
@@ -137,7 +138,7 @@ def gradients_and_sums(
     multiplied by its factor, times the optimizer's loss scale if it has one.
     """
     with tf.GradientTape() as tape:
-        sums = objective.sums(model, part, dropout_seed)
+        sums = objective.sums(model, part, ops.root_seed(dropout_seed))
         losses = {
             name: tf.math.divide_no_nan(metrics["loss"], totals[name])
             for name, metrics in sums.items()

@@ -9,7 +9,7 @@ import functools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from bert_tf import files, kept_kernels, modeling, optimization, phases
+from bert_tf import files, modeling, optimization, phases
 from bert_tf.checkpoints import best
 from bert_tf.training import (
     accelerators,
@@ -126,7 +126,6 @@ class Session:
 
     def train(self) -> int:
         """Trains to the last step, and returns the step where it ended."""
-        kept_kernels.check_that_they_change()
         with (
             distribution.left_together(self.strategy),
             distribution.cluster_watched(),
@@ -437,7 +436,7 @@ class Session:
         if not steps:
             yield []
             return
-        profile = progress.Profile(self.folder, steps, self.stop)
+        profile = progress.Profile(self.folder, steps)
         with contextlib.closing(profile):
             yield [(steps, profile)]
 
@@ -453,6 +452,8 @@ class Session:
         )
         if self.runtime:
             meter = self.runtime.meter(meter, self.plan.recipe.dtype)
+        if not self.model.has_estimates:
+            meter = dataclasses.replace(meter, peak_flops=None)
         is_chief = distribution.is_chief(self.strategy)
         return progress.Progress(
             self.folder,

@@ -5,17 +5,22 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from bert_tf import files
 from bert_tf.checkpoints import opened, tf1_files
 from bert_tf.errors import InputError
-from bert_tf.records import manifests, record_types
+from bert_tf.records import record_types
 
-import tensorflow as tf
+from etils import epath
+
+if TYPE_CHECKING:
+    from bert_tf.training import pretraining
 
 FILE = "train_examples.json"
-_TABLE = "train_file_sha256"  # of the user's own file
+_TEACHER = "teacher"  # key of the SHA-256 of the teacher's weights, if any
+_TABLE = "train_file_sha256"  # of the user's own file, if any
 
 
 def fingerprint(data: record_types.RecordFile) -> dict[str, int | str]:
@@ -24,45 +29,40 @@ def fingerprint(data: record_types.RecordFile) -> dict[str, int | str]:
     Features that were added to the records are ignored: they follow from the
     run's flags.
     """
-    sha256 = _sha256((data.source or data).path)
-    return {"records": data.count, "sha256": sha256}
+    digest = files.sha256((data.source or data).path)
+    return {"records": data.count, "sha256": digest}
 
 
-def _sha256(path: str) -> str:
-    digest = hashlib.sha256()
-    with tf.io.gfile.GFile(path, "rb") as file:
-        while part := file.read(1 << 20):
-            digest.update(part)
-    return digest.hexdigest()
-
-
-def of_records(
-    paths: Sequence[str], counts: Sequence[int]
-) -> dict[str, int | str]:
-    """Returns the same for record files, by their names and manifest.
+def of_records(data: "pretraining.Data") -> dict[str, int | str]:
+    """Returns the same for pre-training, by the files' names and manifest.
 
     The files, which may hold a terabyte, are not read. Their content is
     identified by the manifest: other data hardly have the same statistics.
     """
-    names = [os.path.basename(path) for path in paths]
-    manifest = manifests.find(paths)
-    told = dataclasses.asdict(manifest) if manifest else {}
+    names = [os.path.basename(path) for path in data.files]
+    told = dataclasses.asdict(data.manifest) if data.manifest else {}
     # Facts that may differ for the same data.
     for name in ("made_of", "created_by", "version"):
         told.pop(name, None)
-    text = json.dumps([names, list(counts), told], sort_keys=True)
+    text = json.dumps([names, data.counts, told], sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()
-    return {"records": sum(counts), "sha256": digest}
+    return {"records": sum(data.counts), "sha256": digest}
 
 
 def write(
-    folder: str, examples: Mapping[str, int | str], table: str | None = None
+    folder: str,
+    examples: Mapping[str, int | str],
+    teacher: str = "",
+    table: str | None = None,
 ) -> None:
     """Writes the identity of the training examples to the run's folder.
 
+    `teacher` is the SHA-256 of the teacher's weights, if there is a teacher.
     `table` is the user's own file with the examples, if any.
     """
-    more = {_TABLE: _sha256(table)} if table else {}
+    more = {_TEACHER: teacher} if teacher else {}
+    if table:
+        more[_TABLE] = files.sha256(table)
     files.write_json(os.path.join(folder, FILE), {**examples, **more})
 
 
@@ -74,13 +74,18 @@ def is_table(folder: str, table: str | None) -> bool | None:
     before = None
     with contextlib.suppress(InputError):
         before = opened.read_json(folder, FILE).get(_TABLE)
-    if not (before and table and tf.io.gfile.exists(table)):
+    if not (before and table and epath.Path(table).exists()):
         return None
-    return bool(before == _sha256(table))
+    return bool(before == files.sha256(table))
 
 
-def check_same(folder: str, now: Mapping[str, int | str]) -> None:
-    """Raises InputError if a run would resume with other examples."""
+def check_same(
+    folder: str, now: Mapping[str, int | str], teacher: str = ""
+) -> None:
+    """Raises InputError if a run would resume with other examples or teacher.
+
+    The arguments are as for `write`.
+    """
     if not tf1_files.latest(folder):
         return
     try:
@@ -90,11 +95,20 @@ def check_same(folder: str, now: Mapping[str, int | str]) -> None:
             f"{str(error).rstrip('.')}. It says which examples the run trains "
             "on: bring it back, or choose another output_dir."
         ) from error
-    if before and any(before.get(name) != now[name] for name in now):
+    before.pop(_TABLE, None)  # Its examples are compared.
+    # Earlier versions did not write the teacher's.
+    taught_by = before.pop(_TEACHER, teacher)
+    if before and now != before:
         number = before.get("records", "another number of")
         raise InputError(
             f"The run in {folder} was trained on other examples: they "
             f"were {number} records, and are {now['records']} now, not all "
             "the same. Bring the training data back as it was, or choose "
             "another output_dir."
+        )
+    if taught_by != teacher:
+        raise InputError(
+            f"The teacher of the run in {folder} had other weights. Bring them "
+            "back as they were, or choose another output_dir. Expected weights "
+            f"with the SHA-256 {taught_by}. Received: {teacher or 'no teacher'}"
         )

@@ -103,6 +103,8 @@ class TrainState:
         is_originals = bool(self.batch_size) and not position & stored.keys()
         wanted = self.variables.keys() | {tf1_files.GLOBAL_STEP}
         wanted |= set() if is_originals else position
+        # Older runs did not count them.
+        wanted -= {optimization.SKIPPED_STEPS} - stored.keys()
         # Older runs trained and decayed variables that nothing reads.
         unused = resuming.moments_of(stored, self.untrained)
         told = {x for x in stored if x.startswith(tf1_files.SINCE_LINE)}
@@ -125,7 +127,8 @@ class TrainState:
                 f"checkpoint {seed}"
             )
         for name, variable in self.variables.items():
-            variable.assign(values[name])
+            if name in wanted:
+                variable.assign(values[name])
         self.step, self.records = step, records
         self.since_line = {
             name.removeprefix(tf1_files.SINCE_LINE): float(values[name])

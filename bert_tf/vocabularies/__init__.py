@@ -194,35 +194,60 @@ def _open_files(
     contents = row.open(path, say)
     is_named = pathlib.PurePath(path).name in row.files
     config = tokenizer_config.read(path, is_named, row.settings, row.tokenizer)
-    if config.added:
-        is_listed = any(token.id < 0 for token in config.added)
-        ids = row.read(contents, False, str(path)).ids if is_listed else {}
-        tokens = added_tokens.with_ids(config.added, ids, str(path))
-        config = config._replace(added=tokens)
-    whole, tokens = config.tokenizer, config.added
+    whole, is_other = config.tokenizer, False
     if whole is not None and tokenizer_json.kind(whole) == row.tokenizer:
         row.check(whole, config.name)
-        if tokenizer_json.post_processors(whole):
-            vocabulary = row.read(contents, False, str(path))
-            tokenizer_rows.check(whole, vocabulary, config.name)
-        if config.name != str(path) and row.owns(whole):
-            problem = _contradiction(row, contents, config, str(path))
-            if problem and not follows_tokenizer:
-                raise InputError(
-                    f"{path} and {config.name} must hold the same tokens. "
-                    "Delete the one that is wrong, or give tokenizer.json, "
-                    f"which transformers reads. Received: {problem}"
-                )
-            if problem:
-                tokenizer_config.warn_once(
-                    f"{config.name} is read instead of {path}, as by "
-                    f"transformers: {problem}. Delete the one that is wrong."
-                )
-                contents = row.open(config.name, say)
+        is_other = config.name != str(path) and row.owns(whole)
+    else:
+        whole = None
+    ids: dict[str, int] = {}
+    if any(token.id < 0 for token in config.added):
+        ids |= row.read(contents, False, str(path)).ids
+        if is_other:
+            theirs = row.open(config.name, False)
+            ids |= row.read(theirs, False, config.name).ids
+    tokens = _with_ids(config.added, ids, str(path))
+    config = config._replace(added=tokens)
+    if is_other:
+        problem = _contradiction(row, contents, config, str(path))
+        if problem and not follows_tokenizer:
+            raise InputError(
+                f"{path} and {config.name} must hold the same tokens. "
+                "Delete the one that is wrong, or give tokenizer.json, "
+                f"which transformers reads. Received: {problem}"
+            )
+        if problem:
+            tokenizer_config.warn_once(
+                f"{config.name} is read instead of {path}, as by "
+                f"transformers: {problem}. Delete the one that is wrong."
+            )
+            contents = row.open(config.name, say)
+    if whole is not None and tokenizer_json.post_processors(whole):
+        vocabulary = row.read(contents, False, str(path))
+        tokenizer_rows.check(whole, vocabulary, config.name)
     contents = _with_added(row, contents, tokens, str(path))
     data = tokenizer_config.to_json(tokens, config.settings)
     more = {tokenizer_config.FILE: data} if data else {}
     return Files(kind, {**contents, **more})
+
+
+def _with_ids(
+    tokens: added_tokens.Tokens, ids: Mapping[str, int], name: str
+) -> added_tokens.Tokens:
+    """Gives tokens without ids the vocabulary's; warns of those it lacks."""
+    unknown = [
+        token
+        for token in tokens
+        if token.id == added_tokens.NAMED and token.content not in ids
+    ]
+    for token in unknown:
+        tokenizer_config.warn_once(
+            f"{name} lacks {token.content!r}, which a file next to it names as "
+            "a special token, so it is text here. transformers gives it the "
+            "id after the last, for which the model has no row."
+        )
+    known = tuple(token for token in tokens if token not in unknown)
+    return added_tokens.with_ids(known, ids, name)
 
 
 def _with_added(
@@ -251,14 +276,13 @@ def _contradiction(
 ) -> str:
     """Describes how files differ from the tokenizer.json; "" if they agree."""
     theirs = row.open(config.name, False)
+    added = [token.content for token in config.added]
+    # Added tokens may follow the last one.
     own, other = (
-        row.read(x, False, name).pieces
+        dict.fromkeys([*row.read(x, False, name).pieces, *added])
         for x, name in ((contents, path), (theirs, config.name))
     )
-    added = {token.content for token in config.added}
-    pairs = itertools.zip_longest(
-        *([x for x in tokens if x not in added] for tokens in (own, other))
-    )
+    pairs = itertools.zip_longest(own, other)
     for number, (token, their) in enumerate(pairs):
         if token != their:
             return (
@@ -325,9 +349,7 @@ def with_settings(
     # Checks the types.
     both = json.dumps({**own, "do_lower_case": lower})
     tokenizer_config.parse(both.encode(), name)
-    if own.get("strip_accents") == lower:
-        own.pop("strip_accents", None)  # The default.
-    data = tokenizer_config.to_json((), own)
+    data = tokenizer_config.to_json((), tokenizer_config.meant(own, lower))
     more = {tokenizer_config.FILE: data} if data else {}
     return Files(files.kind, {**files.contents, **more})
 
@@ -341,8 +363,11 @@ def path_in(folder: epath.PathLike) -> str | None:
     return None
 
 
-def difference(given: Files, brought: Files) -> str:
-    """Describes how a vocabulary differs from a checkpoint's, or ""."""
+def difference(given: Files, brought: Files, lower: bool | None = None) -> str:
+    """Describes how a vocabulary differs from a checkpoint's, or "".
+
+    `lower` is whether the checkpoint lower-cases text; None if that is unknown.
+    """
     if given.kind != brought.kind:
         kinds = [x.kind.replace("_", " ") for x in (given, brought)]
         return f"it is of {kinds[0]}, and the checkpoint's of {kinds[1]}"
@@ -358,8 +383,11 @@ def difference(given: Files, brought: Files) -> str:
     )
     if own.added != their.added:
         return "other tokens are added to it"
-    said = [json.dumps(dict(x.settings)) for x in (own, their)]
-    return f"its settings are {said[0]}, and the checkpoint's are {said[1]}"
+    said = [tokenizer_config.meant(x.settings, lower) for x in (own, their)]
+    if said[0] == said[1]:
+        return ""
+    first, second = map(json.dumps, said)
+    return f"its settings are {first}, and the checkpoint's are {second}"
 
 
 def among(contents: Mapping[str, bytes]) -> Files | None:

@@ -90,6 +90,10 @@ _FLAGS = ("lstrip", "rstrip", "single_word", "normalized", "special")
 
 Tokens = tuple[AddedToken, ...]
 
+# The ids of special tokens that a file lists, or that it names by their use,
+# until they get the vocabulary's.
+LISTED, NAMED = -1, -2
+
 
 # ---- Files -------------------------------------------------------------------
 
@@ -145,22 +149,30 @@ def of_ids(found: Any, special: Mapping[str, AddedToken], name: str) -> Tokens:
 
 
 def named(found: Mapping[str, Any], name: str) -> dict[str, AddedToken]:
-    """Reads the special tokens that a file lists without ids, by content.
+    """Reads the special tokens that a file has without ids, by content.
 
-    Their ids are -1: see `with_ids`.
+    Their ids are `LISTED` or `NAMED`: see `with_ids`.
     """
-    tokens = []
+    # Of any name, such as bos_token and ent_token.
+    entries = [
+        (NAMED, value)
+        for key, value in found.items()
+        if key.endswith("_token") and value and isinstance(value, (str, dict))
+    ]
     # The second has been the name since transformers 5.
     for key in ("additional_special_tokens", "extra_special_tokens"):
         listed = found.get(key) or []
         if isinstance(listed, dict):
             listed = list(listed.values())
-        for entry in listed if isinstance(listed, list) else [listed]:
-            flags = entry if isinstance(entry, dict) else {"content": entry}
-            token = AddedToken.parse({**flags, "special": True}, 0, name)
-            if not is_of_rows(token.content, None):
-                tokens.append(dataclasses.replace(token, id=-1))
-    return {token.content: token for token in tokens}
+        listed = listed if isinstance(listed, list) else [listed]
+        entries += [(LISTED, entry) for entry in listed]
+    tokens = {}
+    for number, entry in entries:
+        flags = entry if isinstance(entry, dict) else {"content": entry}
+        token = AddedToken.parse({**flags, "special": True}, 0, name)
+        if not is_of_rows(token.content, None):
+            tokens[token.content] = dataclasses.replace(token, id=number)
+    return tokens
 
 
 def with_ids(tokens: Tokens, ids: Mapping[str, int], name: str) -> Tokens:

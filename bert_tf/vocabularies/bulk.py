@@ -8,7 +8,6 @@ whose import takes seconds and 600 MB in every worker process.
 Shapes: B bytes of all texts, W words, T texts, N tokens of all texts.
 """
 
-import abc
 import array
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -37,11 +36,11 @@ _MAX_CHARS = tokenization.MAX_CHARS_PER_WORD
 _SIGMA = "Σ"
 
 
-class Words(abc.ABC):
+class Words:
     """A tokenizer with the same ids as one in Python, word by word.
 
-    Subclasses for kinds of vocabularies override `_ids`, which returns the
-    token ids of a word.
+    Subclasses for kinds of vocabularies set `_reference`, the tokenizer in
+    Python.
 
     Args:
         is_word: [256] bool, the bytes that belong to words.
@@ -50,6 +49,7 @@ class Words(abc.ABC):
         same_case: Whether ASCII capitals have the same ids as small letters.
     """
 
+    _reference: Any
     # One byte after each text that belongs to no word.
     _SEPARATOR = b"\n"
 
@@ -66,9 +66,9 @@ class Words(abc.ABC):
         self._inverses = _powers(pow(_MULTIPLIER, -1, 2**64), _BATCH_BYTES)
         self._forget()
 
-    @abc.abstractmethod
     def _ids(self, text: str) -> list[int]:
         """Returns the ids of a word, or of a whole text."""
+        return self._reference.ids(text)
 
     def _is_whole(self, text: str) -> bool:
         """Returns whether a text must not be split into words."""

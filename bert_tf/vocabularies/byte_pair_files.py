@@ -37,7 +37,7 @@ def read(path: epath.PathLike) -> dict[str, bytes]:
     contains both.
     """
     folder, name = os.path.split(os.fspath(path))
-    data = _read(path)
+    data = input_files.read(path, "vocab_file")
     found = tokenizer_json.parse(data) if name.endswith(".json") else None
     if found is not None:
         tokenizer_json.check_byte_pairs(found, str(path))
@@ -48,9 +48,10 @@ def read(path: epath.PathLike) -> dict[str, bytes]:
             f"{other} is missing: a vocabulary of byte pairs is {VOCAB} and "
             f"{MERGES} in one folder. Received: vocab_file={path}"
         )
+    more = input_files.read(other, "vocab_file")
     if name == MERGES:
-        return {VOCAB: _read(other), MERGES: data}
-    return {VOCAB: data, MERGES: _read(other)}
+        return {VOCAB: more, MERGES: data}
+    return {VOCAB: data, MERGES: more}
 
 
 def of_tokenizer(found: Mapping[str, Any], name: str) -> dict[str, bytes]:
@@ -58,12 +59,6 @@ def of_tokenizer(found: Mapping[str, Any], name: str) -> dict[str, bytes]:
     ids, merges = tokenizer_json.read_byte_pairs(found, name)
     both = contents(pieces_by_id(ids, name), merges)
     return dict(zip((VOCAB, MERGES), both, strict=True))
-
-
-def _read(path: epath.PathLike) -> bytes:
-    input_files.check(path, "vocab_file")
-    input_files.check_can_be_read_again(path)
-    return epath.Path(path).read_bytes()
 
 
 def parse(
@@ -96,7 +91,7 @@ def check_fit(
         wrong = [x for x in (*pair, "".join(pair)) if x not in known]
         if wrong:
             raise InputError(
-                f"{name}: merge {rank + 1} of {MERGES} has or makes the piece "
+                f"{name}: merge {rank + 1} of {MERGES} has or makes the token "
                 f"{wrong[0]!r}, which {VOCAB} lacks. {_GIVE}. "
                 f"Received: merge={' '.join(pair)!r}"
             )
@@ -108,9 +103,9 @@ def check_bytes(pieces: Sequence[str], name: str) -> None:
     absent = [byte for byte, x in enumerate(BYTES) if x not in known]
     if absent:
         raise InputError(
-            f"{name}: byte pairs need a piece for each of the 256 bytes, else "
+            f"{name}: byte pairs need a token for each of the 256 bytes, else "
             f"text would be lost. {_GIVE} that works on bytes. "
-            f"Received: no piece {BYTES[absent[0]]!r} for byte={absent[0]:#x}"
+            f"Received: no token {BYTES[absent[0]]!r} for byte={absent[0]:#x}"
         )
 
 
@@ -148,8 +143,8 @@ class _Pairs(dict):
         for key, value in pairs:
             if key in self:
                 raise InputError(
-                    f"{name}: a piece stands there twice. {_GIVE}. "
-                    f"Received: piece={key!r}, ids={self[key]} and {value}"
+                    f"{name}: a token stands there twice. {_GIVE}. "
+                    f"Received: token={key!r}, ids={self[key]} and {value}"
                 )
             self[key] = value
 
@@ -162,7 +157,7 @@ def pieces_by_id(found: Any, name: str) -> tuple[str, ...]:
         or not all(type(x) is int for x in found.values())
     ):
         raise InputError(
-            f"{name} must map pieces to numbers. {_GIVE}. "
+            f"{name} must map tokens to numbers. {_GIVE}. "
             f"Received: {repr(found)[:40]}"
         )
     by_id = sorted(found, key=lambda piece: found[piece])
@@ -176,7 +171,7 @@ def pieces_by_id(found: Any, name: str) -> tuple[str, ...]:
             raise InputError(
                 f"{name}: the ids must be 0, 1, 2 and so on, each once; "
                 f"{number} is {problem}. {_GIVE}. "
-                f"Received: piece={piece!r}, id={found[piece]}"
+                f"Received: token={piece!r}, id={found[piece]}"
             )
     return tuple(by_id)
 
@@ -193,7 +188,7 @@ def _parse_merges(data: bytes, name: str) -> tuple[tuple[str, str], ...]:
         left, _, right = line.partition(" ")
         if not left or not right or " " in right:
             raise InputError(
-                f"{name}, line {number}: a merge is two pieces with a space "
+                f"{name}, line {number}: a merge is two tokens with a space "
                 f"between them. {_GIVE}. Received: line={line[:40]!r}"
             )
         if (left, right) in seen:

@@ -149,9 +149,6 @@ class BulkTokenizer(bulk.Words):
             texts = list(map(with_space, texts))
         return super().tokenize(texts)
 
-    def _ids(self, text: str) -> list[int]:
-        return self._reference.ids(text)
-
     def _is_whole(self, text: str) -> bool:
         return not text.isascii() and not _UNUSUAL.isdisjoint(text)
 
@@ -267,7 +264,7 @@ class BytePairs(vocabulary.Vocabulary):
         # Without <mask>, texts can be encoded but none of their words masked.
         if missing and missing != [MASK]:
             raise InputError(
-                f"{name}: a vocabulary of byte pairs must hold the pieces of "
+                f"{name}: a vocabulary of byte pairs must hold the tokens of "
                 f"RoBERTa {', '.join((*FIRST, MASK))}. Learn one by "
                 "learn_vocabulary.py --kind=byte_pairs, or give that of a "
                 f"RoBERTa. Received: none of {', '.join(missing)}"
@@ -302,11 +299,6 @@ class BytePairs(vocabulary.Vocabulary):
         )
         names = (byte_pair_files.VOCAB, byte_pair_files.MERGES)
         return dict(zip(names, contents, strict=True))
-
-    @property
-    def settings(self) -> dict[str, bool]:
-        """No settings: the files contain everything."""
-        return {}
 
     @functools.cached_property
     def special(self) -> vocabulary.Special:

@@ -87,7 +87,7 @@ def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
     found = tokenizer_json.read(path)
     if found is not None:
         return {FILE: unigram_json.read(found, str(path), unigram_json.FAIRSEQ)}
-    model = sentence_models.read(path)
+    model = input_files.read(path, "vocab_file")
     proto = sentence_models.parse(model, str(path))
     first = [entry.piece for entry in proto.pieces[: len(_SEVEN)]]
     if _layout_of(first) is None:
@@ -95,7 +95,7 @@ def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
             raise InputError(
                 f"{path}: the model must begin with {', '.join(_OWN)}, as that "
                 "of XLM-R or CamemBERT. Give the file of such a model. "
-                f"Received: pieces {first}"
+                f"Received: tokens {first}"
             )
         model = _arranged(proto, _layout_at(path, len(proto.pieces)))
     return {FILE: model}
@@ -188,7 +188,7 @@ class FairseqSentencePieces(sentence_pieces.SentencePieces):
                 f"{name}: the sentence pieces must begin with "
                 f"{' '.join(_FOUR)} or {' '.join(_SEVEN)}. Give the "
                 "tokenizer of an XLM-R or a CamemBERT. "
-                f"Received: {len(pieces)} pieces, the first {list(pieces[:5])}"
+                f"Received: {len(pieces)} tokens, the first {list(pieces[:5])}"
             )
         sentence_models.processor(model, name)
         return cls(pieces, model, do_lower_case=False)

@@ -68,13 +68,13 @@ def of_pieces(given: Sequence[str], brought: Sequence[str]) -> str:
     """Describes how tokens by id differ from a checkpoint's, or ""."""
     if len(given) != len(brought):
         return (
-            f"it has {len(given)} pieces, and the checkpoint's has "
+            f"it has {len(given)} tokens, and the checkpoint's has "
             f"{len(brought)}"
         )
     for number, (own, their) in enumerate(zip(given, brought, strict=True)):
         if own != their:
             return (
-                f"piece {number} is {own!r}, and the checkpoint's is {their!r}"
+                f"token {number} is {own!r}, and the checkpoint's is {their!r}"
             )
     return ""
 

@@ -78,9 +78,12 @@ def check_folder(path: epath.Path, kind: str, overwrite: bool) -> None:
 
 
 def check_settings(
-    path: epath.Path, settings: Mapping[str, Any], overwrite: bool
+    path: epath.Path, settings: Mapping[str, Any], lower: bool, overwrite: bool
 ) -> None:
-    """Raises InputError if settings would not be read with a vocab.txt."""
+    """Raises InputError if settings would not be read with a vocab.txt.
+
+    `lower` is whether text is lower-cased.
+    """
     file = path.parent / tokenizer_config.FILE
     if settings and path.name != vocabularies.USUAL_FILE:
         raise InputError(
@@ -89,7 +92,8 @@ def check_settings(
             f"Received: vocab_file={path}, {json.dumps(settings)}"
         )
     there = read_config(path, _WORDS)
-    is_other = bool(there.added) or dict(there.settings) != settings
+    is_other = bool(there.added)
+    is_other |= tokenizer_config.meant(there.settings, lower) != settings
     is_other &= bool(there.added or there.settings) or file.exists()
     if is_other and not (settings and overwrite):
         way = "--overwrite" if settings else "the same --strip_accents"
@@ -125,9 +129,7 @@ def settings_of(
         found |= there.settings
     if strip_accents is not None:
         found["strip_accents"] = strip_accents
-    if found.get("strip_accents") == do_lower_case:
-        del found["strip_accents"]
-    return found
+    return tokenizer_config.meant(found, do_lower_case)
 
 
 def read_config(path: epath.Path, kind: str) -> tokenizer_config.Config:

@@ -11,8 +11,6 @@ from typing import Any
 from bert_tf.errors import InputError
 from bert_tf.storage import input_files
 
-from etils import epath
-
 # Represents a space, at the beginning of each word.
 SPACE = "▁"
 
@@ -22,17 +20,10 @@ _GIVE = "Give the spiece.model or 30k-clean.model of an ALBERT"
 _NEEDED = (
     ("normalizer_spec.add_dummy_prefix", True, "a space before the text"),
     ("normalizer_spec.remove_extra_whitespaces", True, "single spaces"),
-    ("normalizer_spec.escape_whitespaces", True, "spaces as pieces"),
+    ("normalizer_spec.escape_whitespaces", True, "spaces as tokens"),
     ("trainer_spec.treat_whitespace_as_suffix", False, "spaces before words"),
-    ("trainer_spec.byte_fallback", False, "an unknown piece, not bytes"),
+    ("trainer_spec.byte_fallback", False, "an unknown token, not bytes"),
 )
-
-
-def read(path: epath.PathLike) -> bytes:
-    """Returns the content of a file."""
-    input_files.check(path, "vocab_file")
-    input_files.check_can_be_read_again(path)
-    return epath.Path(path).read_bytes()
 
 
 def parse(model: bytes, name: str) -> Any:
@@ -105,14 +96,14 @@ def _problem_of_pieces(model: bytes) -> str:
             piece.type in (piece.NORMAL, piece.USER_DEFINED)
         ):
             return (
-                f"a piece must not reach over a space. {_GIVE}, or "
-                "learn one with split_by_whitespace. Received: piece "
+                f"a token must not reach over a space. {_GIVE}, or "
+                "learn one with split_by_whitespace. Received: token "
                 f"{index} {text!r}"
             )
     if SPACE not in {piece.piece for piece in pieces}:
         return (
             f"sentence pieces must hold {SPACE!r}, a space by itself. "
-            f"{_GIVE}. Received: {len(pieces)} pieces without it"
+            f"{_GIVE}. Received: {len(pieces)} tokens without it"
         )
     return ""
 

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Self
 
 from bert_tf import vocab_files
 from bert_tf.errors import InputError
+from bert_tf.storage import input_files
 from bert_tf.vocabularies import (
     kinds,
     sentence_models,
@@ -74,7 +75,7 @@ def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
     found = tokenizer_json.read(path)
     if found is not None:
         return {FILE: unigram_json.read(found, str(path))}
-    return {FILE: sentence_models.read(path)}
+    return {FILE: input_files.read(path, "vocab_file")}
 
 
 def difference(given: Mapping[str, bytes], brought: Mapping[str, bytes]) -> str:
@@ -88,7 +89,7 @@ def difference(given: Mapping[str, bytes], brought: Mapping[str, bytes]) -> str:
         for data in contents.values()
     )
     names = kinds.of_pieces([x for x, _ in ours], [x for x, _ in theirs])
-    return names or ("its pieces have other scores" if ours != theirs else "")
+    return names or ("its tokens have other scores" if ours != theirs else "")
 
 
 def append(
@@ -169,7 +170,7 @@ class SentencePieces(vocabulary.Vocabulary):
                 raise InputError(
                     f"{name}: sentence pieces must hold {piece!r}: train with "
                     f"--control_symbols={CLS},{SEP},{MASK}, as ALBERT's are. "
-                    f"Received: {len(pieces)} pieces, the first "
+                    f"Received: {len(pieces)} tokens, the first "
                     f"{list(pieces[:5])}"
                 )
 

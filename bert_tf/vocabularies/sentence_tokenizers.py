@@ -190,6 +190,3 @@ class BulkTokenizer(bulk.Words):
             ~is_space, np.zeros(256, bool), vocabulary.do_lower_case
         )
         self._reference = Tokenizer(vocabulary)
-
-    def _ids(self, text: str) -> list[int]:
-        return self._reference.ids(text)

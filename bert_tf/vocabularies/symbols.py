@@ -77,20 +77,17 @@ def _of_tokenizer(found: Mapping[str, Any], name: str) -> str:
 
 def difference(given: Mapping[str, bytes], brought: Mapping[str, bytes]) -> str:
     """Describes how symbols differ from a checkpoint's, or ""."""
-    return kinds.of_pieces(*(_lines(x[FILE]) for x in (given, brought)))
+    return kinds.of_pieces(
+        *(vocab_files.lines(x[FILE]) for x in (given, brought))
+    )
 
 
 def append(
     contents: Mapping[str, bytes], tokens: Sequence[str]
 ) -> dict[str, bytes]:
     """Appends lines to the file."""
-    lines = [*_lines(contents[FILE]), *tokens]
+    lines = [*vocab_files.lines(contents[FILE]), *tokens]
     return {FILE: "".join(f"{line}\n" for line in lines).encode()}
-
-
-def _lines(data: bytes) -> list[str]:
-    text = data.decode().removesuffix("\n")
-    return text.split("\n") if text else []
 
 
 def _check(lines: list[str], name: str) -> None:
@@ -113,7 +110,7 @@ def _check(lines: list[str], name: str) -> None:
     missing = [x for x in SPECIAL if x not in seen and x != vocab_files.MASK]
     if missing:
         raise InputError(
-            f"{name}: a vocabulary of symbols must hold the special pieces of "
+            f"{name}: a vocabulary of symbols must hold the special tokens of "
             f"BERT, {', '.join(SPECIAL)}. Learn one by learn_vocabulary.py "
             "--kind=symbols, or write them on the first lines. Received: "
             f"{len(lines)} lines, none of them {', '.join(missing)}"
@@ -172,9 +169,6 @@ class BulkTokenizer(bulk.Words):
         super().__init__(is_word, np.zeros(256, bool), same_case=False)
         self._reference = symbols.own_tokenizer()
 
-    def _ids(self, text: str) -> list[int]:
-        return self._reference.ids(text)
-
 
 # ---- The vocabulary ----------------------------------------------------------
 
@@ -190,7 +184,7 @@ class Symbols(vocabulary.Vocabulary):
     @classmethod
     def parse(cls, contents: Mapping[str, bytes], name: str) -> Self:
         """Parses the file; raises InputError, prefixed with `name`."""
-        lines = _lines(contents[FILE])
+        lines = vocab_files.lines(contents[FILE])
         _check(lines, name)
         return cls(tuple(lines))
 
@@ -207,11 +201,6 @@ class Symbols(vocabulary.Vocabulary):
         """The symbols.txt."""
         return {FILE: "".join(f"{piece}\n" for piece in self.pieces).encode()}
 
-    @property
-    def settings(self) -> dict[str, bool]:
-        """No settings: the file contains everything."""
-        return {}
-
     @functools.cached_property
     def special(self) -> vocabulary.Special:
         """BERT's special tokens, which represent no text."""
@@ -225,11 +214,6 @@ class Symbols(vocabulary.Vocabulary):
     def known(self) -> Mapping[str, int]:
         """Symbol -> id, without special tokens, which no text maps to."""
         return {x: i for x, i in self.ids.items() if x not in SPECIAL}
-
-    @functools.cached_property
-    def continues(self) -> np.ndarray:
-        """[V] bool, all False: each symbol is a separate word."""
-        return np.zeros(len(self.pieces), bool)
 
     @property
     def spellings(self) -> list[vocabulary.Spelling]:

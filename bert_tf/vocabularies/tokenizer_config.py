@@ -38,9 +38,14 @@ SPECIAL = "special_tokens_map.json"
 # All that are read next to a vocabulary.
 FILES = (FILE, tokenizer_json.FILE, _IDS, SPECIAL)
 
+# The config of a model of transformers, which may say the class.
+MODEL = "config.json"
+
 # The classes of transformers that follow tokenizer.json. Others, such as
-# BertTokenizer, take their settings from tokenizer_config.json.
+# BertTokenizer, take their settings from tokenizer_config.json, and what it
+# does not set from the class.
 GENERIC = ("PreTrainedTokenizerFast", "TokenizersBackend")
+_OF_CLASSES = {**DEFAULTS, "do_lower_case": True}
 
 # Setting -> the step of a tokenizer.json that has it, and its name there.
 _IN_TOKENIZER = {
@@ -81,6 +86,17 @@ def to_json(added: added_tokens.Tokens, settings: Mapping[str, Any]) -> bytes:
     if not found:
         return b""
     return json.dumps(found, ensure_ascii=False, indent=2).encode() + b"\n"
+
+
+def meant(settings: Mapping[str, Any], lower: bool | None) -> dict[str, Any]:
+    """Returns settings without accents that are stripped, or not, by default.
+
+    `lower` is whether text is lower-cased; None if that is unknown.
+    """
+    found = dict(settings)
+    if found.get("strip_accents") == lower:
+        found.pop("strip_accents", None)
+    return found
 
 
 def parse(data: bytes, name: str) -> Config:
@@ -124,10 +140,15 @@ def read(
     whole = tokenizer_json.read(path)
     is_whole = whole is not None
     has_more = is_named or (is_whole and place.name == tokenizer_json.FILE)
-    config = _read_object(folder, FILE) if has_more else {}
     if not is_whole and is_named:
         name = str(folder / tokenizer_json.FILE)
         whole = _read_tokenizer(folder, model, place.name)
+    config: dict[str, Any] = {}
+    if has_more:
+        config = _read_object(folder, FILE)
+    if whole is not None:
+        about = _read_object(folder, MODEL) if has_more else {}
+        config = with_class(config, about)
     config_name = str(folder / FILE)
     settings = _merge(names, whole, config, (name, config_name))
     named = added_tokens.named(config, config_name)
@@ -150,16 +171,32 @@ def read(
     return Config(tokens, settings, whole, "" if whole is None else name)
 
 
+def with_class(
+    config: Mapping[str, Any], model: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Returns a tokenizer_config.json with the class that config.json says.
+
+    Args:
+        config: The content of the tokenizer_config.json.
+        model: The content of the config.json next to it, {} without one.
+    """
+    kind = config.get("tokenizer_class") or model.get("tokenizer_class")
+    # Types of models have classes.
+    if not kind and not model.get("model_type"):
+        kind = GENERIC[-1]
+    return {**config, "tokenizer_class": kind}
+
+
 def lower_cases(
     config: Mapping[str, Any], whole: Mapping[str, Any] | None
 ) -> bool | None:
     """Returns whether text is lower-cased; None if neither file says so.
 
     Args:
-        config: The content of a tokenizer_config.json.
+        config: The content of a tokenizer_config.json: see `with_class`.
         whole: The content of the tokenizer.json next to it.
     """
-    first = config.get("do_lower_case")
+    first = _counting(config, whole).get("do_lower_case")
     second = None if whole is None else tokenizer_json.lower_cases(whole)
     if config.get("tokenizer_class") in GENERIC:
         first, second = second, first
@@ -173,16 +210,14 @@ def overwrite(
 
     For the arguments see `lower_cases`.
     """
-    if config.get("tokenizer_class") in GENERIC:
-        return whole
     parts = ("normalizer", "pre_tokenizer")
     found = {**whole, **{x: copy.deepcopy(whole.get(x)) for x in parts}}
-    steps = tokenizer_json.normalizers(found)
-    steps += tokenizer_json.pre_tokenizers(found)
-    for name, (kind, key) in _IN_TOKENIZER.items():
-        for step in steps:
-            if step.get("type") == kind and type(config.get(name)) is bool:
-                step[key] = config[name]
+    counting = _counting(config, whole)
+    for name in _in_tokenizer(whole):
+        kind, key = _IN_TOKENIZER[name]
+        for step in _steps(found):
+            if step.get("type") == kind:
+                step[key] = counting[name]
     return found
 
 
@@ -260,35 +295,61 @@ def _merge(
 ) -> dict[str, Any]:
     """Joins the settings of both files, whose names are `files`.
 
-    Where they contradict each other, the file counts that transformers follows.
+    Where they contradict each other, the value counts that transformers uses.
     """
     ours = _settings(config, files[1])
-    theirs = {} if whole is None else _in_tokenizer(whole)
+    both, lower = _counting(config, whole), lower_cases(config, whole)
     is_generic = config.get("tokenizer_class") in GENERIC
-    for name in ours.keys() & theirs.keys():
-        if ours[name] != theirs[name]:
+    for name, their in ({} if whole is None else _in_tokenizer(whole)).items():
+        other = ours.get(name, their) if is_generic else their
+        # The default is to strip accents where text is lower-cased.
+        values = [lower if x is None else x for x in (both[name], other)]
+        if values[0] != values[1]:
             winner, loser = files if is_generic else files[::-1]
-            value = (theirs if is_generic else ours)[name]
+            first, second = map(json.dumps, values)
             warn_once(
-                f"{winner} counts for {name}={json.dumps(value)}, as in "
-                f"transformers: {loser} contradicts it."
+                f"{winner} counts for {name}={first}, as in transformers: "
+                f"{loser} has {second}."
+                if name in ours
+                else f"{winner} does not set {name}, so {first} counts, the "
+                f"default of transformers: {loser} has {second}. If the model "
+                "was trained with that, set it."
             )
-    both = {**ours, **theirs} if is_generic else {**theirs, **ours}
+    if whole is not None and "Albert" in str(config.get("tokenizer_class")):
+        values = [ours.get("do_lower_case", True)]
+        values += [bool(tokenizer_json.lower_cases(whole)), lower]
+        if values[0] != values[1]:
+            last, first, counts = map(json.dumps, values)
+            warn_once(
+                f"do_lower_case={counts} counts for {files[0]}: {files[1]} and "
+                f"so transformers 5 have {last}, and transformers 4 {first}."
+            )
     found = {x: both[x] for x in names if x in both and both[x] != DEFAULTS[x]}
-    # The default is to strip accents where text is lower-cased.
-    if found.get("strip_accents") == lower_cases(config, whole):
-        found.pop("strip_accents", None)
-    return found
+    return meant(found, lower)
 
 
-def _in_tokenizer(whole: Mapping[str, Any]) -> dict[str, bool]:
+def _counting(
+    config: Mapping[str, Any], whole: Mapping[str, Any] | None
+) -> dict[str, bool | None]:
+    """Returns the settings that count of those that either file has."""
+    ours = {x: config[x] for x in _OF_CLASSES if type(config.get(x)) is bool}
+    theirs = {} if whole is None else _in_tokenizer(whole)
+    if config.get("tokenizer_class") in GENERIC:
+        return {**ours, **theirs}
+    return {**{x: _OF_CLASSES[x] for x in theirs}, **ours}
+
+
+def _in_tokenizer(whole: Mapping[str, Any]) -> dict[str, bool | None]:
     """Returns the settings that a tokenizer.json has."""
-    steps = tokenizer_json.normalizers(whole)
-    steps += tokenizer_json.pre_tokenizers(whole)
-    found = {}
+    found: dict[str, bool | None] = {}
     for name, (kind, key) in _IN_TOKENIZER.items():
-        values = [x.get(key) for x in steps if x.get("type") == kind]
-        value = next((x for x in values if type(x) is bool), None)
-        if value is not None:
-            found[name] = value
+        steps = [x for x in _steps(whole) if x.get("type") == kind]
+        values = [x[key] for x in steps if type(x.get(key)) is bool]
+        if steps:
+            found[name] = values[0] if values else _OF_CLASSES[name]
     return found
+
+
+def _steps(whole: Mapping[str, Any]) -> list[dict[str, Any]]:
+    steps = tokenizer_json.normalizers(whole)
+    return steps + tokenizer_json.pre_tokenizers(whole)

@@ -65,9 +65,7 @@ def read(path: epath.PathLike) -> Mapping[str, Any] | None:
     """
     if not os.fspath(path).endswith(".json"):
         return None
-    input_files.check(path, "vocab_file")
-    input_files.check_can_be_read_again(path)
-    return parse(epath.Path(path).read_bytes())
+    return parse(input_files.read(path, "vocab_file"))
 
 
 def kind(found: Mapping[str, Any]) -> str | None:
@@ -213,7 +211,7 @@ def ids_of(found: Mapping[str, Any], name: str) -> dict[str, int]:
     is_whole &= not any("\n" in piece for piece in ids)
     if not ids or not is_whole or sorted(numbers) != [*range(len(ids))]:
         raise InputError(
-            f"{name}: `vocab` must map the pieces to 0, 1, 2 and so on, each "
+            f"{name}: `vocab` must map the tokens to 0, 1, 2 and so on, each "
             "once. Copy or download it again, or bring the model's vocab.txt. "
             f"Received: vocab={repr(ids)[:40]}"
         )
@@ -283,7 +281,7 @@ def _merges(found: Any, name: str) -> Merges:
     for pair in pairs:
         if not isinstance(pair, list) or len(pair) != 2 or not all(pair):
             raise InputError(
-                f"{name}: a merge is two pieces. Copy or download the file "
+                f"{name}: a merge is two tokens. Copy or download the file "
                 f"again. Received: {repr(pair)[:40]}"
             )
     return tuple((left, right) for left, right in pairs)

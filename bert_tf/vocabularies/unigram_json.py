@@ -323,12 +323,12 @@ def _pieces(found: Mapping[str, Any], name: str) -> list[tuple[str, float]]:
         or len(pairs) < len(vocab)
     ):
         raise InputError(
-            f"{name}: `vocab` must be a list of pieces with their scores. Copy "
+            f"{name}: `vocab` must be a list of tokens with their scores. Copy "
             f"or download it again. Received: vocab={repr(vocab)[:40]}"
         )
     if type(unknown) is not int or not 0 <= unknown < len(pairs):
         raise InputError(
-            f"{name}: `unk_id` must be the place of a piece. Copy or download "
+            f"{name}: `unk_id` must be the place of a token. Copy or download "
             f"it again. Received: unk_id={unknown}"
         )
     pieces = [(str(piece), float(score)) for piece, score in pairs]
@@ -339,7 +339,7 @@ def _pieces(found: Mapping[str, Any], name: str) -> list[tuple[str, float]]:
         if token.get("id") != len(pieces):
             raise InputError(
                 f"{name}: the ids of `added_tokens` must go on with those of "
-                "the pieces. Copy or download it again. Received: "
+                "the tokens. Copy or download it again. Received: "
                 f"content={token['content']!r}, id={token.get('id')}"
             )
         pieces.append((token["content"], 0.0))

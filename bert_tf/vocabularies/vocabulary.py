@@ -219,9 +219,9 @@ class Vocabulary(abc.ABC):
         """The files of the kind: `files` without tokenizer_config.json."""
 
     @property
-    @abc.abstractmethod
     def settings(self) -> dict[str, bool]:
         """Flags that affect how texts are split, besides the files."""
+        return {}
 
     @property
     @abc.abstractmethod
@@ -248,9 +248,12 @@ class Vocabulary(abc.ABC):
         return Template.of_bert(self.special)
 
     @property
-    @abc.abstractmethod
     def continues(self) -> np.ndarray:
-        """[V] bool, whether a token continues the word before it."""
+        """[V] bool, whether a token continues the word before it.
+
+        By default False, for kinds whose tokens do not say it.
+        """
+        return np.zeros(len(self.pieces), bool)
 
     @functools.cached_property
     def goes_on(self) -> np.ndarray:

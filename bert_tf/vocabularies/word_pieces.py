@@ -34,10 +34,12 @@ def difference(given: Mapping[str, bytes], brought: Mapping[str, bytes]) -> str:
     The user's own words may replace its unused tokens. Lines need not pass
     `WordPiece.parse`.
     """
-    ours, theirs = (_lines(contents[FILE]) for contents in (given, brought))
+    ours, theirs = (
+        vocab_files.lines(contents[FILE]) for contents in (given, brought)
+    )
     if len(ours) != len(theirs):
         return (
-            f"it has {len(ours)} pieces, and the checkpoint's has {len(theirs)}"
+            f"it has {len(ours)} tokens, and the checkpoint's has {len(theirs)}"
         )
     for i, (own, their) in enumerate(zip(ours, theirs, strict=True)):
         # No text reaches an empty line, or the first of two equal lines, which
@@ -52,14 +54,8 @@ def append(
     contents: Mapping[str, bytes], tokens: Sequence[str]
 ) -> dict[str, bytes]:
     """Appends lines to the file."""
-    text = vocab_files.vocab_text([*_lines(contents[FILE]), *tokens])
+    text = vocab_files.vocab_text([*vocab_files.lines(contents[FILE]), *tokens])
     return {FILE: text.encode()}
-
-
-def _lines(data: bytes) -> list[str]:
-    text = data.decode().removesuffix("\n")
-    # Not splitlines: the released Chinese vocabulary has the token U+2028.
-    return text.split("\n") if text else []
 
 
 @functools.cache
@@ -140,8 +136,8 @@ class WordPiece(vocabulary.Vocabulary):
     def _needed(self, piece: str) -> vocabulary.SpecialToken:
         if piece not in self.ids:
             raise InputError(
-                f"The vocabulary must hold the piece {piece!r}. Received: "
-                f"{len(self.pieces)} pieces, the first {list(self.pieces[:3])}"
+                f"The vocabulary must hold the token {piece!r}. Received: "
+                f"{len(self.pieces)} tokens, the first {list(self.pieces[:3])}"
             )
         return vocabulary.SpecialToken(piece, self.ids[piece])
 

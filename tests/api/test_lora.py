@@ -254,6 +254,59 @@ def test_frozen_layers():
         encoder.enable_lora()
 
 
+@pytest.mark.slow
+def test_traced_steps_follow_lora(tmp_path):
+    model = tiny.classifier()
+    model.compile(keras.optimizers.SGD(0.1), tiny.ENTROPY)
+
+    def check():
+        expected = np.asarray(model(tiny.INPUTS))
+        tiny.close(model.predict(tiny.INPUTS, verbose=0), expected)
+        loss = model.evaluate(tiny.INPUTS, tiny.LABELS, verbose=0)
+        tiny.close(loss, tiny.ENTROPY(tiny.LABELS, expected))
+
+    check()
+    model.bert.enable_lora()
+    for variable in model.bert.trainable_variables:
+        variable.assign(np.full(variable.shape, 0.5, np.float32))
+    check()
+    model.bert.save_lora(tmp_path / "adapter")
+    model.bert.merge_lora()
+    check()
+    model.bert.load_lora(tmp_path / "adapter")
+    check()
+
+
+@pytest.mark.slow
+def test_training_follows_lora_once_compiled_again():
+    model = tiny.classifier()
+
+    def fit(is_compiled=True):
+        if is_compiled:
+            model.compile(keras.optimizers.SGD(0.1), tiny.ENTROPY)
+        before = {x.path: np.asarray(x) for x in model.variables}
+        trained = {x.path for x in model.trainable_variables}
+        model.fit(tiny.INPUTS, tiny.LABELS, verbose=0, batch_size=2)
+        return trained, {
+            x.path
+            for x in model.variables
+            if not np.array_equal(before[x.path], np.asarray(x))
+        }
+
+    fit()
+    model.bert.enable_lora()
+    with pytest.raises(InputError, match="compile the model again"):
+        fit(is_compiled=False)
+    trained, changed = fit()
+    assert changed == trained
+    assert any("lora_b" in x for x in changed)
+    model.bert.merge_lora()
+    with pytest.raises(InputError, match="compile the model again"):
+        fit(is_compiled=False)
+    _, changed = fit()
+    assert sum("kernel" in x for x in changed) > 10
+
+
 def test_it_stays_when_training_is_off_and_on():
     model = tiny.classifier()
     model.bert.enable_lora()

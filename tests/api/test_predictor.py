@@ -9,30 +9,15 @@ from typing import Any
 
 import bert_tf
 from bert_tf.api import arguments
-from tests import exports, script_flags, scripts
+from tests import exports, family_runs, script_flags
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from absl.flags import FLAGS
 
 _TEXTS = ["What a film.", "bad", "good " * 30, "博 Café, whatever", "a o"]
 _PAIRS = [("What a film.", "bad"), ("good", ""), ("a", "good Café " * 9)]
-
-
-def script(tmp_path, rows, *arguments):
-    """Returns run_prediction.py's answers to JSON lines."""
-    lines = "".join(f"{json.dumps(row)}\n" for row in rows)
-    (tmp_path / "in.jsonl").write_text(lines)
-    code = scripts.run_here(
-        "run_prediction",
-        f"--input_file={tmp_path}/in.jsonl",
-        f"--output_file={tmp_path}/out.jsonl",
-        "--overwrite",
-        *arguments,
-    )
-    assert not code
-    text = (tmp_path / "out.jsonl").read_text("utf-8")
-    return [json.loads(line) for line in text.split("\n") if line]
 
 
 def as_json(answers):
@@ -86,7 +71,7 @@ def test_pairs_as_tuples_and_dictionaries(tmp_path, pairs):
     rows = [
         {"text_a": a, "text_b": b, "id": i} for i, (a, b) in enumerate(_PAIRS)
     ]
-    found = script(tmp_path, rows, f"--model_dir={pairs.path}")
+    found = family_runs.ask(tmp_path, rows, f"--model_dir={pairs.path}")
     assert as_json(pairs(rows)) == found
     without = [{k: x for k, x in row.items() if k != "id"} for row in found]
     assert as_json(pairs(_PAIRS)) == without
@@ -127,7 +112,7 @@ def test_answers_are_those_of_the_script(
         for x in inputs
     ]
     flags = [f"--{key}={value}" for key, value in options.items()]
-    found = script(tmp_path, rows, f"--model_dir={run}", *flags)
+    found = family_runs.ask(tmp_path, rows, f"--model_dir={run}", *flags)
     model = bert_tf.load(run, **options)
     assert as_json(model(inputs)) == found
     assert as_json(model(rows)) == found
@@ -223,6 +208,25 @@ def test_pickles(loaded, run, tmp_path, monkeypatch, path, options):
     assert again(_TEXTS) != loaded(_TEXTS)
 
 
+@_EAGER
+def test_texts_of_numpy_and_tensorflow(loaded, pairs):
+    texts = _TEXTS[:2]
+    first, both = loaded(texts[0]), loaded(texts)
+    for one in (np.array(texts[0]), tf.constant(texts[0]), texts[0].encode()):
+        assert loaded(one) == first
+    for many in (
+        [x.encode() for x in texts],
+        np.array(texts),
+        tf.constant(texts),
+        tf.data.Dataset.from_tensor_slices(texts),
+        tf.data.Dataset.from_tensor_slices({"text": texts}),
+    ):
+        assert loaded(many) == both
+    columns = tuple(map(list, zip(*_PAIRS, strict=True)))
+    data = tf.data.Dataset.from_tensor_slices(columns)
+    assert pairs(data) == pairs(_PAIRS)
+
+
 # ---- What is wrong ----------------------------------------------------------
 
 
@@ -231,7 +235,10 @@ def test_pickles(loaded, run, tmp_path, monkeypatch, path, options):
     [
         (None, r"Expected a text; or a list of such. Received: inputs=None"),
         (5, r"Received: inputs=5"),
-        (b"bytes", r"Received: inputs=b'bytes'"),
+        (b"\xff", r"^The input: bytes must be text in UTF-8.*b'\\xff'"),
+        (["a", b"\xff"], r"^inputs\[1\]: bytes must be text in UTF-8"),
+        (np.array(5), r"Received: inputs=5"),
+        ([np.array(["a"])], r"inputs\[0\]: expected a text. Received: array"),
         ([None], r"inputs\[0\]: expected a text. Received: None"),
         (["a", 5], r"inputs\[1\]: expected a text. Received: 5"),
         ([("a", "b")], r"inputs\[0\]: expected a text. Received: \('a', 'b'\)"),

@@ -349,6 +349,34 @@ def test_weights_and_tuples_of_numbers(tokenizer):
     _close(found, wanted)
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["bad", "good"],
+        np.array(["bad", "good"]),
+        np.array(["bad", "good"], object),
+        tf.constant(["bad", "good"]),
+    ],
+)
+def test_targets_are_numbers(model, names):
+    message = r"model\.labels\.index\(x\) for x in y\], here of \{0: "
+    texts = ["a film", "bad"]
+    data = tf.data.Dataset.from_tensor_slices((texts, names)).batch(2)
+    _compiled(model)
+    for given in ((texts, names), (data,)):
+        for method in (model.fit, model.evaluate):
+            with pytest.raises(InputError, match=message):
+                method(*given, verbose=0)
+    with pytest.raises(InputError, match=message):
+        model.fit(texts, [0, 1], validation_data=(texts, names), verbose=0)
+
+
+def test_hdf5_is_for_weights_alone(model, tmp_path):
+    with pytest.raises(InputError, match=r"ends in \.keras.*filepath=.*m\.h5"):
+        model.save(tmp_path / "m.h5")
+    assert not (tmp_path / "m.h5").exists()
+
+
 def test_what_is_wrong(model):
     for method in (model, model.predict, model.predict_on_batch):
         with pytest.raises(InputError, match=r"at least one.*Received: \[\]"):

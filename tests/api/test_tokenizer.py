@@ -159,7 +159,7 @@ def test_model_of_texts_is_exported(tmp_path, layer):
         ((None,), "must be the path of a vocab.txt"),
         (([],), "a list of word pieces"),
         (([1],), r"Received: vocabulary=\[1\]"),
-        ((["[UNK]", "[CLS]", "a"],), r"lacks the piece '\[SEP\]'"),
+        ((["[UNK]", "[CLS]", "a"],), r"lacks the token '\[SEP\]'"),
         ((_VOCAB, "no"), "Received: do_lower_case='no'"),
         ((_VOCAB, False), "is uncased"),
         ((_VOCAB, True, 2), "at least 3"),

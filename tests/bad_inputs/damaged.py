@@ -108,13 +108,14 @@ def without(*names: str) -> Change:
     return change
 
 
-def values(**values: object) -> Change:
-    """Returns a function that changes a config; None removes a key."""
+def values(file: str = _CONFIG, **values: object) -> Change:
+    """Returns a function that changes a JSON file; None removes a key."""
 
     def change(folder):
-        path = folder / _CONFIG
-        known = json.loads(path.read_text()) | values
-        said = {key: x for key, x in known.items() if x is not None}
+        path = folder / file
+        said = json.loads(path.read_text()) | values
+        for name in [name for name, value in values.items() if value is None]:
+            said.pop(name, None)
         path.write_text(json.dumps(said))
 
     return change

@@ -1,7 +1,6 @@
 """Models of Hugging Face and KerasHub with one error each."""
 
 import dataclasses
-import json
 import os
 import pathlib
 import pickle
@@ -20,6 +19,7 @@ _TORCH = "pytorch_model.bin"
 _TOKENIZER = "tokenizer.json"
 _PRESET = "model.weights.h5"
 
+_json = damaged.values
 _Tensors = dict[str, np.ndarray]
 
 
@@ -28,16 +28,6 @@ class _Code:
 
     def __reduce__(self):
         return os.system, ("touch /tmp/unpickled",)
-
-
-def _json(name: str, **values: object) -> damaged.Change:
-    """Returns a function that changes values in a JSON file of a folder."""
-
-    def change(folder):
-        path = folder / name
-        path.write_text(json.dumps(json.loads(path.read_text()) | values))
-
-    return change
 
 
 def _tensors(change: Callable[[_Tensors], _Tensors]) -> damaged.Change:

@@ -6,12 +6,10 @@ import os
 import pathlib
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator, Mapping
 
 from bert_tf.storage import file_systems, lock_file
-from tests import small_disks
+from tests import held_locks, small_disks
 from tests.bad_inputs import matrix
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -53,23 +51,10 @@ def held(
 def held_elsewhere(folder: pathlib.Path) -> Iterator[None]:
     """Simulates a process on another machine that uses a folder."""
     folder.mkdir(parents=True)
-    holder = lock_file.Holder.here("trains")
-    holder = dataclasses.replace(holder, host="far", boot="its own", process=12)
     path = folder / "lock"
-    path.write_bytes(holder.encode(0))
-    ended = threading.Event()
-
-    def renew():
-        while not ended.wait(0.3):
-            os.utime(path, (time.time(), time.time()))
-
-    thread = threading.Thread(target=renew)
-    thread.start()
-    try:
+    path.write_bytes(held_locks.elsewhere(process=12).encode(0))
+    with held_locks.renewing(path, 0.3):
         yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def check_other_writer(

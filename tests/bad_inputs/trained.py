@@ -1,6 +1,5 @@
 """Tiny trained models in run folders, valid and invalid."""
 
-import json
 import pathlib
 import shutil
 from collections.abc import Mapping, Sequence
@@ -146,18 +145,6 @@ def _in_assets(name: str, data: bytes) -> damaged.Change:
     return lambda folder: (folder / "assets" / name).write_bytes(data)
 
 
-def _described(**values: object) -> damaged.Change:
-    """Returns a function that changes export.json; None removes a key."""
-
-    def change(folder):
-        path = folder / "assets" / "export.json"
-        known = json.loads(path.read_text()) | values
-        said = {key: x for key, x in known.items() if x is not None}
-        path.write_text(json.dumps(said))
-
-    return change
-
-
 _VARIABLES = "variables/variables.data-00000-of-00001"
 SAVED: Mapping[str, damaged.Change] = {
     "no_pb": damaged.without("saved_model.pb"),
@@ -172,8 +159,8 @@ SAVED: Mapping[str, damaged.Change] = {
     "export_cut": _in_assets("export.json", b'{"head": "cla'),
     "export_list": _in_assets("export.json", b"[1]"),
     "export_binary": _in_assets("export.json", damaged.BINARY),
-    "export_head": _described(head="parser"),
-    "export_no_head": _described(head=None),
+    "export_head": damaged.values("assets/export.json", head="parser"),
+    "export_no_head": damaged.values("assets/export.json", head=None),
     "no_labels": damaged.without("assets/labels.txt"),
     "no_vocab": damaged.without("assets/vocab.txt"),
     "labels_three": _in_assets("labels.txt", b"no\nyes\nor\n"),

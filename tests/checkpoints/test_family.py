@@ -182,7 +182,7 @@ class TestConfigs:
             formats.open_checkpoint(folder)
 
     def test_a_distilbert_has_no_token_types(self):
-        with pytest.raises(InputError, match="no token types"):
+        with pytest.raises(InputError, match="`type_vocab_size` has no"):
             distilbert.DistilBertConfig(40, type_vocab_size=2)
         with pytest.raises(InputError, match="type_vocab_size=0"):
             modeling.BertConfig(40, type_vocab_size=0)

@@ -11,6 +11,7 @@ from bert_tf.checkpoints import (
     restoring,
     tf1_files,
 )
+from bert_tf.serving import serving_model
 from tests import interop_samples as samples
 from tests import reference
 
@@ -217,6 +218,17 @@ class TestNoCheckpoint:
         message = "is a SavedModel, .*Give the checkpoint that it was made from"
         with pytest.raises(ValueError, match=message):
             formats.open_checkpoint(str(tmp_path))
+
+    def test_versions_of_a_saved_model(self, tmp_path):
+        for version in "12":
+            (tmp_path / version).mkdir()
+            (tmp_path / version / "saved_model.pb").touch()
+        message = r"Give one of them. Received: .*/1, .*/2$"
+        with pytest.raises(ValueError, match=message):
+            formats.open_checkpoint(str(tmp_path))
+        message = r"such as .*/2. Received: saved_model=.*, with 1, 2$"
+        with pytest.raises(ValueError, match=message):
+            serving_model.load(str(tmp_path))
 
     def test_weights_without_their_config(self, tmp_path, tf1):
         convert(tf1, "hf", tmp_path / "hf")

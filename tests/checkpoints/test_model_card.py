@@ -14,6 +14,7 @@ from tests import interop_samples as samples
 
 import huggingface_hub
 import pytest
+import transformers
 
 pytestmark = pytest.mark.slow
 
@@ -107,7 +108,13 @@ def write_run(folder):
     )
 
 
-def test_what_it_says_of_a_run(tmp_path):
+def test_what_it_says_of_a_run(tmp_path, monkeypatch):
+    constants = pytest.importorskip(
+        "huggingface_hub.constants", reason="needs the extra `huggingface-hub`"
+    )
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    base = tmp_path / "cache" / "models--google-bert--bert-base-uncased"
+    base.mkdir(parents=True)
     write_run(tmp_path / "run")
     source = formats.open_checkpoint(str(tmp_path / "run"))
     source = dataclasses.replace(source, run=str(tmp_path / "run"))
@@ -116,9 +123,23 @@ def test_what_it_says_of_a_run(tmp_path):
     assert "Trained on 1,234 records" in card
     assert "`--learning_rate` | 3e-05\n" in card
     assert f"`--max_seq_length` | {exports.LENGTH}\n" in card
+    assert f"max length | {exports.LENGTH} tokens\n" in card
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
+    assert theirs.model_max_length == exports.LENGTH
+    cased = dataclasses.replace(source, do_lower_case=False)
+    (note,) = formats.write(str(tmp_path / "tf1"), "tf1", cased).notes
+    assert note.endswith(
+        f" --do_lower_case=false --max_seq_length={exports.LENGTH}."
+    )
     assert "`--init_checkpoint` | google-bert/bert-base-uncased\n" in card
     assert "eval_accuracy | 0.875\n" in card
     assert "/home/me" not in card
+    # It may be a local folder that was removed.
+    base.rmdir()
+    shutil.rmtree(tmp_path / "hf")
+    formats.write(str(tmp_path / "hf"), "hf", source)
+    card = (tmp_path / "hf" / "README.md").read_text()
+    assert "bert-base-uncased" not in card
     # The scores belong to other weights of the run.
     (tmp_path / "run" / "eval_results.txt").write_text(
         "eval_accuracy = 0.875\nglobal_step = 9\n"

@@ -126,11 +126,26 @@ def test_vocabulary(tmp_path, tf1):
     assert found == samples.vocab_files(given)
     for pieces, message in (
         ([*brought[:-2], "mine", "w"], "line 39 is 'mine', and .* 'w23'"),
-        (brought[:-1], "it has 39 pieces, and the checkpoint's has 40"),
+        (brought[:-1], "it has 39 tokens, and the checkpoint's has 40"),
     ):
         path.write_text("".join(f"{x}\n" for x in pieces))
         with pytest.raises(ValueError, match=message):
             model_files.find_vocab(str(path), source)
+
+
+def test_settings_of_a_vocabulary_are_compared_by_their_meaning(tmp_path, tf1):
+    vocab = samples.vocab_files(samples.VOCAB)
+    source = dataclasses.replace(
+        formats.open_checkpoint(tf1), vocab=vocab, do_lower_case=True
+    )
+    path = tmp_path / "vocab.txt"
+    path.write_text(_text(samples.VOCAB))
+    settings = tmp_path / "tokenizer_config.json"
+    settings.write_text('{"strip_accents": true}')
+    model_files.find_vocab(str(path), source)
+    settings.write_text('{"strip_accents": false}')
+    with pytest.raises(ValueError, match="its settings are"):
+        model_files.find_vocab(str(path), source)
 
 
 @pytest.mark.slow

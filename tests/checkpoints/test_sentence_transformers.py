@@ -321,6 +321,16 @@ def test_lower_case_of_a_cased_vocabulary(tiny, tmp_path):
     _change(tmp_path, "tokenizer_config.json", do_lower_case=False)
     with pytest.raises(ValueError, match="lower-cases texts for a cased voc"):
         sentence_transformers.read(str(tmp_path))
+    # These classes follow tokenizer.json.
+    kind = {"tokenizer_class": "PreTrainedTokenizerFast"}
+    _change(tmp_path, "tokenizer_config.json", **kind)
+    assert sentence_transformers.read(str(tmp_path)).unit == "cls"
+    path = tmp_path / "tokenizer.json"
+    whole = json.loads(path.read_text())
+    whole["normalizer"]["lowercase"] = False
+    path.write_text(json.dumps(whole))
+    with pytest.raises(ValueError, match="lower-cases texts for a cased voc"):
+        sentence_transformers.read(str(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -32,17 +32,24 @@ def convert(source, output_format, path, *flags, code=0):
     return "\n".join(done.lines)
 
 
-@pytest.fixture(scope="module")
-def fine_tuned(tmp_path_factory):
-    """A classifier as training leaves it, with two moments per weight."""
-    folder = tmp_path_factory.mktemp("fine_tuned")
-    model = samples.random_model("classification", _CONFIG)
+def _write_run(folder, head, *trained):
+    """Writes a model with moments for the weights of these prefixes only."""
+    model = samples.random_model(head, _CONFIG)
     samples.write_tf1(folder, model)
     tensors = {v.path: v.value for v in model.variables}
     for name, value in list(tensors.items()):
-        tensors |= {f"{name}/adam_m": value, f"{name}/adam_v": value}
+        if name.startswith(trained):
+            tensors |= {f"{name}/adam_m": value, f"{name}/adam_v": value}
     tf1_files.write(str(folder / "bert_model.ckpt"), tensors)
     return folder
+
+
+@pytest.fixture(scope="module")
+def fine_tuned(tmp_path_factory):
+    """A classifier as training leaves it, with two moments per weight."""
+    return _write_run(
+        tmp_path_factory.mktemp("fine_tuned"), "classification", ""
+    )
 
 
 @pytest.mark.slow
@@ -71,18 +78,6 @@ def test_strip_optimizer(tmp_path, fine_tuned):
         sizes.append(data.stat().st_size)
     assert sizes[0] == 3 * sizes[1]
     samples.assert_equal(str(fine_tuned), str(path))
-
-
-def _write_run(folder, head, *trained):
-    """Writes a model with moments for the weights of these prefixes only."""
-    model = samples.random_model(head, _CONFIG)
-    samples.write_tf1(folder, model)
-    tensors = {v.path: v.value for v in model.variables}
-    for name, value in list(tensors.items()):
-        if name.startswith(trained):
-            tensors |= {f"{name}/adam_m": value, f"{name}/adam_v": value}
-    tf1_files.write(str(folder / "bert_model.ckpt"), tensors)
-    return folder
 
 
 def test_an_untrained_head_is_not_written_as_a_trained_one(tmp_path):

@@ -9,9 +9,9 @@ import shutil
 
 from bert_tf.records import manifests, reading, record_types
 from tests import held_locks, scripts, small_disks
+from tests.pretraining_documents import restore
 from tests.vocabularies import sentence_models
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -105,15 +105,6 @@ def parsed(serialized):
     return {name: tensor.numpy() for name, tensor in batch.items()}
 
 
-def unmasked(rows):
-    """Returns the ids [B, S] before masking."""
-    ids = rows["input_ids"].copy()
-    row, slot = np.nonzero(rows["masked_lm_weights"])
-    positions = rows["masked_lm_positions"][row, slot]
-    ids[row, positions] = rows["masked_lm_ids"][row, slot]
-    return ids
-
-
 class TestRecords:
     def test_hold_the_text(self, inputs, made):
         folder, _ = made
@@ -125,7 +116,7 @@ class TestRecords:
         rows = parsed(serialized)
         ids = rows["input_ids"]
         assert (ids == MASK).sum() > 0.7 * rows["masked_lm_weights"].sum()
-        ids = unmasked(rows)
+        ids = restore(rows)
         for row in range(len(ids)):
             length = rows["input_mask"][row].sum()
             tokens = [pieces[i] for i in ids[row, :length]]
@@ -264,7 +255,7 @@ def test_one_document_is_enough_for_one_segment(inputs, tmp_path):
     make(inputs, tmp_path, input_file=tmp_path / "one", objective="none")
     rows = parsed(read(tmp_path / "out" / "part-00000-of-00001.tfrecord")[:1])
     pieces = (inputs / "vocab.txt").read_text().split()
-    tokens = " ".join(pieces[x] for x in unmasked(rows)[0] if x)
+    tokens = " ".join(pieces[x] for x in restore(rows)[0] if x)
     assert tokens == "[CLS] aword ##1 aword ##2 . aword ##3 . [SEP]"
 
 

@@ -1,6 +1,7 @@
 """Runs run_classifier.py with a teacher."""
 
 import dataclasses
+import hashlib
 import json
 import shutil
 
@@ -72,6 +73,24 @@ def _write_teacher(folder, **changes):
         vocab=tiny_files.VOCAB,
         labels=_LABELS,
     )
+
+
+def test_a_resumed_run_knows_its_teacher(taught, teacher, train, tmp_path):
+    weights = hashlib.sha256()
+    for name, value in sorted(trained_weights.read(teacher).items()):
+        weights.update(name.encode() + value.tobytes())
+    output = shutil.copytree(taught, tmp_path / "run")
+    path = output / "train_examples.json"
+    kept = json.loads(path.read_text())
+    assert kept.pop("teacher") == weights.hexdigest()
+    flags = (f"--teacher={teacher}", "--check_only")
+    path.write_text(json.dumps(kept | {"teacher": "0"}))
+    done = train(output, *flags, code=1)
+    problem = f"The teacher of the run in {output} had other weights. Bring"
+    assert problem in done.lines[-1]
+    # As earlier versions wrote it.
+    path.write_text(json.dumps(kept))
+    train(output, *flags)
 
 
 def _losses(folder):

@@ -7,61 +7,45 @@ from bert_tf.errors import InputError
 from bert_tf.server import json_requests, refusals, signature_defs
 from tests import classifier_runs, family_runs, scripts
 
-import numpy as np
 import pytest
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Vocabulary, config and tables: whether a text has the other's word."""
-    folder = tmp_path_factory.mktemp("esim")
-    classifier_runs.write_model(folder)
-    config = {
-        "model_type": "esim",
-        "vocab_size": classifier_runs.CONFIG["vocab_size"],
-        "max_position_embeddings": 32,
-        "embedding_size": 16,
-        "hidden_size": 16,
-        "hidden_dropout_prob": 0.1,
-        "initializer_range": 1.0,
-    }
-    (folder / "bert_config.json").write_text(json.dumps(config))
-    rng = np.random.default_rng(0)
-    for split, rows in (("train", 320), ("dev", 40)):
-        lines = ["text\tsecond\tlabel"]
-        for i in range(rows):
-            *text, other = rng.permutation(classifier_runs.WORDS[:12])[:5]
-            second, label = ((other, "no"), (rng.choice(text), "yes"))[i % 2]
-            lines.append(f"{' '.join(text)}\t{second}\t{label}")
-        (folder / f"{split}.tsv").write_text("\n".join(lines) + "\n")
-    return folder
-
-
-def _flags(folder, *flags):
-    return (
-        *(f"--vocab_file={folder}/vocab.txt", "--do_train"),
-        f"--bert_config_file={folder}/bert_config.json",
-        f"--train_file={folder}/train.tsv",
-        *("--max_seq_length=12", "--train_batch_size=32"),
-        *("--num_train_epochs=12", "--learning_rate=0.02", *flags),
-    )
-
-
 _PAIRS = "--text_b_column=second"
 
 
+def _row(rng, number):
+    """Whether a text has the other's word."""
+    *text, other = rng.permutation(classifier_runs.WORDS[:12])[:5]
+    second, label = ((other, "no"), (rng.choice(text), "yes"))[number % 2]
+    return " ".join(text), second, label
+
+
 @pytest.fixture(scope="module")
-def trained(folder):
-    output = folder / "output"
-    classifier_runs.run(
-        folder / "trained",
-        *_flags(folder, _PAIRS, "--do_eval", f"--dev_file={folder}/dev.tsv"),
-        *("--do_predict", f"--test_file={folder}/dev.tsv", "--do_export"),
-        f"--output_dir={output}",
-    )
-    return output
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("esim")
+
+
+@pytest.fixture(scope="module")
+def flags(folder):
+    return [
+        *classifier_runs.write_pairs(
+            *(folder, _row, 320),
+            model_type="esim",
+            embedding_size=16,
+            hidden_size=16,
+            hidden_dropout_prob=0.1,
+            initializer_range=1.0,
+        ),
+        *("--max_seq_length=12", "--train_batch_size=32"),
+        *("--num_train_epochs=12", "--learning_rate=0.02"),
+    ]
+
+
+@pytest.fixture(scope="module")
+def trained(folder, flags):
+    return classifier_runs.train_on_pairs(folder, *flags, _PAIRS)
 
 
 @pytest.fixture(scope="module")
@@ -74,15 +58,14 @@ def test_learns_to_compare_and_answers_as_the_script(folder, trained, loaded):
     found = classifier_runs.results(trained / "eval_results.txt")
     assert found["eval_accuracy"] >= 0.95
     wanted = classifier_runs.rows(trained / "predictions.jsonl")
-    lines = (folder / "dev.tsv").read_text().splitlines()[1:]
-    pairs = [tuple(line.split("\t")[:2]) for line in lines]
+    pairs = classifier_runs.pairs(folder)
     for model in loaded:
         family_runs.assert_same_answers(model(pairs), wanted)
 
 
-def test_single_texts_are_refused(folder, trained, loaded, tmp_path):
+def test_single_texts_are_refused(flags, trained, loaded, tmp_path):
     done = classifier_runs.run(
-        *(tmp_path, *_flags(folder, f"--output_dir={tmp_path}/output")),
+        *(tmp_path, *flags, f"--output_dir={tmp_path}/output"),
         code=1,
     )
     assert "error: This encoder compares the two texts" in done.lines[-1]

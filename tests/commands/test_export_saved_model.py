@@ -1,11 +1,10 @@
 """Tests of the script, on a checkpoint of random weights."""
 
-import hashlib
 import json
 import shutil
 
 from bert_tf.exporting import saved_model
-from tests import exports, scripts
+from tests import exports, saved_models, scripts
 
 import numpy as np
 import pytest
@@ -55,17 +54,9 @@ def test_run_tells_all(of_run):
     assert set(outputs) == {"label", "probabilities", "logits"}
     assert outputs["logits"].shape == [3, 3]
     assert set(outputs["label"].numpy()) <= {b"ham", b"spam", b"eggs"}
-    vocabulary = (of_run / "assets" / "vocab.txt").read_bytes()
-    assert described(of_run) == {
-        "head": "classification",
-        "do_lower_case": False,
-        "max_seq_length": 6,
-        "takes_pairs": False,
-        "multi_label": False,
-        "long_documents": "head",
-        "window_stride": None,
-        "vocab_sha256": hashlib.sha256(vocabulary).hexdigest(),
-    }
+    saved_models.assert_classifier(
+        of_run, 6, takes_pairs=False, do_lower_case=False
+    )
 
 
 @pytest.mark.slow

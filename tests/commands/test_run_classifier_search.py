@@ -70,7 +70,7 @@ def test_trials_are_runs_and_the_best_is_copied(count, flags, tmp_path):
         for x in (folder / "flags.txt", *(folder / "best").iterdir())
     }
 
-    # Its model has labels in best/ alone.
+    # Its model has config, vocabulary and labels in best/ alone.
     assert set(bert_tf.load(output)("a film")["probabilities"]) == {
         "neg",
         "pos",
@@ -78,7 +78,7 @@ def test_trials_are_runs_and_the_best_is_copied(count, flags, tmp_path):
     (table,) = (x for x in flags if x.startswith("--dev_file="))
     classifier_runs.run(
         *(tmp_path, "--do_predict", "--check_only", f"--output_dir={output}"),
-        *(*flags[:2], table.replace("dev_file", "test_file")),
+        table.replace("dev_file", "test_file"),
     )
 
     before = _starts(output)
@@ -133,6 +133,21 @@ def test_casing_of_a_search_that_is_resumed(flags, tmp_path, monkeypatch):
         ("seed=1,1", "--search_space must list each flag and each value once."),
         ("seed=1 seed=2", "--search_space must list each flag and each value"),
         (" ", "--search_space must list flags, such as learning_rate=3e-5"),
+        (
+            "learning_rate=0.1,0.2 max_seq_length=8,4096",
+            "--search_space has values that fail together (learning_rate=0.1 "
+            "max_seq_length=4096): ",
+        ),
+        (
+            "train_batch_size=4,6 gradient_accumulation_steps=1,4",
+            "(train_batch_size=6 gradient_accumulation_steps=4): "
+            "--train_batch_size must be a multiple of",
+        ),
+        (
+            "clipping=global,per_replica unfreeze=none,gradual",
+            "`unfreeze` goes with",
+        ),
+        ("num_cooldown_steps=1", "goes with --lr_schedule"),
     ],
 )
 def test_spaces_that_are_wrong(flags, tmp_path, given, problem):
@@ -142,7 +157,7 @@ def test_spaces_that_are_wrong(flags, tmp_path, given, problem):
         *(f"--output_dir={output}",),
         code=1,
     )
-    assert problem in done.lines[-1]
+    assert problem in done.lines[-1], done.lines[-1]
     assert not output.exists()
 
 

@@ -1,7 +1,6 @@
 """Trains, exports and serves TextCNN and BiLSTM by the scripts."""
 
 import json
-import pathlib
 from typing import Any
 
 import bert_tf
@@ -40,59 +39,35 @@ def name(request):
     return request.param
 
 
+def _row(rng, number):
+    """A text is red if it says so."""
+    words = list(rng.choice(_OTHERS, rng.integers(2, 7)))
+    if number % 2:
+        words[rng.integers(len(words))] = _RED
+    second = " ".join(rng.choice(_OTHERS, 2))
+    return " ".join(words), second, ("other", "red")[number % 2]
+
+
 @pytest.fixture(scope="module")
 def folder(name, tmp_path_factory):
-    """Vocabulary, config and tables: a text is red if it says so."""
-    folder = tmp_path_factory.mktemp(name)
-    classifier_runs.write_model(folder)
-    config = {
-        "model_type": name,
-        "vocab_size": classifier_runs.CONFIG["vocab_size"],
-        "max_position_embeddings": 32,
-        **_SIZES[name],
-    }
-    (folder / "bert_config.json").write_text(json.dumps(config))
-    rng = np.random.default_rng(0)
-    for split, rows in (("train", 160), ("dev", 40)):
-        lines = ["text\tsecond\tlabel"]
-        for i in range(rows):
-            words = list(rng.choice(_OTHERS, rng.integers(2, 7)))
-            if i % 2:
-                words[rng.integers(len(words))] = _RED
-            second = " ".join(rng.choice(_OTHERS, 2))
-            label = ("other", "red")[i % 2]
-            lines.append(f"{' '.join(words)}\t{second}\t{label}")
-        (folder / f"{split}.tsv").write_text("\n".join(lines) + "\n")
-    return folder
+    return tmp_path_factory.mktemp(name)
 
 
-def _flags(folder: pathlib.Path, *flags: str) -> list[str]:
+@pytest.fixture(scope="module")
+def flags(folder, name):
     return [
-        f"--vocab_file={folder}/vocab.txt",
-        f"--bert_config_file={folder}/bert_config.json",
-        f"--train_file={folder}/train.tsv",
+        *classifier_runs.write_pairs(
+            folder, _row, 160, model_type=name, **_SIZES[name]
+        ),
         *("--text_b_column=second", "--max_seq_length=16"),
-        *("--train_batch_size=16", "--learning_rate=0.02", "--do_train"),
+        *("--train_batch_size=16", "--learning_rate=0.02"),
         *("--num_train_epochs=8", "--save_checkpoints_steps=20"),
-        *flags,
     ]
 
 
 @pytest.fixture(scope="module")
-def trained(folder):
-    output = folder / "output"
-    classifier_runs.run(
-        folder / "trained",
-        *_flags(folder, f"--dev_file={folder}/dev.tsv", "--do_eval"),
-        *(f"--test_file={folder}/dev.tsv", "--do_predict", "--do_export"),
-        f"--output_dir={output}",
-    )
-    return output
-
-
-def _pairs(folder):
-    lines = (folder / "dev.tsv").read_text().splitlines()[1:]
-    return [tuple(line.split("\t")[:2]) for line in lines]
+def trained(folder, flags):
+    return classifier_runs.train_on_pairs(folder, *flags)
 
 
 def _probabilities(rows):
@@ -105,7 +80,7 @@ def test_learns_a_rule_and_its_export_answers_elsewhere_as_the_script(
     found = classifier_runs.results(trained / "eval_results.txt")
     assert found["eval_accuracy"] >= 0.95
     wanted = _probabilities(classifier_runs.rows(trained / "predictions.jsonl"))
-    first, second = zip(*_pairs(folder), strict=True)
+    first, second = zip(*classifier_runs.pairs(folder), strict=True)
     rows = saved_models.serve(
         tf.saved_model.load(str(trained / "export")),
         text_a=list(first),
@@ -114,18 +89,18 @@ def test_learns_a_rule_and_its_export_answers_elsewhere_as_the_script(
     )
     np.testing.assert_allclose(rows["probabilities"], wanted, atol=1e-5)
     for path in (trained, trained / "export"):
-        answers = bert_tf.load(str(path))(_pairs(folder))
+        answers = bert_tf.load(str(path))(classifier_runs.pairs(folder))
         np.testing.assert_allclose(_probabilities(answers), wanted, atol=1e-5)
 
 
 @pytest.mark.usefixtures("untraced")
-def test_starts_from_word_vectors(folder, name):
+def test_starts_from_word_vectors(folder, flags, name):
     path, output = folder / "vectors.txt", folder / "from_vectors"
     numbers = " ".join(["0.5"] * 8)
     path.write_text(f"red {numbers}\nthe {numbers}\nmouse {numbers}\n")
     done = classifier_runs.run(
         folder / "vectors",
-        *_flags(folder, "--learning_rate=1e-12", "--num_train_epochs=0.1"),
+        *(*flags, "--learning_rate=1e-12", "--num_train_epochs=0.1"),
         *(f"--word_vectors={path}", f"--output_dir={output}"),
     )
     pieces = (folder / "vocab.txt").read_text().split()
@@ -166,7 +141,7 @@ def test_int8_and_other_runtimes(trained, name, tmp_path):
         return
     pytest.importorskip("ai_edge_litert", reason="needs the extra `litert`")
     scripts.run_checked(*export, "--format=litert")
-    pairs = _pairs(trained.parent)
+    pairs = classifier_runs.pairs(trained.parent)
     found, wanted = (
         _probabilities(bert_tf.load(str(path))(pairs))
         for path in (tmp_path / "export", trained)

@@ -371,6 +371,18 @@ def test_bad_weights(tmp_path, change, problem):
     assert "\n" not in str(found.value)
 
 
+def test_a_remote_folder(tmp_path):
+    remote = "ram://bucket/elmo"
+    local = formats.open_checkpoint(str(small.write(tmp_path)))
+    tf.io.gfile.makedirs(remote)
+    for file in tmp_path.iterdir():
+        tf.io.gfile.copy(str(file), f"{remote}/{file.name}", overwrite=True)
+    found = formats.open_checkpoint(remote)
+    assert found.shapes == local.shapes
+    for name, value in local.read(list(local.shapes)).items():
+        np.testing.assert_array_equal(found.read([name])[name], value)
+
+
 def test_bad_folders(tmp_path):
     def refused(problem):
         with pytest.raises(errors.InputError, match=problem) as found:

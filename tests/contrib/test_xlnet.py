@@ -6,6 +6,7 @@ Rows of transformers are padded at the left, ours at the right.
 import json
 
 import bert_tf
+from bert_tf import heads
 from bert_tf.checkpoints import (
     formats,
     huggingface_names,
@@ -47,6 +48,12 @@ _TINY = xlnet_config.XlnetConfig(
     num_attention_heads=2,
     intermediate_size=8,
 )
+
+
+def test_names_of_a_head_without_a_transform():
+    model = heads.BertMaskedLM(families.make(_TINY))
+    expected = names.shapes(_TINY, "masked_lm")
+    assert {v.path: tuple(v.shape) for v in model.variables} == expected
 
 
 def make(architecture, **changes):

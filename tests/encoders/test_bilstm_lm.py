@@ -181,7 +181,7 @@ def test_names_and_depth(model):
         ({"embedding_size": 4}, "must be half of `hidden_size`"),
         ({"hidden_size": 13}, "must be even"),
         ({"num_hidden_layers": 0}, "num_hidden_layers"),
-        ({"num_attention_heads": 2}, "is of transformers"),
+        ({"num_attention_heads": 2}, "has no effect"),
     ],
 )
 def test_bad_configs(values, line):

@@ -140,24 +140,39 @@ class TestDropout:
 @pytest.mark.usefixtures("dialect")
 class TestSeeds:
     @pytest.mark.slow
-    def test_every_place_has_its_own(self):
-        # ELECTRA's three parts, the parts of a model, two layers in two models.
+    @pytest.mark.parametrize(
+        "splits, parts",
+        [
+            # ELECTRA's three parts, the parts of a model, layers, two in each.
+            ([3, 2, 127, 2, 2], 1),
+            # The second stream of XLNet, and more in each part than any has.
+            ([17, 17, 1, 1, 1, 1], 1),
+            # The attention of a classifier, in each micro-batch.
+            ([2, 1, 1, 2, 2], 32),
+        ],
+    )
+    def test_every_place_has_its_own(self, splits, parts):
         found = set()
-        root = tf.constant([11, 2**31 - 5])
-        splits = [3, 2, 127, 2, 2]
 
         def walk(seed, depth):
             key = tuple(seed.numpy())
-            assert key[0] == 11
             assert key not in found
             found.add(key)
             if depth < len(splits):
                 for each in ops.split_seed(seed, splits[depth]):
                     walk(each, depth + 1)
 
-        walk(root, 0)
+        for part in range(parts):
+            # As `ReplicaStep.seeds` returns them.
+            walk(ops.root_seed(tf.constant([2**31 - 5, part])), 0)
         counts = itertools.accumulate(splits, lambda x, y: x * y, initial=1)
-        assert len(found) == sum(counts)
+        assert len(found) == parts * sum(counts)
+
+    def test_the_first_micro_batch_draws_as_a_whole_batch(self):
+        seed = tf.constant([11, 0])
+        np.testing.assert_array_equal(ops.root_seed(seed), [11, 0])
+        (seed,) = ops.split_seed(ops.split_seed(seed, 2)[1], 1)
+        assert seed.numpy().tolist() == [11, 2 * 128 + 1]
 
     def test_no_seed(self):
         assert ops.split_seed(None, 3) == [None] * 3

@@ -199,6 +199,7 @@ def _end(data, i):
 
 
 _ROWS, _LENGTH = 3, 16
+_SIZES = {"hidden_size": 16, "num_hidden_layers": 3, "vocab_size": 99}
 
 
 class TestLayers:
@@ -260,6 +261,24 @@ class TestLayers:
         assert sorted(forward) == sorted(2 * numbers)
         assert sorted(backward) == numbers
 
+    def test_encoders_of_a_step_draw_their_own_bits(self, formula):
+        values = pretraining_step.config_of("tiny", "electra") | _SIZES
+        model, *_ = pretraining_step.model_of(families.from_values(values))
+        for bert in (model.bert, model.generator):
+            bert.fuses_attention = True
+        places = tf.ones([_ROWS, 1], tf.int32)
+        predicted = {
+            "masked_lm_positions": places,
+            "masked_lm_ids": places,
+            "masked_lm_weights": tf.ones([_ROWS, 1]),
+        }
+        inputs = _inputs([16, 9, 4], **predicted)
+        seed = tf.constant([1, 2])
+        compiled.marked(lambda: model(inputs, dropout_seed=seed))()
+        forward = formula.seeds[0]
+        # The generator's last layer is read in part.
+        assert len(forward) == len(set(forward)) == 3 + 2
+
     def test_the_layer_that_is_read_in_part_is_not_fused(self, formula):
         model = _model("bert")
         model.fuses_attention = True
@@ -274,11 +293,7 @@ class TestLayers:
 
 def _model(family):
     keras.utils.set_random_seed(1)
-    values = pretraining_step.config_of("tiny", family) | {
-        "hidden_size": 16,
-        "num_hidden_layers": 3,
-        "vocab_size": 99,
-    }
+    values = pretraining_step.config_of("tiny", family) | _SIZES
     return families.make(families.from_values(values))
 
 

@@ -136,7 +136,7 @@ def test_other_heads():
 
 def test_bad_config():
     values = json.loads(_CONFIG.to_json())
-    with pytest.raises(InputError, match="`type_vocab_size` is of transf"):
+    with pytest.raises(InputError, match="`type_vocab_size` has no effect"):
         families.from_values(values | {"type_vocab_size": 1})
 
 

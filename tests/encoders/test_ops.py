@@ -62,6 +62,14 @@ class TestGelu:
             found, slope * tf.sin(x), rtol=0, atol=of_slopes
         )
 
+    def test_large_values_in_float16(self, monkeypatch):
+        # As on GPUs; on CPUs alone it computes in float32.
+        monkeypatch.setattr(ops, "_on_cpus", lambda: False)
+        x = tf.constant([-65504, -300, -256, 0, 256, 300, 65504], tf.float16)
+        y, slope = _value_and_slope(x)
+        np.testing.assert_array_equal(y, np.maximum(x, 0))
+        np.testing.assert_array_equal(slope, [0, 0, 0, 0.5, 1, 1, 1])
+
     def test_bfloat16_is_rounded_once(self):
         x = tf.cast(np.linspace(-3, 3, 301), tf.bfloat16)
         exact = _gelu_by_its_formula(tf.cast(x, tf.float64))

@@ -196,6 +196,19 @@ def test_heads_over_tokens(name):
 # ---- Configs ----------------------------------------------------------------
 
 
+# Encoders without layer norms with their epsilon, without a dense layer before
+# the vocabulary product, and without token types.
+_UNNORMALIZED = (
+    *("textcnn", "esim", "awd_lstm"),
+    *("elmo", "bilstm_attention", "bilstm_cove"),
+)
+_PLAIN = (*_UNNORMALIZED, "openai-gpt", "vaswani", "xlnet")
+_WITHOUT_TYPES = (
+    *(*_PLAIN, "bilstm", "bilstm_lm"),
+    *("distilbert", "bert-generation"),
+)
+
+
 @pytest.mark.parametrize("name", ["textcnn", "esim", "awd_lstm"])
 def test_configs_hold_what_is_read(name):
     """Files of older versions hold the defaults of all fields."""
@@ -211,18 +224,19 @@ def test_configs_hold_what_is_read(name):
     [
         (
             {"model_type": "textcnn", "num_attention_heads": 2},
-            "`num_attention_heads` is of transformers, and this model is none",
+            "`num_attention_heads` has no effect in this model: leave it out.",
         ),
         *(
-            ({"model_type": kind, name: value}, f"`{name}` is of transformers")
-            for kind in ("textcnn", "esim", "awd_lstm")
-            for name, value in (
-                ("hidden_act", "relu"),
-                ("layer_norm_eps", 1e-5),
-                ("transform_act", "relu"),
-                ("transform_layer_norm_eps", 1e-5),
-                ("pooler_act", "relu"),
+            ({"model_type": kind, name: value}, f"`{name}` has no effect in")
+            for kinds, name, value in (
+                (_UNNORMALIZED[:3], "pooler_act", "relu"),
+                ((*_UNNORMALIZED[:3], "bilstm_cove"), "hidden_act", "relu"),
+                (_UNNORMALIZED, "layer_norm_eps", 1e-5),
+                (_PLAIN, "transform_act", "relu"),
+                (_PLAIN, "transform_layer_norm_eps", 1e-5),
+                (_WITHOUT_TYPES, "type_vocab_size", 3),
             )
+            for kind in kinds
         ),
         (
             {"model_type": "textcnn", "filter_widths": []},
@@ -256,7 +270,7 @@ def test_configs_hold_what_is_read(name):
 )
 def test_bad_configs(tmp_path, values, line):
     path = tmp_path / "config.json"
-    path.write_text(json.dumps({"vocab_size": 20} | values))
+    path.write_text(json.dumps({"vocab_size": 261} | values))
     with pytest.raises(InputError) as error:
         families.read_config(str(path))
     assert line in str(error.value)

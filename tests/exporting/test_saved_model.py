@@ -2,8 +2,6 @@
 
 import asyncio
 import dataclasses
-import hashlib
-import json
 import os
 
 import bert_tf
@@ -109,8 +107,8 @@ def test_regression_of_a_model_on_two_replicas(tmp_path, two_replicas):
 
 
 def test_assets():
-    folder = exports.exported("classification") / "assets"
-    assets = {path.name: path for path in folder.iterdir()}
+    folder = exports.exported("classification")
+    assets = {path.name: path for path in (folder / "assets").iterdir()}
     assert set(assets) == {
         *("vocab.txt", "labels.txt", "bert_config.json", "export.json")
     }
@@ -118,17 +116,7 @@ def test_assets():
     assert assets["labels.txt"].read_text("utf-8").splitlines() == LABELS
     config = modeling.BertConfig.from_json_file(str(assets["bert_config.json"]))
     assert config == CONFIG
-    vocabulary = assets["vocab.txt"].read_bytes()
-    assert json.loads(assets["export.json"].read_text()) == {
-        "head": "classification",
-        "do_lower_case": True,
-        "max_seq_length": LENGTH,
-        "takes_pairs": True,
-        "multi_label": False,
-        "long_documents": "head",
-        "window_stride": None,
-        "vocab_sha256": hashlib.sha256(vocabulary).hexdigest(),
-    }
+    saved_models.assert_classifier(folder, LENGTH, takes_pairs=True)
 
 
 def test_piece_of_white_space_stays_a_line(model, tmp_path):

@@ -155,6 +155,7 @@ class TestErrors:
             ("1" * 5000, r"line 2: not JSON: .* 5000 digits"),
             ("[" * 99999, r"line 2: not JSON: .* recursion depth"),
             ("[1]", r"line 2: not a JSON object. Received: \[1\]"),
+            ('{"text": "a", "text": "b"}', "line 2: the key 'text' appears tw"),
             ('{"body": ""}', r"line 2: no field 'text': .*fields=\['body'\]"),
             ('{"text": 3}', r"'text' must be a string. Received: 3"),
             (r'{"text": "a\u0000"}', r"line 2: no text has a NUL"),

@@ -159,7 +159,7 @@ class TestRefuses:
         message = r"holds the token 20, the vocabulary has 10: give the one"
         _refused(write(tmp_path, FEATURES), message, shorter)
         files = write(tmp_path, FEATURES, vocab_sha256="ab" * 32)
-        message = r"was not made with this vocabulary: .* 40 pieces, in the"
+        message = r"was not made with this vocabulary: .* 40 tokens, in the"
         _refused(files, message)
 
     @pytest.mark.parametrize("number", [-1, 2])

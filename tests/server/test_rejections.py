@@ -82,3 +82,22 @@ def test_rejected_requests_are_counted():
     }
     _, counts = _ask(requests[:1], is_loading=True)
     assert counts == {'{method="predict",model="m",status="503"}': 1}
+
+
+def test_errors_name_what_is_there():
+    """After TensorFlow Serving's own words."""
+    requests = [
+        ("GET", "/v1/models/", {}),
+        ("GET", f"{_PATH}/versions/7", {}),
+        ("POST", f"{_PATH}/versions/7:predict", {}),
+    ]
+    answers, _ = _ask(requests, is_loading=False)
+    assert answers == [
+        (400, "Missing model name in request. There are m."),
+        (404, "Could not find version 7 of model m. Loaded versions: none."),
+        (
+            404,
+            "Servable not found for request: Specific(m, 7). Loaded versions: "
+            "none.",
+        ),
+    ]

@@ -161,6 +161,7 @@ class TestWhatIsThere:
         for path in (bad_requests.PATH, f"{bad_requests.PATH}/versions/1"):
             code, found = server.get(path)
             assert code == 200
+            assert server.ask("HEAD", path) == (200, b"")
             status = json_format.ParseDict(
                 found, status_pb2.GetModelStatusResponse()
             )

@@ -118,6 +118,7 @@ _CHOICES = "multiple_choice"
             r"the line is not JSON \(.* decoding a JSON array",
             id="many lists",
         ),
+        ("encoder", '{"text": "a", "text": "b"}', "'text' appears twice"),
         ("encoder", "[1]", r"Received: \[1\]"),
         ("encoder", '{"txt": "a"}', "may be left out.*: keys txt$"),
         (

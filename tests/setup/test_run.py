@@ -72,6 +72,18 @@ def test_weights_of_another_model_are_refused(run):
     )
 
 
+def test_files_of_best_weights_alone(run, monkeypatch):
+    """A search has no others; a run resumes from its checkpoints only."""
+    kept = run / "run" / "best"
+    tiny_files.write_files(kept)
+    monkeypatch.setattr(best, "checkpoint", lambda _: f"{kept}/model.ckpt-3")
+    found = run_setup.find_source(trains=False)
+    assert found is not None and found.vocab is not None
+    assert found.config == tiny_files.CONFIG
+    assert list(found.vocab.contents) == ["vocab.txt"]
+    assert run_setup.find_source(trains=True) is None
+
+
 @pytest.mark.parametrize(
     ("before", "changed"),
     [
@@ -164,7 +176,7 @@ def test_word_vectors_in_a_padded_table(tmp_path, caplog):
         config, interop_samples.vocab_files(pieces), True
     )
     with flagsaver.flagsaver(word_vectors=f"{tmp_path}/vectors.txt"):
-        fine_tuning_setup._set_words(files, model)
+        fine_tuning_setup.set_words(files, model)
     np.testing.assert_array_equal(words, expected)
     assert f"for 1 of {len(pieces)} tokens" in caplog.text
 

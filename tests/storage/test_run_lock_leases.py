@@ -1,6 +1,5 @@
 """Locks that must be renewed: other machines', lost ones, and in buckets."""
 
-import contextlib
 import dataclasses
 import functools
 import logging
@@ -27,34 +26,11 @@ def _log(caplog):
     absl_logging.set_verbosity(absl_logging.INFO)
 
 
-@contextlib.contextmanager
-def _renewing(path, every, holder=None):
-    """Simulates another machine that renews its lock; in a bucket, a holder."""
-    ended = threading.Event()
-
-    def renew():
-        count = 0
-        while not ended.wait(every):
-            count += 1
-            if holder:
-                lock_file.write(str(path), holder.encode(count))
-            else:
-                os.utime(path)
-
-    thread = threading.Thread(target=renew)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-
-
 def test_one_that_renews_elsewhere_is_refused_when_it_is_seen(tmp_path, caplog):
     path = held_locks.leave(tmp_path, held_locks.elsewhere(process=12))
     message = "in use: process 12 on host far trains there since"
     with (
-        _renewing(path, 0.3),
+        held_locks.renewing(path, 0.3),
         pytest.raises(run_lock.HeldError, match=message),
     ):
         run_lock.hold(tmp_path, lease=5)
@@ -91,7 +67,7 @@ def test_the_clock_of_this_machine_does_not_count(tmp_path, monkeypatch):
         pass
     path = held_locks.leave(tmp_path, held_locks.elsewhere(), age=3600)
     os.utime(path)
-    with _renewing(path, 0.1), pytest.raises(run_lock.HeldError):
+    with held_locks.renewing(path, 0.1), pytest.raises(run_lock.HeldError):
         run_lock.hold(tmp_path, lease=5)
 
 
@@ -109,7 +85,7 @@ def test_one_that_releases_elsewhere_is_followed(tmp_path):
 def test_after_a_restart_of_the_machine_the_lease_decides(tmp_path):
     before = dataclasses.replace(Holder.here("trains"), boot="the one before")
     path = held_locks.leave(tmp_path, before)
-    with _renewing(path, 0.1), pytest.raises(run_lock.HeldError):
+    with held_locks.renewing(path, 0.1), pytest.raises(run_lock.HeldError):
         run_lock.hold(tmp_path, lease=5)
     held_locks.leave(tmp_path, before, age=60)
     with run_lock.hold(tmp_path):
@@ -237,7 +213,7 @@ def test_in_a_bucket_it_is_a_lease(tmp_path, caplog):
     other = held_locks.elsewhere(process=12)
     lock_file.write(f"{folder}/lock", other.encode(0))
     with (
-        _renewing(f"{folder}/lock", 0.1, other),
+        held_locks.renewing(f"{folder}/lock", 0.1, other),
         pytest.raises(run_lock.HeldError, match="process 12 on host far"),
     ):
         hold(folder)

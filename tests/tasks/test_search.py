@@ -173,12 +173,24 @@ def test_a_trial_that_diverges_is_left_out(make, script):
         make("other").run(2)
 
 
-def test_another_error_ends_the_search_in_this_trial(make, script):
-    script.outcomes = {"3": "error: no space left."}
+def test_another_error_ends_the_search_and_its_trial(make, script, tmp_path):
+    script.outcomes = {"3": "error: out of memory."}
     with pytest.raises(ValueError, match=r"^Trial \d: See log\. .*: rate 3, "):
-        make().run(6)
-    failed = script.calls[-1]
+        make().run(4)
+    failed, values = script.calls[-1]
+    before = [*script.calls]
+    # Restarts go on without the values, and reach their number of trials.
     script.outcomes = {}
     script.calls.clear()
-    make().run(6)
-    assert script.calls[0] == failed
+    rows = _rows(make().run(4))
+    assert values not in [x for _, x in script.calls]
+    assert [row[3] for row in rows if row[0] == failed] == ["failed"]
+    assert len([row for row in rows if row[0] != failed]) == 4
+    with sqlite3.connect(tmp_path / "out/study.db") as database:
+        query = "select number from trials where state = 'FAIL'"
+        found = database.execute(query).fetchall()
+    assert [f"trial-{number:03d}" for (number,) in found] == [failed]
+    # No more than all combinations are tried.
+    assert len(make().run(6)) == 2 + 6
+    tried = [tuple(x.values()) for _, x in before + script.calls]
+    assert sorted(tried) == sorted(itertools.product(*_SPACE.values()))

@@ -96,7 +96,7 @@ def test_merges_are_the_librarys():
 
 
 def test_too_few_pairs():
-    with pytest.raises(InputError, match="261 pieces at least"):
+    with pytest.raises(InputError, match="261 tokens at least"):
         learning_byte_pairs.learn({"a": 1}, 260)
     with pytest.raises(InputError, match="no words"):
         learning_byte_pairs.learn({}, 300)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import pathlib
+import resource
 
 from bert_tf import heads, modeling
 from bert_tf.checkpoints import names
@@ -136,6 +137,14 @@ class TestMeter:
         meter = accelerators.Meter(config("base"), 1, None)
         block = {k: x for k, x in _BLOCK.items() if k != "input_seconds"}
         assert set(meter(block)) == {"peak_memory"}
+
+    @pytest.mark.parametrize("platform", ["linux", "darwin"])
+    def test_units_of_the_memory_of_a_process(self, platform, monkeypatch):
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        monkeypatch.setattr(resource, "getrusage", lambda _: used)
+        monkeypatch.setattr("sys.platform", platform)
+        factor = {"linux": 1024, "darwin": 1}[platform]
+        assert accelerators.peak_of_process() == used.ru_maxrss * factor
 
     def test_nothing_is_said_of_an_unknown_peak(self):
         one = tf.distribute.get_strategy()

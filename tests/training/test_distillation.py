@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 
-from bert_tf import heads, losses, modeling, optimization
+from bert_tf import compiled, heads, losses, modeling, optimization
 from bert_tf.encoders import families, ops, watching
 from bert_tf.errors import InputError
 from bert_tf.records import pipeline, record_types
@@ -106,11 +106,18 @@ def test_a_teacher_by_itself_has_nothing_to_teach(batch):
             assert float(found["loss"]) == pytest.approx(0, abs=1e-9)
 
 
-def test_words_and_states_by_numpy(batch):
-    student = heads.BertPretrainer(_bert(_SMALL, 1))
-    teacher = heads.BertMaskedLM(
-        modeling.Bert(dataclasses.replace(_SMALL, num_hidden_layers=3))
+@pytest.mark.parametrize(
+    ("ours", "theirs", "is_compiled"),
+    [(40, 40, False), (40, 48, True), (48, 40, False)],
+)
+def test_words_and_states_by_numpy(ours, theirs, is_compiled, batch):
+    """Tables of the same words may be padded with different rows."""
+    student, teacher = (
+        dataclasses.replace(_SMALL, vocab_size=size, num_hidden_layers=layers)
+        for size, layers in ((ours, 2), (theirs, 3))
     )
+    student = heads.BertPretrainer(_bert(student, 1))
+    teacher = heads.BertMaskedLM(modeling.Bert(teacher))
     reference.random_weights(student.variables, 4)
     reference.random_weights(teacher.variables, 5)
     objective = distillation.by_words_and_states(_OWN, student, teacher, 2.0)
@@ -126,7 +133,7 @@ def test_words_and_states_by_numpy(batch):
         logits.append(reference.pretrain(config, weights, inputs)[0])
         states.append(reference.encode(config, weights, inputs)[1][-1])
     counts, real = inputs["masked_lm_weights"], inputs["input_mask"]
-    q, p = (reference.log_softmax(x / 2) for x in logits)
+    q, p = (reference.log_softmax(x[..., :40] / 2) for x in logits)
     teacher_loss = 4 * (counts * (np.exp(p) * (p - q)).sum(-1)).sum()
     chosen = np.take_along_axis(
         reference.log_softmax(logits[0]), inputs["masked_lm_ids"][..., None], -1
@@ -137,7 +144,17 @@ def test_words_and_states_by_numpy(batch):
         "teacher": teacher_loss,
         "cosine": (real * (1 - (unit[0] * unit[1]).sum(-1))).sum(),
     }
-    sums = objective.sums(student, batch, None)
+    shared = distillation.shared_words(student.bert.config, teacher.bert.config)
+
+    def losses_of(model, batch):
+        sums = objective.sums(model, batch, None)
+        outputs = (model(batch), teacher(batch))
+        return sums, distillation.of_words(*outputs, batch, 2.0, shared)
+
+    if is_compiled:
+        losses_of = compiled.marked(losses_of)
+    sums, words = losses_of(student, batch)
+    assert float(words) == pytest.approx(teacher_loss, rel=1e-5)
     found = {name: float(x["loss"]) for name, x in sums.items()}
     assert found == pytest.approx(expected, rel=1e-5)
     total = objective.total(found)

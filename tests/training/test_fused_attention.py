@@ -1,11 +1,9 @@
 """When attention is cuDNN's kernel, and the trial of the kernel."""
 
-import contextlib
-
 from benchmarks import pretraining_step
 from bert_tf import errors, heads
 from bert_tf.encoders import cudnn_attention, families
-from bert_tf.training import fused_attention, session
+from bert_tf.training import fused_attention
 from tests import cudnn_formula, tiny_model
 
 import keras
@@ -82,30 +80,13 @@ def test_a_run_asks_before_it_begins(monkeypatch, tmp_path, check_only):
     monkeypatch.setattr(fused_attention, "against_devices", lambda _: "")
     model = heads.BertPretrainer(_model("float32"))
     begun = []
-    run = session.Session(
-        folder=str(tmp_path),
-        strategy=tf.distribute.get_strategy(),
-        model=model,
-        plan=session.Plan(
-            batch_size=8,
-            learning_rate=0.1,
-            accumulate=1,
-            seed=1,
-            iterations_per_loop=1,
-            save_checkpoints_steps=5,
-            keep_checkpoint_max=2,
-            log_steps=1,
-            fused_attention=True,
-            check_only=check_only,
-        ),
-        schedule=lambda step: 0.1,
-        stop=100,
-        objective=tiny_model.OBJECTIVE,
-        trained=model.trainable_variables,
-        restore=lambda state: None,
-        begin=lambda: begun.append(True),
-        batches=lambda records, step: TestChoose._Dataset(),
-        explained=contextlib.nullcontext,
+    run = tiny_model.session_of(
+        model,
+        tmp_path,
+        lambda: begun.append(True),
+        lambda records, step: TestChoose._Dataset(),
+        fused_attention=True,
+        check_only=check_only,
     )
     with pytest.raises(errors.InputError, match="not float32"):
         run.train()

@@ -301,6 +301,15 @@ def test_workers_that_differ(setting, tmp_path):
     assert not list((tmp_path / "out").glob("model.ckpt-*"))
 
 
+def test_a_worker_alone_with_a_teacher(setting, tmp_path):
+    """Its variables would be compared with others of the other worker."""
+    second = (f"--teacher={trained().folder}/trained",)
+    runs = start(setting, tmp_path / "out", "taught", second=second)
+    assert [run.wait(120) for run in runs] == [1, 1]
+    for run in runs:
+        assert "The workers of this run differ in teacher." in run.lines[-1]
+
+
 def test_a_worker_that_ends_before_the_first_step(setting, tmp_path):
     second = ("--vocab_file=/nowhere/vocab.txt",)
     runs = start(setting, tmp_path / "out", "early", second=second)

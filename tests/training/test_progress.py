@@ -243,7 +243,7 @@ def test_the_best_that_counted_at_a_step(tmp_path):
 
 @pytest.mark.parametrize("ends_early", [False, True])
 def test_profile_traces_the_steps_between(tmp_path, screen, ends_early):
-    profile = progress.Profile(str(tmp_path), (2, 4), stop=4)
+    profile = progress.Profile(str(tmp_path), (2, 4))
     for step in (2,) if ends_early else (2, 4):
         profile(step)
         tf.reduce_sum(tf.ones([3, 3])).numpy()
@@ -257,15 +257,15 @@ def test_profile_traces_the_steps_between(tmp_path, screen, ends_early):
 
 
 def test_profile_of_a_run_that_went_on_after_its_start(tmp_path):
-    profile = progress.Profile(str(tmp_path), (2, 4), stop=9)
+    profile = progress.Profile(str(tmp_path), (2, 4))
     profile(4)
     assert not list(tmp_path.iterdir())
 
 
-def test_profile_that_would_never_end(tmp_path):
+def test_profile_that_would_never_end():
     message = "by the last step of the run, 3. Received: profile_steps=2:4"
     with pytest.raises(ValueError, match=message):
-        progress.Profile(str(tmp_path), (2, 4), stop=3)
+        progress.check_profile((2, 4), stop=3)
 
 
 class TestResume:

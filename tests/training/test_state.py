@@ -1,6 +1,7 @@
 """Checkpoints that are written while training continues."""
 
 import contextlib
+import dataclasses
 import os
 import pathlib
 import shutil
@@ -9,8 +10,15 @@ import threading
 
 from bert_tf import heads, modeling, optimization
 from bert_tf.checkpoints import tf1_files
+from bert_tf.contrib import xlnet_pretraining
+from bert_tf.seq2seq import decoder
+from bert_tf.setup import run_setup
 from bert_tf.storage import run_lock
-from bert_tf.training import background, session, training_state
+from bert_tf.training import (
+    background,
+    run_report,
+    training_state,
+)
 from tests import pretraining_records, reference, small_disks, tiny_model
 
 import numpy as np
@@ -109,34 +117,15 @@ def test_a_full_disk_is_told_at_the_next_and_leaves_the_last(state, tmp_path):
         assert _contents(disk) == before
 
 
-def _session(
-    state, folder, restore=lambda state: None, begin=lambda: None, **plan
-):
-    return session.Session(
-        folder=str(folder),
-        strategy=tf.distribute.get_strategy(),
-        model=state.model,
-        plan=session.Plan(
-            batch_size=8,
-            learning_rate=0.1,
-            accumulate=1,
-            seed=1,
-            iterations_per_loop=1,
-            save_checkpoints_steps=5,
-            keep_checkpoint_max=2,
-            log_steps=1,
-            save_in_background=True,
-            **plan,
-        ),
-        schedule=lambda step: 0.1,
-        stop=100,
-        objective=tiny_model.OBJECTIVE,
-        trained=state.model.trainable_variables,
-        restore=restore,
-        begin=begin,
-        batches=lambda records, step: None,
-        explained=contextlib.nullcontext,
+def _session(state, folder, **others):
+    run = tiny_model.session_of(
+        state.model,
+        folder,
+        lambda: None,
+        lambda records, step: None,
+        save_in_background=True,
     )
+    return dataclasses.replace(run, **others)
 
 
 @pytest.mark.parametrize("check_only", [False, True])
@@ -146,11 +135,12 @@ def test_a_run_that_is_not_trained_any_more(
 ):
     caplog.set_level("INFO", "absl")
     run = _session(
-        *(state, tmp_path, lambda state: setattr(state, "step", step)),
-        lambda: pytest.fail("The flags of the training are replaced."),
-        check_only=check_only,
+        *(state, tmp_path),
+        restore=lambda state: setattr(state, "step", step),
+        begin=lambda: pytest.fail("The flags of the training are replaced."),
     )
-    assert run.train() == step
+    plan = dataclasses.replace(run.plan, check_only=check_only)
+    assert dataclasses.replace(run, plan=plan).train() == step
     is_last = step == 100
     completed = "has completed all 100 steps" in caplog.text
     assert completed == (is_last and not check_only)
@@ -158,6 +148,30 @@ def test_a_run_that_is_not_trained_any_more(
     assert would == (is_last and check_only)
     later = f"is from step {step}, later than the last step of this run, 100."
     assert (later in caplog.text) == (step == 120)
+
+
+@pytest.mark.parametrize(
+    "kind, counted",
+    [
+        (heads.BertPretrainer, True),
+        (decoder.Seq2Seq, False),
+        (xlnet_pretraining.PermutedWords, False),
+    ],
+)
+def test_no_estimates_of_layers_that_are_not_counted(
+    state, tmp_path, caplog, kind, counted
+):
+    caplog.set_level("INFO", "absl")
+    state.model.has_estimates = kind.has_estimates
+    run = _session(state, tmp_path)
+    plan = dataclasses.replace(run.plan, peak_flops=1e12)
+    report = dataclasses.replace(run, plan=plan)._progress(0)
+    block = {"sequences": 8, "tokens": 80, "pairs": 800, "seconds": 1}
+    assert ("flops_utilization" in report.meter(block)) == counted
+    if not counted:
+        replicas = run_report.Replicas(1, "CPU")
+        run_setup.report_model(replicas, state.model, 8, 1, {"S": 16})
+        assert "Memory" not in caplog.text
 
 
 def test_the_state_after_a_failed_save_is_saved(state, tmp_path):

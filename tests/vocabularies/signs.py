@@ -67,10 +67,6 @@ class Signs(vocabularies.Vocabulary):
         return {"signs.txt": "\n".join(self.pieces).encode()}
 
     @property
-    def settings(self):
-        return {}
-
-    @property
     def special(self):
         return vocabularies.Special(
             pad=vocabularies.SpecialToken("<pad>", 1),
@@ -81,18 +77,10 @@ class Signs(vocabularies.Vocabulary):
         )
 
     @property
-    def missing(self):
-        return ()
-
-    @property
     def template(self):
         return vocabularies.Template(
             before=(4, 0), between=(2, 2), after=(2,), segments=(1, 3), pooled=1
         )
-
-    @property
-    def continues(self):
-        return np.zeros(len(self.pieces), bool)
 
     @property
     def spellings(self):

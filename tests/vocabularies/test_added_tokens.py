@@ -1,15 +1,13 @@
 """Tokens added to a tokenizer, compared with the library `tokenizers`."""
 
 import dataclasses
-import json
 import pathlib
 import random
 import unicodedata
 from collections.abc import Callable
-from typing import Any
 
 from bert_tf import characters, vocabularies
-from bert_tf.checkpoints import huggingface_tokenizer, tokenizer_files
+from bert_tf.checkpoints import tokenizer_files
 from bert_tf.errors import InputError
 from bert_tf.text import graph_offsets, graph_token_search, text_graph
 from bert_tf.vocabularies import (
@@ -18,20 +16,13 @@ from bert_tf.vocabularies import (
     word_pieces,
 )
 from tests.vocabularies import byte_pair_samples, sentence_models
+from tests.vocabularies.added_token_samples import LENGTH, PIECES
 
 import numpy as np
 import pytest
 import tensorflow as tf
 import tokenizers
 
-_LENGTH = 64
-_SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-_PIECES = (
-    *_SPECIAL,
-    *"abceiknoprstuvwxy12!?+,<>[]/人我ᄋ",
-    *(f"##{x}" for x in "abceiknoprstuvwxy12ᅥ"),
-    *("new", "york", "cafe", "paris", "strasse", "##vid"),
-)
 _PLAIN = ["<user>", "covid", "covid19", "New York", "Café", "中国", "한국"]
 # Accents that are not composed, and what may be within a character's form.
 _PLAIN += ["a\u0301w", "가", "fi", "fin", "ê"]
@@ -59,7 +50,7 @@ _WORDS = (
 
 
 def _word_pieces(lower: bool) -> vocabularies.Vocabulary:
-    return word_pieces.WordPiece(_PIECES, lower)
+    return word_pieces.WordPiece(PIECES, lower)
 
 
 def _texts() -> list[str]:
@@ -80,7 +71,7 @@ def _with_tokens(
     plain: vocabularies.Vocabulary, folder: pathlib.Path
 ) -> tokenizers.Tokenizer:
     """Saves a vocabulary with transformers after adding tokens."""
-    assert tokenizer_files.write(str(folder), plain, _LENGTH)
+    assert tokenizer_files.write(str(folder), plain, LENGTH)
     path = folder / "tokenizer.json"
     made = tokenizers.Tokenizer.from_file(str(path))
     made.add_tokens(_TOKENS)
@@ -155,8 +146,8 @@ def test_ids_are_the_librarys(
 
 
 def test_invalid_bytes_do_not_cut():
-    vocabulary = word_pieces.WordPiece((*_PIECES, "[E1]"), True)
-    token = added_tokens.AddedToken("[E1]", len(_PIECES))
+    vocabulary = word_pieces.WordPiece((*PIECES, "[E1]"), True)
+    token = added_tokens.AddedToken("[E1]", len(PIECES))
     vocabulary = dataclasses.replace(vocabulary, added=(token,))
     texts = [b"a\xff[E1]\xffb", b"\xff", b"[E\xff1]", b""]
     ids = vocabulary.ids
@@ -213,7 +204,7 @@ def test_part_of_a_word_is_unknown_as_before(tmp_path):
     vocabulary = vocabularies.read(files, True, "it")
     written = tmp_path / "written"
     written.mkdir()
-    assert tokenizer_files.write(str(written), vocabulary, _LENGTH)
+    assert tokenizer_files.write(str(written), vocabulary, LENGTH)
     again = tokenizers.Tokenizer.from_file(str(written / "tokenizer.json"))
     for text in ("a犬b", "a 犬 b", "x 犬8"):
         assert again.encode(text).ids == library.encode(text).ids
@@ -223,10 +214,10 @@ def test_their_case_is_not_the_vocabulary_s():
     """Cased tokens may be added to an uncased vocabulary."""
     contents = ["Paris", "[E1]", "<User>", "Rome"]
     tokens = tuple(
-        added_tokens.AddedToken(x, len(_PIECES) + i)
+        added_tokens.AddedToken(x, len(PIECES) + i)
         for i, x in enumerate(contents)
     )
-    made = word_pieces.WordPiece((*_PIECES, *contents), True)
+    made = word_pieces.WordPiece((*PIECES, *contents), True)
     with pytest.raises(InputError, match="is cased"):
         made.check("it")
     dataclasses.replace(made, added=tokens).check("it")
@@ -242,13 +233,13 @@ def _count_ops(vocabulary: vocabularies.Vocabulary) -> int:
 @pytest.mark.parametrize("lower", [True, False])
 def test_the_graph_does_not_grow_with_tokens(lower):
     contents = [f"Café{x}" for x in range(1000)]
-    size = len(_PIECES)
+    size = len(PIECES)
     tokens = tuple(
         added_tokens.AddedToken(x, size + i, normalized=True)
         for i, x in enumerate(contents)
     )
     many = dataclasses.replace(
-        word_pieces.WordPiece((*_PIECES, *contents), lower), added=tokens
+        word_pieces.WordPiece((*PIECES, *contents), lower), added=tokens
     )
     few = dataclasses.replace(many, added=tokens[:3])
     assert _count_ops(many) == _count_ops(few)
@@ -267,7 +258,7 @@ def test_the_graph_does_not_grow_with_tokens(lower):
 def test_tokens_that_normalize_alike():
     """They can't be told apart by a look-up: the first that fits counts."""
     contents = ["\uac00", "\u1100\u1161", " q", "q", "\n", "<r>"]
-    size = len(_PIECES)
+    size = len(PIECES)
     tokens = tuple(
         added_tokens.AddedToken(
             x, size + i, lstrip=i == 3, rstrip=i == 5, normalized=i < 4
@@ -275,7 +266,7 @@ def test_tokens_that_normalize_alike():
         for i, x in enumerate(contents)
     )
     vocabulary = dataclasses.replace(
-        word_pieces.WordPiece((*_PIECES, *contents), True), added=tokens
+        word_pieces.WordPiece((*PIECES, *contents), True), added=tokens
     )
     texts = ["\uac00", "\u1100\u1161", " q", "  Q", "aq", "<r>\n\n q", ""]
     library = tokenizers.Tokenizer(tokenizers.models.WordLevel({"?": 0}, "?"))
@@ -298,8 +289,8 @@ def test_tokens_that_normalize_alike():
 
 def test_tokens_that_are_not_normalized_need_no_tables(monkeypatch):
     """Tables of all characters would take a second at every start."""
-    token = added_tokens.AddedToken("[E1]", len(_PIECES))
-    vocabulary = word_pieces.WordPiece((*_PIECES, "[E1]"), True, added=(token,))
+    token = added_tokens.AddedToken("[E1]", len(PIECES))
+    vocabulary = word_pieces.WordPiece((*PIECES, "[E1]"), True, added=(token,))
     monkeypatch.setattr(word_pieces.WordPiece, "normalizer", None)
     monkeypatch.setattr(characters, "assigned", None)
     (search,) = vocabulary.added_searches
@@ -307,135 +298,6 @@ def test_tokens_that_are_not_normalized_need_no_tables(monkeypatch):
     assert [x.text for x in parts] == ["a ", "[E1]", ""]
     found = graph_token_search.Search(search).cut(tf.constant(["a [E1]"]), None)
     assert found.texts.to_list() == [[b"a ", b"[E1]", b""]]
-
-
-def _old_files(folder: pathlib.Path, with_decoder: bool) -> None:
-    """Writes the files of transformers 4, before and since 4.34."""
-    (folder / "vocab.txt").write_text("\n".join(_PIECES) + "\n")
-    size = len(_PIECES)
-    ids = {"covid": size, "[E1]": size + 1}
-    (folder / "added_tokens.json").write_text(json.dumps(ids))
-    special = {"additional_special_tokens": ["[E1]"], "cls_token": "[CLS]"}
-    (folder / "special_tokens_map.json").write_text(json.dumps(special))
-    if with_decoder:
-        (folder / "added_tokens.json").unlink()
-        decoder = {
-            "2": {"content": "[CLS]", "special": True},
-            str(size): {"content": "covid", "normalized": True},
-            str(size + 1): {"content": "[E1]", "special": True},
-        }
-        config = {"added_tokens_decoder": decoder}
-        (folder / "tokenizer_config.json").write_text(json.dumps(config))
-
-
-@pytest.mark.parametrize("with_decoder", [False, True])
-def test_files_of_older_versions(tmp_path, with_decoder):
-    _old_files(tmp_path, with_decoder)
-    vocabulary = vocabularies.open(tmp_path / "vocab.txt", True)
-    size = len(_PIECES)
-    assert vocabulary.pieces == (*_PIECES, "covid", "[E1]")
-    assert vocabulary.tokenizer().tokenize("COVID[E1][e1]") == [
-        *("covid", "[E1]", "[", "e", "##1", "]")
-    ]
-    assert [(x.id, x.normalized) for x in vocabulary.added] == [
-        (size, True),
-        (size + 1, False),
-    ]
-    # With a vocabulary of another name no such files are read.
-    (tmp_path / "vocab.txt").rename(tmp_path / "mine.txt")
-    assert vocabularies.open(tmp_path / "mine.txt", True).pieces == _PIECES
-
-
-_LISTED = {"content": "[E1]", "lstrip": True, "normalized": False}
-_COVID = {"covid": len(_PIECES) + 1}
-_DECODER = {
-    str(len(_PIECES)): _LISTED | {"special": True},
-    str(len(_PIECES) + 1): {"content": "covid", "normalized": True},
-}
-
-
-def _write_listed(folder: pathlib.Path, files: dict[str, Any]) -> None:
-    """Writes a vocabulary with [E1], and JSON files next to it."""
-    (folder / "vocab.txt").write_text("\n".join((*_PIECES, "[E1]")) + "\n")
-    (folder / "config.json").write_text('{"model_type": "bert"}')
-    if files.pop("has_tokenizer", False):
-        plain = word_pieces.WordPiece((*_PIECES, "[E1]"), True)
-        tokenizer_files.write(str(folder), plain, _LENGTH)
-        (folder / "special_tokens_map.json").unlink()
-    for name, content in files.items():
-        (folder / f"{name}.json").write_text(json.dumps(content))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("has_tokenizer", [False, True])
-@pytest.mark.parametrize(
-    "files",
-    [
-        {"tokenizer_config": {"additional_special_tokens": ["[E1]"]}},
-        {"tokenizer_config": {"extra_special_tokens": ["[E1]"]}},
-        {"tokenizer_config": {"extra_special_tokens": {"a_token": "[E1]"}}},
-        {
-            "tokenizer_config": {
-                "additional_special_tokens": [
-                    _LISTED | {"__type": "AddedToken"},
-                    "[MASK]",
-                ]
-            }
-        },
-        {"special_tokens_map": {"additional_special_tokens": ["[E1]"]}},
-        {"special_tokens_map": {"extra_special_tokens": [_LISTED]}},
-        {"added_tokens": _COVID},
-        {
-            "added_tokens": _COVID,
-            "special_tokens_map": {"additional_special_tokens": ["[E1]"]},
-        },
-        {"tokenizer_config": {"added_tokens_decoder": _DECODER}},
-        # transformers does not read the second where the first has a decoder.
-        {
-            "tokenizer_config": {"added_tokens_decoder": {}},
-            "special_tokens_map": {"additional_special_tokens": ["[E1]"]},
-        },
-    ],
-)
-def test_tokens_of_all_files_of_a_folder(tmp_path, files, has_tokenizer):
-    transformers = pytest.importorskip(
-        "transformers", reason="needs the extra `parity`"
-    )
-    _write_listed(tmp_path, files | {"has_tokenizer": has_tokenizer})
-    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
-    found = huggingface_tokenizer.read_vocab(str(tmp_path))
-    assert found is not None
-    vocabulary = vocabularies.read(found, True, "it")
-    tokenizer = vocabulary.tokenizer()
-    for text in ("a [E1] b", "a[E1]b [e1] covid", "york  [E1]  covid x", ""):
-        ids = tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text))
-        assert ids == theirs(text, add_special_tokens=False)["input_ids"]
-
-
-def test_flags_of_older_versions(tmp_path):
-    """transformers 4 takes them from special_tokens_map.json."""
-    _old_files(tmp_path, False)
-    listed = {"additional_special_tokens": [_LISTED]}
-    (tmp_path / "special_tokens_map.json").write_text(json.dumps(listed))
-    tokenizer = vocabularies.open(tmp_path / "vocab.txt", True).tokenizer()
-    found = tokenizer.tokenize_with_offsets("a  [E1] b")
-    assert [x[1:] for x in found] == [(0, 1), (1, 7), (8, 9)]
-
-
-@pytest.mark.parametrize(
-    ("listed", "named"),
-    [
-        (["[E9]"], r"must have the special tokens.*Received: '\[E9\]'"),
-        ([5], "must have a text"),
-        ("[E1]5", r"Received: '\[E1\]5'"),
-    ],
-)
-def test_listed_tokens_that_are_wrong_are_refused(tmp_path, listed, named):
-    config = {"tokenizer_config": {"additional_special_tokens": listed}}
-    _write_listed(tmp_path, config)
-    with pytest.raises(InputError, match=named) as error:
-        vocabularies.open(tmp_path / "vocab.txt", True)
-    assert "\n" not in str(error.value)
 
 
 def test_they_travel(tmp_path):
@@ -459,32 +321,13 @@ def test_they_travel(tmp_path):
     assert vocabularies.listed(files, vocabulary.pieces) is None
     written = tmp_path / "written"
     written.mkdir()
-    tokenizer_files.write(str(written), vocabulary, _LENGTH)
+    tokenizer_files.write(str(written), vocabulary, LENGTH)
     again = tokenizers.Tokenizer.from_file(str(written / "tokenizer.json"))
     texts = _texts()
     assert [x.ids for x in again.encode_batch(texts)] == [
         x.ids for x in made.encode_batch(texts)
     ]
     assert vocabularies.open(written / "vocab.txt", True) == vocabulary
-
-
-@pytest.mark.parametrize(
-    ("found", "named"),
-    [
-        ({"covid": 9}, "the vocabulary has for them, or go on"),
-        ({"a": 9}, "'a' with id=9, where 5 is expected"),
-        ({"covid": "x"}, "Received: id='x'"),
-        ({"": len(_PIECES)}, "must have a text"),
-        ([1], "must have a text"),
-    ],
-)
-def test_damaged_files_are_refused(tmp_path, found, named):
-    _old_files(tmp_path, False)
-    (tmp_path / "special_tokens_map.json").unlink()  # It lists [E1].
-    (tmp_path / "added_tokens.json").write_text(json.dumps(found))
-    with pytest.raises(InputError, match=named) as error:
-        vocabularies.open(tmp_path / "vocab.txt", True)
-    assert "\n" not in str(error.value)
 
 
 def test_they_are_words_by_themselves():
@@ -498,13 +341,6 @@ def test_they_are_words_by_themselves():
     assert vocabulary.continues[place]
     assert not vocabulary.goes_on[place]
     np.testing.assert_array_equal(vocabulary.goes_on[:place], plain.continues)
-
-
-def test_damaged_settings_are_refused(tmp_path):
-    _old_files(tmp_path, False)
-    (tmp_path / "tokenizer_config.json").write_text("{")
-    with pytest.raises(InputError, match="is not whole JSON"):
-        vocabularies.open(tmp_path / "vocab.txt", True)
 
 
 def test_what_counts_as_a_word():

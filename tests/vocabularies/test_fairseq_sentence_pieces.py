@@ -31,6 +31,7 @@ def _texts():
 def test_ids_are_fairseqs(model_type):
     vocabulary = sentence_models.fairseq_vocabulary(model_type)
     expected = sentence_models.fairseq_ids(model_type)
+    assert not vocabulary.settings  # It has no casing.
     tokenizer = vocabulary.tokenizer()
     for text in _texts():
         pieces = tokenizer.tokenize(text)

@@ -64,7 +64,7 @@ def test_kind_from_outside(tmp_path, row):
     [
         (_PIECES, False, "vocab is uncased"),
         ([*_PIECES, "A"], True, "vocab is cased"),
-        (["[UNK]", "[SEP]", "a"], True, r"vocab lacks the piece '\[CLS\]'"),
+        (["[UNK]", "[SEP]", "a"], True, r"vocab lacks the token '\[CLS\]'"),
     ],
 )
 def test_word_pieces_say_what_is_wrong(pieces, lower, problem):

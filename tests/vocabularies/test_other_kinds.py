@@ -73,7 +73,7 @@ def test_rows_of_texts(tokenizer, pad_to_max):
         first, second = cut(ids_of(a), ids_of(b), length)
         for name, values in row(first, second, length).items():
             assert packed[name][number].numpy().tolist() == values, (a, b)
-    with pytest.raises(ValueError, match="at least 4: <mask> <s>, one piece"):
+    with pytest.raises(ValueError, match="at least 4: <mask> <s>, one token"):
         tokenizer.pack(tokenizer.tokenize(["a"]), None, 3, True)
 
 

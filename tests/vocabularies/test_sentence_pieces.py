@@ -177,7 +177,7 @@ def test_models_without_special_pieces(tmp_path, missing):
         ({"remove_extra_whitespaces": False}, "remove_extra_whitespaces=False"),
         ({"byte_fallback": True}, "byte_fallback=True"),
         ({"treat_whitespace_as_suffix": True}, "whitespace_as_suffix=True"),
-        ({"split_by_whitespace": False}, "Received: piece"),
+        ({"split_by_whitespace": False}, "Received: token"),
     ],
 )
 def test_models_that_split_otherwise(tmp_path, changes, received):

@@ -73,7 +73,7 @@ _NO_ZERO = {"type": "WordLevel", "vocab": {"[UNK]": 7}, "unk_token": "[UNK]"}
         ({"pre_tokenizer": {"type": "Whitespace"}}, "by its pre_tokenizer"),
         ({"pre_tokenizer": None}, "by its pre_tokenizer"),
         ({"model": _NO_UNKNOWN}, "by its model.unk_token"),
-        ({"model": _NO_ZERO}, "must map the pieces to 0, 1, 2"),
+        ({"model": _NO_ZERO}, "must map the tokens to 0, 1, 2"),
     ],
 )
 def test_another_tokenizer_json(tmp_path, changes, problem):
@@ -101,7 +101,7 @@ def test_special_pieces_may_stand_anywhere():
     other = dict(data)
     other["symbols.txt"] = data["symbols.txt"].replace(b"b\n", b"c\n")
     assert symbols.difference(data, other) == (
-        "piece 3 is 'b', and the checkpoint's is 'c'"
+        "token 3 is 'b', and the checkpoint's is 'c'"
     )
 
 

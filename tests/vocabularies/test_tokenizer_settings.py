@@ -1,16 +1,22 @@
 """Settings of other models' tokenizers, compared with `tokenizers`."""
 
 import dataclasses
+import itertools
 import json
 import pathlib
 import random
+import re
 import unicodedata
 from typing import Any
 
 from bert_tf import tokenization, vocab_files, vocabularies
 from bert_tf.checkpoints import huggingface_tokenizer, tokenizer_files
 from bert_tf.errors import InputError
-from bert_tf.vocabularies import tokenizer_config, word_pieces
+from bert_tf.vocabularies import (
+    new_vocabulary,
+    tokenizer_config,
+    word_pieces,
+)
 from tests.text import test_tokenizers
 from tests.vocabularies import byte_pair_samples, sentence_models
 
@@ -361,38 +367,123 @@ def test_what_cannot_be_done_is_refused(tmp_path, parts, named):
     vocabularies.open(tmp_path / "mine.txt", True)
 
 
-_CLASSES = ("", "BertTokenizer", "PreTrainedTokenizerFast")
-_CONTRADICTIONS: tuple[dict[str, bool], ...] = (
-    {"strip_accents": False},
-    {"tokenize_chinese_chars": False},
-    {"do_lower_case": False},
+# The class in tokenizer_config.json, and the config.json, if there are any.
+_CLASSES: tuple[Any, ...] = (
+    ("", {"model_type": "bert"}),
+    ("BertTokenizerFast", None),
+    ("PreTrainedTokenizerFast", {"model_type": "bert"}),
+    *(
+        pytest.param(*pair, marks=pytest.mark.slow)
+        for pair in (
+            ("", {"tokenizer_class": "BertTokenizer"}),
+            ("DistilBertTokenizer", {"model_type": "bert"}),
+            (
+                "",
+                {
+                    "model_type": "bert",
+                    "tokenizer_class": "PreTrainedTokenizerFast",
+                },
+            ),
+            ("", {}),
+            ("", None),
+        )
+    ),
 )
+# Setting -> its name in tokenizer.json, and its values there.
+_VALUES: dict[str, tuple[str, tuple[bool | None, ...]]] = {
+    "strip_accents": ("strip_accents", (True, False, None)),
+    "tokenize_chinese_chars": ("handle_chinese_chars", (True, False)),
+    "do_lower_case": ("lowercase", (True, False)),
+}
+_MISSING = "missing"
+_SETTING_TEXTS = ("Ä x", "Éa 中国人", "ABC")
 
 
-@pytest.mark.parametrize("kind", _CLASSES)
-@pytest.mark.parametrize("said", _CONTRADICTIONS)
+@pytest.mark.parametrize(("kind", "model"), _CLASSES)
+@pytest.mark.parametrize("name", _VALUES)
 def test_contradictions_are_resolved_as_in_transformers(
-    tmp_path, caplog, kind, said
+    tmp_path, caplog, kind, model, name
 ):
     transformers = pytest.importorskip(
         "transformers", reason="needs the extra `parity`"
     )
     auto: Any = transformers.AutoTokenizer
-    strips = {"strip_accents": True} if "strip_accents" in said else {}
-    path = _folder(tmp_path, normalizer=strips)
-    config = {**said, "tokenizer_class": kind} if kind else said
-    _write(tmp_path, "tokenizer_config.json", config)
-    _write(tmp_path, "config.json", {"model_type": "bert"})
-    theirs = auto.from_pretrained(tmp_path)
-    tokenizer_config.warn_once.cache_clear()
-    lower = huggingface_tokenizer.lower_cases(str(tmp_path))
-    for file in (path, tmp_path / "tokenizer.json"):
-        ours = vocabularies.open(file, bool(lower)).tokenizer()
-        for text in ("Ä x", "Éa 中国人", "ABC"):
-            assert ours.tokenize(text) == theirs.tokenize(text)
-    winner = "tokenizer.json" if kind == _CLASSES[2] else "tokenizer_config"
-    (line,) = caplog.messages
-    assert line.startswith(f"{tmp_path}/{winner}")
+    key, values = _VALUES[name]
+    choices = itertools.product(values, (_MISSING, None, True, False))
+    for number, (value, said) in enumerate(choices):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        path = _folder(folder, normalizer={key: value})
+        config = {} if said == _MISSING else {name: said}
+        if kind:
+            config["tokenizer_class"] = kind
+        if model is not None:
+            _write(folder, "config.json", model)
+        # Some classes of transformers take no null, which is missing here.
+        allowed = config
+        if said is None and name != "strip_accents":
+            allowed = {x: y for x, y in config.items() if x != name}
+        _write(folder, "tokenizer_config.json", allowed)
+        theirs = auto.from_pretrained(folder)
+        expected = [theirs.tokenize(text) for text in _SETTING_TEXTS]
+        _write(folder, "tokenizer_config.json", config)
+        lower = huggingface_tokenizer.lower_cases(str(folder))
+        caplog.clear()
+        for file in (path, folder / "tokenizer.json"):
+            ours = vocabularies.open(file, bool(lower)).tokenizer()
+            assert [ours.tokenize(x) for x in _SETTING_TEXTS] == expected
+        whole = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+        followed = [
+            whole.encode(text, add_special_tokens=False).tokens
+            for text in _SETTING_TEXTS
+        ]
+        # A warning names both values, whichever file counts.
+        if expected != followed:
+            (line,) = caplog.messages
+            assert line.startswith(f"{folder}/tokenizer_config.json ")
+            assert {"true", "false"} <= {*re.findall(r"\w+", line)}
+        elif said == _MISSING or said is value:
+            assert not caplog.messages
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "model"),
+    [
+        ("", {"model_type": "roberta"}),
+        ("RobertaTokenizer", None),
+        ("PreTrainedTokenizerFast", {"model_type": "roberta"}),
+        ("", None),
+    ],
+)
+def test_spaces_before_texts_are_as_in_transformers(
+    tmp_path, caplog, kind, model
+):
+    transformers = pytest.importorskip(
+        "transformers", reason="needs the extra `parity`"
+    )
+    auto: Any = transformers.AutoTokenizer
+    choices = itertools.product((True, False), (_MISSING, True, False))
+    for number, (value, said) in enumerate(choices):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        byte_pair_samples.write(folder)
+        _byte_pairs(value).save(str(folder / "tokenizer.json"))
+        config = {} if said == _MISSING else {"add_prefix_space": said}
+        if kind:
+            config["tokenizer_class"] = kind
+        _write(folder, "tokenizer_config.json", config)
+        if model:
+            _write(folder, "config.json", model)
+        theirs = auto.from_pretrained(folder).tokenize("a b")
+        caplog.clear()
+        for file in ("vocab.json", "tokenizer.json"):
+            ours = vocabularies.open(folder / file, False)
+            assert ours.tokenizer().tokenize("a b") == theirs
+        has_space = theirs[0] != "a"
+        assert len(caplog.messages) == (
+            has_space != value or said not in (_MISSING, value)
+        )
 
 
 @pytest.mark.parametrize(
@@ -478,6 +569,41 @@ def test_a_tokenizer_is_parsed_once(tmp_path, monkeypatch):
     assert huggingface_tokenizer.lower_cases(str(tmp_path)) is True
     assert huggingface_tokenizer.read_vocab(str(tmp_path)) is not None
     assert len(parsed) == 1
+
+
+def test_accents_that_are_stripped_by_default(tmp_path):
+    """The setting means the same as none: settings are compared by meaning."""
+    path = tmp_path / "vocab.txt"
+    path.write_text("".join(f"{piece}\n" for piece in _pieces()), "utf-8")
+    plain = vocabularies.open_files(path)
+    _write(tmp_path, "tokenizer_config.json", {"strip_accents": True})
+    files = vocabularies.open_files(path)
+    assert vocabularies.difference(files, plain, lower=True) == ""
+    for lower in (False, None):
+        assert vocabularies.difference(files, plain, lower) == (
+            'its settings are {"strip_accents": true}, and the checkpoint\'s '
+            "are {}"
+        )
+    new_vocabulary.check_settings(path, {}, True, False)
+    with pytest.raises(InputError, match="that set another tokenizer for its"):
+        new_vocabulary.check_settings(path, {}, False, False)
+
+
+@pytest.mark.slow
+def test_casing_of_an_albert_that_versions_read_otherwise(tmp_path, caplog):
+    vocabulary = sentence_models.vocabulary(False)
+    tokenizer_files.write(str(tmp_path), vocabulary, _LENGTH)
+    kind = {"tokenizer_class": "AlbertTokenizer"}
+    for config, line in (
+        ({}, "do_lower_case=false counts for .* have true, .* 4 false"),
+        ({"do_lower_case": True}, "=true counts .* have true, .* 4 false"),
+        ({"do_lower_case": False}, None),
+    ):
+        _write(tmp_path, "tokenizer_config.json", kind | config)
+        caplog.clear()
+        vocabularies.open_files(tmp_path / "spiece.model")
+        assert bool(caplog.messages) == (line is not None)
+        assert line is None or re.search(line, caplog.text)
 
 
 def test_casing_of_a_vocabulary_with_accents():

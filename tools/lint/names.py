@@ -29,6 +29,8 @@ _FAMILIES_ARE_IN = {
     "bert_tf/encoders/": ".*",
     # They have the same file, with other ids.
     "bert_tf/vocabularies/fairseq_sentence_pieces.py": "camembert|xlm-roberta",
+    # A class of transformers whose versions differ.
+    "bert_tf/vocabularies/tokenizer_config.py": "Albert",
     # A class of the library `tokenizers`.
     "bert_tf/checkpoints/tokenizer_files.py": "Roberta(Processing|Tokenizer)",
     "bert_tf/vocabularies/tokenizer_rows.py": "RobertaProcessing",
@@ -68,6 +70,7 @@ _CONFIG_NAMES_ARE_IN = {
     "bert_tf/checkpoints/huggingface_names.py": ".*",
     # The same file has other ids in another family.
     "bert_tf/vocabularies/fairseq_sentence_pieces.py": "model_type",
+    "bert_tf/vocabularies/tokenizer_config.py": "model_type",
     # Distinguishes other checkpoints from ours.
     "bert_tf/checkpoints/formats.py": ".*",
 }

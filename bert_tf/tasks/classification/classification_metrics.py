@@ -1,5 +1,6 @@
 """The official metrics of GLUE, computed by scikit-learn and SciPy."""
 
+import functools
 import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -76,19 +77,9 @@ def _matthews(labels: np.ndarray, predictions: np.ndarray) -> float:
     return metrics.matthews_corrcoef(labels, predictions)
 
 
-def _f1(labels: np.ndarray, predictions: np.ndarray) -> float:
-    return metrics.f1_score(labels, predictions, zero_division=math.nan)
-
-
-def _macro_f1(labels: np.ndarray, predictions: np.ndarray) -> float:
-    return metrics.f1_score(
-        labels, predictions, average="macro", zero_division=0.0
-    )
-
-
-def _micro_f1(labels: np.ndarray, predictions: np.ndarray) -> float:
-    return metrics.f1_score(
-        labels, predictions, average="micro", zero_division=math.nan
+def _f1(undefined: float, **average: str) -> Callable[..., float]:
+    return functools.partial(
+        metrics.f1_score, zero_division=undefined, **average
     )
 
 
@@ -104,9 +95,9 @@ def _correlation(function: Callable) -> Callable:
 
 _METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "accuracy": metrics.accuracy_score,
-    "f1": _f1,
-    "macro_f1": _macro_f1,
-    "micro_f1": _micro_f1,
+    "f1": _f1(math.nan),
+    "macro_f1": _f1(0.0, average="macro"),
+    "micro_f1": _f1(math.nan, average="micro"),
     # The fraction of examples whose labels are all correct.
     "subset_accuracy": metrics.accuracy_score,
     "matthews_correlation": _matthews,

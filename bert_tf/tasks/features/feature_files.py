@@ -13,14 +13,13 @@ import pathlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any, Protocol
 
-from bert_tf import extras, files, options
+from bert_tf import extras, files
 from bert_tf.errors import InputError
 from bert_tf.records import tfrecord, wire_format
 from bert_tf.tasks.features import feature_layers, feature_lines
 
 import numpy as np
 
-FORMATS = options.FEATURE_FORMATS
 _ENDINGS = {".npy": "npy", ".parquet": "parquet", ".tfrecord": "tfrecord"}
 
 

@@ -2,14 +2,13 @@
 
 import contextlib
 import dataclasses
-import hashlib
 import os
 import pathlib
 import re
 import shutil
 import tempfile
 import types
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import bert_tf
 from bert_tf import files, phases
@@ -83,19 +82,23 @@ class Experiment:
 
     # ---- Preparing ----------------------------------------------------------
 
-    def check(self, start: Start) -> None:
+    def check(self, starts: Mapping[str, Start]) -> None:
         """Raises InputError if the script would fail, before hours of work.
 
-        Checks each task, and each batch size with the first task.
+        Checks each task, and each batch size with the first task, unless a
+        finished run has shown that it works.
         """
         runs: list[glue_runs.Run] = []
-        for task in self.data:
+        works: set[str | int] = set()
+        for task, start in starts.items():
             every = self.runs(task, start)
-            sizes = {x.setting.train_batch_size: x for x in reversed(every)}
-            first = every[0].setting.train_batch_size
-            runs.append(sizes.pop(first))
-            if len(runs) == 1:
-                runs += sizes.values()
+            for run in every:
+                if self.results.find(run.key):
+                    works |= {task, run.setting.train_batch_size}
+            for run in every:
+                if not works >= {task, run.setting.train_batch_size}:
+                    runs.append(run)
+                    works |= {task, run.setting.train_batch_size}
         folder = tempfile.mkdtemp(prefix="run_glue_")
         log = os.path.join(folder, "log.txt")
         with contextlib.ExitStack() as stack:
@@ -104,7 +107,9 @@ class Experiment:
             for number, run in enumerate(runs, 1):
                 logging.info("Checking %s, %d of %d.", run, number, len(runs))
                 try:
-                    self._train(run, start, log, check_only="true", **own)
+                    self._train(
+                        run, starts[run.task], log, check_only="true", **own
+                    )
                 except trials.FailedError as error:
                     said = re.match("error: (.*)", error.last)
                     if said:
@@ -112,11 +117,32 @@ class Experiment:
                     stack.pop_all()  # Keeps the folder: the log has details.
                     raise
 
-    def plan(self, start: Start) -> None:
+    def starts(
+        self, start: Start, first: str | None, after: Collection[str]
+    ) -> dict[str, Start]:
+        """Returns the weights that the runs of each task start from.
+
+        The tasks `after` start from the encoder that task `first` trained, as
+        soon as it is written, and all others from `start`.
+        """
+        found = dict.fromkeys(self.data, start)
+        runs = self.runs(first, start) if first else []
+        done = [x for run in runs if (x := self.results.find(run.key))]
+        if done and len(done) == len(runs):
+            best = glue_runs.best(glue_runs.choose(done))
+            path = self._encoder(best)
+            if os.path.exists(path):
+                others = self.data.keys() & {*after} - {first}
+                found |= dict.fromkeys(others, Start(path, best.key))
+        return found
+
+    def plan(self, starts: Mapping[str, Start]) -> None:
         """Logs the number of runs, and how many of them are done."""
         own = os.path.join(self.folder, "model")
         self.flags |= self._write_model(own)
-        self.missing = {task: self._missing(task, start) for task in self.data}
+        self.missing = {
+            task: self._missing(task, start) for task, start in starts.items()
+        }
         left = sum(map(len, self.missing.values()))
         logging.info("%d runs, %d are done.", self.total, self.total - left)
 
@@ -290,12 +316,14 @@ class Experiment:
         head = "classification"
         return folder, trained_models.with_trained_head(source, head)
 
-    def encoder(
+    def _encoder(self, run: glue_runs.Done) -> str:
+        return os.path.join(self.folder, "encoders", run.key[:8])
+
+    def write_encoder(
         self, task: str, done: Sequence[glue_runs.Done], start: Start
-    ) -> Start:
-        """Returns the best run's weights without the head, to start from."""
-        best = glue_runs.best(glue_runs.choose(done))
-        path = os.path.join(self.folder, "encoders", best.key[:8])
+    ) -> None:
+        """Writes the best run's weights without the head, to start from."""
+        path = self._encoder(glue_runs.best(glue_runs.choose(done)))
         if not os.path.exists(path):
             _, source = self.trained(task, done, start)
             source = dataclasses.replace(
@@ -305,7 +333,6 @@ class Experiment:
                 state=(),
             )
             formats.write(path, "tf1", source)
-        return Start(path, best.key)
 
     # ---- Predicting ---------------------------------------------------------
 
@@ -359,21 +386,10 @@ class Experiment:
         )
 
 
-def digest(source: opened.Checkpoint | None, parts: Iterable[bytes]) -> str:
-    """Returns the SHA-256 of some parts and a checkpoint's tensors, if any."""
-    total = hashlib.sha256()
-    for part in parts:
-        total.update(part)
-    if source is not None:
-        for name in sorted(source.shapes):
-            total.update(name.encode() + source.read([name])[name].tobytes())
-    return total.hexdigest()
-
-
 def _digest_of_vectors(path: str) -> str:
     if word_vectors.is_text(path):
         return files.sha256(path)
-    return digest(formats.open_checkpoint(path), ())
+    return opened.digest(formats.open_checkpoint(path))
 
 
 def _is_predicted(folder: str, tests: Mapping[str, str]) -> bool:

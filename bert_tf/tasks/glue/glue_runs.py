@@ -145,9 +145,6 @@ class Results:
             )
             self._to_mend = lines
 
-    def __len__(self):
-        return len(self._done)
-
     def find(self, key: str) -> Done | None:
         """Returns the outcome of a run, or None if it is not done."""
         return self._done.get(key)

@@ -1,6 +1,5 @@
 """The teachers of a GLUE experiment: one model per task."""
 
-import hashlib
 import os
 from collections.abc import Sequence
 
@@ -34,17 +33,9 @@ def find(folder: str, tasks: Sequence[str]) -> dict[str, glue_experiment.Start]:
                 f"Received: teacher={folder}"
             )
         source = formats.open_checkpoint(_weights(paths[0]) or paths[0])
-        found[task] = glue_experiment.Start(paths[0], digest(source))
+        found[task] = glue_experiment.Start(paths[0], opened.digest(source))
     return found
 
 
 def _weights(folder: str) -> str | None:
     return trained_models.own_checkpoint(folder, True)
-
-
-def digest(source: opened.Checkpoint) -> str:
-    """Returns the SHA-256 of a checkpoint's weights and their names."""
-    total = hashlib.sha256()
-    for name in sorted(source.shapes):
-        total.update(name.encode() + source.read([name])[name].tobytes())
-    return total.hexdigest()

@@ -30,11 +30,11 @@ def check(vocabulary: vocabularies.Vocabulary, top_k: int) -> None:
     mask = vocabulary.special.mask.text
     if mask in vocabulary.missing:
         raise InputError(
-            f"The vocabulary has no piece {mask}, so no word can be masked. "
-            f"Received: {len(vocabulary.pieces)} pieces"
+            f"The vocabulary has no token {mask}, so no word can be masked. "
+            f"Received: {len(vocabulary.pieces)} tokens"
         )
     if not 1 <= top_k <= len(vocabulary.pieces):
         raise InputError(
-            "`top_k` must be at least 1 and at most the number of pieces, "
+            "`top_k` must be at least 1 and at most the number of tokens, "
             f"{len(vocabulary.pieces)}. Received: top_k={top_k}"
         )

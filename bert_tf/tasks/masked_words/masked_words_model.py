@@ -277,18 +277,9 @@ def make_export(
     module = _MaskedWordsModule(
         best, weights, config, vocabulary, max_seq_length, top_k
     )
-    description = {
-        "head": "masked_lm",
-        **vocabulary.settings,
-        "max_seq_length": max_seq_length,
-        "top_k": top_k,
-    }
-    return saved_model.Export(
-        module,
-        {
-            "serving_default": module.serve,
-            "serve_text": module.serve_text,
-            "serve_ids": module.serve_ids,
-        },
-        saved_model.contents(config, vocabulary, None, description),
+    return saved_model.of_module(
+        *(module, "masked_lm", config, vocabulary),
+        ("serve", "serve_text", "serve_ids"),
+        max_seq_length=max_seq_length,
+        top_k=top_k,
     )

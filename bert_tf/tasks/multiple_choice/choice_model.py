@@ -110,13 +110,8 @@ def chooser(
     config.check_reads_pairs(vocabulary.template.segments)
     tokenizer = text_graph.make_tokenizer(vocabulary)
     module = _ChooserModule(model, config, tokenizer, max_seq_length)
-    description = {
-        "head": "multiple_choice",
-        **vocabulary.settings,
-        "max_seq_length": max_seq_length,
-    }
-    return saved_model.Export(
-        module,
-        {"serving_default": module.serve, "serve_ids": module.serve_ids},
-        saved_model.contents(config, vocabulary, None, description),
+    return saved_model.of_module(
+        *(module, "multiple_choice", config, vocabulary),
+        ("serve", "serve_ids"),
+        max_seq_length=max_seq_length,
     )

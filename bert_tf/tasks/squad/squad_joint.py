@@ -39,7 +39,9 @@ def _sums(
     found = model(batch, seed)
     metrics, loss = {}, tf.constant(0.0)
     for name, logits in (("start", found.starts), ("end", found.ends)):
-        labels = batch[f"{name}_positions"]  # [B]
+        labels = joint_answers.scored_positions(
+            model.bert.config, batch["input_mask"], batch[f"{name}_positions"]
+        )  # [B]
         entropy, best = losses.cross_entropy(logits, labels)
         loss += tf.reduce_sum(rows * entropy) / 2
         is_right = tf.cast(best == labels, tf.float32)

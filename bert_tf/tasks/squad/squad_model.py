@@ -359,16 +359,14 @@ def export(
     saved_model.check_fits(config, vocabulary, layout.max_seq_length)
     config.check_reads_pairs(vocabulary.template.segments)
     layout.check_room(vocabulary.template)
-    description = {
-        "head": head,
-        **vocabulary.settings,
+    module = module_class(model, config, vocabulary, layout, search, threshold)
+    return saved_model.of_module(
+        module,
+        head,
+        config,
+        vocabulary,
+        ("serve", "serve_ids"),
         **dataclasses.asdict(layout),
         **dataclasses.asdict(search),
-        "null_score_diff_threshold": threshold,
-    }
-    module = module_class(model, config, vocabulary, layout, search, threshold)
-    return saved_model.Export(
-        module,
-        {"serving_default": module.serve, "serve_ids": module.serve_ids},
-        saved_model.contents(config, vocabulary, None, description),
+        null_score_diff_threshold=threshold,
     )

@@ -14,7 +14,6 @@ from bert_tf.storage import input_files, json_files
 from bert_tf.tasks import left_out_rows, tables
 
 from absl import logging
-from etils import epath
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,11 +91,9 @@ def read(
 
 def _load(path: str) -> Any:
     """Returns the content of a JSON file."""
-    input_files.check(path)
-    input_files.check_can_be_read_again(path)
-    data = epath.Path(path).read_bytes()
+    data = input_files.read(path)
     way_out = "Expected one object with 'data', as in SQuAD's files."
-    return json_files.parse(data, path, "JSON", way_out)
+    return json_files.parse(data, path, "JSON", way_out, json_files.unique_keys)
 
 
 def _question(path: str, place: str, context: str, qa: Any) -> Question:

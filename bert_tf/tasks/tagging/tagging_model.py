@@ -274,21 +274,12 @@ def tagger(
             f"Received: labels={labels}, the model has {model.num_labels} "
             "outputs"
         )
-    description = {
-        "head": "tagging",
-        **vocabulary.settings,
-        "max_seq_length": max_seq_length,
-        "scheme": scheme,
-    }
     labeller = _Labeller(model, vocabulary, max_seq_length)
     module = _TaggerModule(labeller, config, labels, scheme)
-    return saved_model.Export(
-        module,
-        {
-            "serving_default": module.serve,
-            "serve_text": module.serve_text,
-            "serve_words": module.serve_words,
-            "serve_ids": module.serve_ids,
-        },
-        saved_model.contents(config, vocabulary, labels, description),
+    return saved_model.of_module(
+        *(module, "tagging", config, vocabulary),
+        ("serve", "serve_text", "serve_words", "serve_ids"),
+        labels,
+        max_seq_length=max_seq_length,
+        scheme=scheme,
     )

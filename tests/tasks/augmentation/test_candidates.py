@@ -210,7 +210,7 @@ def test_too_few_words():
 
 def test_a_vocabulary_that_masks_nothing():
     vocabulary = word_pieces.WordPiece(("[UNK]", "[CLS]", "[SEP]", "a"), True)
-    with pytest.raises(InputError, match=r"has no piece \[MASK\]"):
+    with pytest.raises(InputError, match=r"has no token \[MASK\]"):
         candidates.Finder(_Fixed(4), vocabulary, 16, 1, 1)
 
 

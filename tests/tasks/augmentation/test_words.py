@@ -1,7 +1,7 @@
 import dataclasses
 
 from bert_tf import tokenization
-from bert_tf.tasks.augmentation import stop_words, words
+from bert_tf.tasks.augmentation import words
 from bert_tf.vocabularies import word_pieces
 from tests import tiny_files
 from tests.vocabularies import byte_pair_samples, sentence_models
@@ -49,11 +49,11 @@ def test_words_are_those_of_the_original_that_are_letters(text):
 def test_stop_words(tmp_path):
     text = "The cat and THE dog"
     assert _texts(text, stop={"the", "and"}) == ["cat", "dog"]
-    assert {"the", "don", "isn"} < stop_words.ENGLISH
-    assert "what" not in stop_words.ENGLISH
+    assert {"the", "don", "isn"} < words.STOP_WORDS
+    assert "what" not in words.STOP_WORDS
     path = tmp_path / "words.txt"
     path.write_text("Der\r\n\n die \nCafé\n")
-    assert stop_words.read(str(path)) == {"der", "die", "café"}
+    assert words.read_stop_words(str(path)) == {"der", "die", "café"}
     for text in ("", " ", "3 . 1", "\u200b", "the"):
         assert not _read(text, stop={"the"}).words
 

@@ -2,6 +2,7 @@
 
 import json
 
+from bert_tf import options
 from bert_tf.tasks.features import feature_files, feature_layers, feature_lines
 
 import numpy as np
@@ -147,7 +148,7 @@ def test_tfrecord(tmp_path):
         np.testing.assert_array_equal(found, values)
 
 
-@pytest.mark.parametrize("file_format", feature_files.FORMATS)
+@pytest.mark.parametrize("file_format", options.FEATURE_FORMATS)
 def test_failure_leaves_nothing(file_format, tmp_path):
     vectors = vectors_of("token")
     how = (str(tmp_path / "out"), file_format, _CHOICE, "token", _VOCAB)

@@ -126,7 +126,7 @@ def test_word_vectors_are_for_runs_without_a_start(make, calls, tmp_path):
     words.write_text("a 1 2 3 4\n")
     experiment = make("RTE", seeds=(1,), word_vectors=str(words))
     nothing = glue_experiment.Start(None, "of random weights")
-    experiment.plan(nothing)
+    experiment.plan({"RTE": nothing})
     experiment.train("RTE", nothing)
     # As after an intermediate task.
     experiment.train("RTE", _START)
@@ -141,7 +141,8 @@ def test_word_vectors_are_for_runs_without_a_start(make, calls, tmp_path):
 
 
 def test_a_temperature_is_for_classes(make, calls):
-    make("STS-B", "RTE", temperature="1.0").check(_START)
+    starts = {"STS-B": _START, "RTE": _START}
+    make("STS-B", "RTE", temperature="1.0").check(starts)
     given = {x["task_name"]: x.get("temperature") for x in calls()}
     assert given == {"STS-B": None, "RTE": "1.0"}
 
@@ -171,7 +172,9 @@ def test_word_vectors_are_known_by_their_content(make, tmp_path):
 def test_a_check_asks_for_each_task_and_batch(make, calls, tmp_path, script):
     experiment = make("RTE", "WNLI", rates=(0.1, 0.2))
     experiment.settings.append(glue_runs.Setting(0.1, 3.0, 16))
-    experiment.check(_START)
+    other = dataclasses.replace(_START, path="/others")
+    starts = {"RTE": _START, "WNLI": other}
+    experiment.check(starts)
     asked = [
         [given[name] for name in ("task_name", "train_batch_size", "seed")]
         for given in calls()
@@ -179,18 +182,31 @@ def test_a_check_asks_for_each_task_and_batch(make, calls, tmp_path, script):
     expected = [["RTE", "32", "1"], ["RTE", "16", "1"], ["WNLI", "32", "1"]]
     assert asked == expected
     assert {given["check_only"] for given in calls()} == {"true"}
+    assert calls()[-1]["init_checkpoint"] == "/others"
     assert os.listdir(tmp_path / "out") == ["lock"]
     (script.parent / "fails").write_text("1")
     with pytest.raises(ValueError) as caught:
-        experiment.check(_START)
+        experiment.check(starts)
     assert str(caught.value) == (
         "RTE, seed 1, 0.1, 3 epochs, batch 32: out of luck."
     )
 
 
+def test_a_check_leaves_out_what_finished_runs_show(make, calls):
+    make("RTE").train("RTE", _START)
+    starts = dict.fromkeys(("RTE", "WNLI"), _START)
+    experiment = make("RTE", "WNLI", rates=(0.1, 0.2))
+    experiment.settings.append(glue_runs.Setting(0.1, 3.0, 16))
+    experiment.check(starts)
+    asked = [(x["task_name"], x["train_batch_size"]) for x in calls()]
+    assert asked == [("RTE", "16"), ("WNLI", "32")]
+    make("RTE", predict_batch_size="4", overwrite="true").check({"RTE": _START})
+    assert calls() == []
+
+
 def test_runs_are_made_once(make, calls, tmp_path):
     experiment = make("RTE")
-    experiment.plan(_START)
+    experiment.plan({"RTE": _START})
     done = experiment.train("RTE", _START)
     assert [run.score for run in done] == pytest.approx([0.1, 0.2])
     given = calls()
@@ -257,7 +273,13 @@ def test_weights_that_are_gone_are_made_again(make, calls):
 def test_an_encoder_to_start_from(make, calls, tmp_path):
     experiment = make("MNLI", "RTE")
     done = experiment.train("MNLI", _START)
-    encoder = experiment.encoder("MNLI", done, _START)
+    after = ("RTE", "MNLI", "WNLI")
+    unknown = dict.fromkeys(("MNLI", "RTE"), _START)
+    assert experiment.starts(_START, "MNLI", after) == unknown
+    experiment.write_encoder("MNLI", done, _START)
+    starts = experiment.starts(_START, "MNLI", after)
+    assert starts["MNLI"] == _START
+    encoder = starts["RTE"]
     _, source = experiment.trained("MNLI", done, _START)
     assert encoder.digest == done[1].key  # Seed 2.
     found = formats.open_checkpoint(encoder.path)
@@ -273,9 +295,16 @@ def test_an_encoder_to_start_from(make, calls, tmp_path):
     experiment.train("RTE", encoder)
     assert calls()[-1]["init_checkpoint"] == encoder.path
     again = make("MNLI", "RTE")
-    assert again.encoder("MNLI", done, _START) == encoder
+    assert again.starts(_START, "MNLI", after) == starts
+    assert again.starts(_START, None, after) == unknown
+    again.plan(starts)
+    assert again.missing == {"MNLI": [], "RTE": []}
+    again.write_encoder("MNLI", done, _START)
     again.train("RTE", encoder)
     assert calls() == []
+    # The best may be another one once there are more runs.
+    more = make("MNLI", "RTE", seeds=(1, 2, 3))
+    assert more.starts(_START, "MNLI", after) == unknown
 
 
 def test_predictions_are_made_once_of_the_same_files(make, calls, tmp_path):

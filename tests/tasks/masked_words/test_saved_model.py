@@ -2,8 +2,6 @@
 
 import dataclasses
 import functools
-import hashlib
-import json
 
 from bert_tf import heads, modeling
 from bert_tf.exporting import saved_model
@@ -130,15 +128,7 @@ def test_served_words_are_those_of_python(model, loaded):
 
 
 def test_description(saved):
-    text = (saved / "assets" / "export.json").read_text()
-    vocabulary = (saved / "assets" / "vocab.txt").read_bytes()
-    assert json.loads(text) == {
-        "head": "masked_lm",
-        "do_lower_case": True,
-        "max_seq_length": LENGTH,
-        "top_k": TOP_K,
-        "vocab_sha256": hashlib.sha256(vocabulary).hexdigest(),
-    }
+    saved_models.assert_described(saved, "masked_lm", LENGTH, top_k=TOP_K)
 
 
 def test_arguments_must_fit(model):

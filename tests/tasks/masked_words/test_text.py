@@ -35,7 +35,7 @@ def test_only_the_mark_itself_is_a_mask():
     [
         (("[UNK]", "[CLS]", "[SEP]", "[MASK]"), 0, "Received: top_k=0"),
         (("[UNK]", "[CLS]", "[SEP]", "[MASK]"), 5, "Received: top_k=5"),
-        (("[UNK]", "[CLS]", "[SEP]"), 1, r"has no piece \[MASK\]"),
+        (("[UNK]", "[CLS]", "[SEP]"), 1, r"has no token \[MASK\]"),
     ],
 )
 def test_vocabularies_that_do_not_fit(pieces, top_k, problem):

@@ -1,8 +1,5 @@
 """Exported multiple-choice models, compared with Python's tokenizer."""
 
-import hashlib
-import json
-
 from bert_tf.tasks.multiple_choice import choice_model
 from tests import exports, saved_models
 from tests.exports import CONFIG, LENGTH, VOCABULARY
@@ -104,13 +101,6 @@ def test_any_number_of_choices_and_ids(model, loaded):
 
 def test_description_and_refusal(model):
     saved = exports.exported("multiple_choice")
-    text = (saved / "assets" / "export.json").read_text()
-    vocabulary = (saved / "assets" / "vocab.txt").read_bytes()
-    assert json.loads(text) == {
-        "head": "multiple_choice",
-        "do_lower_case": True,
-        "max_seq_length": LENGTH,
-        "vocab_sha256": hashlib.sha256(vocabulary).hexdigest(),
-    }
+    saved_models.assert_described(saved, "multiple_choice", LENGTH)
     with pytest.raises(ValueError, match=r"max_seq_length=17.*embeddings=16"):
         choice_model.chooser(model, CONFIG, VOCABULARY, 17)

@@ -57,17 +57,19 @@ def _log_softmax(x):
 class _Original:
     """Scores of one row, from the encoder's vectors [S, D].
 
-    `may_be` [S] is 1 where answers may be, if token types do not show it.
+    `may_be` [S] is 1 where answers may be, if token types do not show it. The
+    token at `first` represents the row, and means no answer.
     """
 
-    def __init__(self, model, batch, row, vectors=None, may_be=None):
+    def __init__(self, model, batch, row, vectors=None, may_be=None, first=0):
         if vectors is None:
             vectors = model.bert(batch).sequence.numpy()[row]
         self.x = np.asarray(vectors, np.float64)
         self.w = {v.path: np.float64(v.numpy()) for v in model.variables}
         allowed = batch["segment_ids"][row] * batch["input_mask"][row]
         allowed = allowed if may_be is None else may_be
-        allowed[0] = 1
+        allowed[first] = 1
+        self.first = first
         self.masked = 1.0 - allowed
         logits = self._dense(self.x, "start_logits/dense")[:, 0]
         self.starts = self._mask(logits)
@@ -94,7 +96,7 @@ class _Original:
 
     def no_answer(self):
         start = np.exp(_log_softmax(self.starts)) @ self.x
-        hidden = np.concatenate([start, self.x[0]])
+        hidden = np.concatenate([start, self.x[self.first]])
         hidden = np.tanh(self._dense(hidden, "answer_class/dense_0"))
         return self._dense(hidden, "answer_class/dense_1")[0]
 
@@ -177,6 +179,57 @@ def test_encoders_without_token_types(tmp_path, architecture):
         vectors[:count] = hf.their_logits(theirs, own)[0][0]
         may_be = None if batch["segment_ids"].any() else mask[row].copy()
         _check_beams(found, row, _Original(model, batch, row, vectors, may_be))
+
+
+# By family, p_mask of the original in the two rows of `_batch`, 1 where no
+# answer may be, and cls_index: google-research/albert, squad_utils.py, and
+# zihangdai/xlnet, run_squad.py.
+_ORIGINALS = {
+    "albert": (["011100001", "011000111"], [0, 0]),
+    "xlnet": (["111100010", "111001011"], [8, 6]),
+    "electra": (["011100000", "011000011"], [0, 0]),
+}
+
+
+@pytest.mark.parametrize("name", _ORIGINALS)
+def test_masks_of_the_originals(name):
+    config = families.FAMILIES[name].config(
+        100,
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=8,
+    )
+    encoder = families.make(config)
+    model = joint_answers.BertJointSpanFinder(encoder, 3, 2)
+    samples.randomize(model.variables)
+    batch = _batch()
+    vectors = encoder(batch).sequence.numpy()
+    found = model(batch)
+    starts = np.array([0, 4])
+    tensors = {k: tf.constant(v) for k, v in batch.items()} | {
+        "start_positions": tf.constant(starts),
+        "end_positions": tf.constant(starts),
+        "row_weights": tf.ones([2]),
+    }
+    scores = model(tensors)
+    sums = squad_joint.OBJECTIVE.sums(model, tensors, None)["span"]
+    total = 0.0
+    for row, (p_mask, first) in enumerate(zip(*_ORIGINALS[name], strict=True)):
+        may_be = 1 - np.array([*map(int, p_mask)])
+        original = _Original(model, batch, row, vectors[row], may_be, first)
+        _check_beams(found, row, original)
+        start = starts[row] or first
+        logits = original.ends(start)
+        inside = may_be == 1
+        np.testing.assert_allclose(
+            scores.ends[row][inside], logits[inside], atol=1e-5
+        )
+        total -= _log_softmax(original.starts)[start] / 2
+        total -= _log_softmax(logits)[start] / 2
+        sign = 1 if starts[row] else -1
+        total += np.log1p(np.exp(sign * original.no_answer())) / 2
+    assert float(sums["loss"]) == pytest.approx(total, abs=1e-4)
 
 
 def test_the_loss(model):

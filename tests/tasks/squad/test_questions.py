@@ -1,5 +1,7 @@
 import json
+import pathlib
 
+from bert_tf.errors import InputError
 from bert_tf.tasks.squad import squad_questions
 
 import pytest
@@ -38,6 +40,14 @@ def test_questions_are_read_in_order(tmp_path):
         squad_questions.Question("2", "Where?", "c", (), True),
         squad_questions.Question("3", "Hidden?", "c"),
     ]
+
+
+def test_a_key_that_appears_twice(tmp_path):
+    path = pathlib.Path(store(tmp_path / "x.json", question()))
+    path.write_text(path.read_text().replace('"id":', '"id": "q0", "id":'))
+    message = r"x\.json: the key 'id' appears twice\. Remove one\. Received: {"
+    with pytest.raises(InputError, match=message):
+        squad_questions.read(str(path))
 
 
 def learned(path, version_2_with_negative=False):
