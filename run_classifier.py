@@ -155,7 +155,7 @@ class Classification(fine_tune.Task):
         *("class_weights", "double_unordered", "auxiliary_lm_weight"),
         *("long_documents", "window_stride"),
     )
-    reading = ("long_documents", "max_seq_length")
+    reading = ("long_documents", "max_seq_length", "regression")
     more_reading = ("do_lower_case", "window_stride", "text_b_column")
 
     def prepare(self):

@@ -126,9 +126,10 @@ def find_format(input_format, path):
     promised = table_formats.of_name(path)
     if promised == "csv":
         raise InputError(
-            "Lines are asked, of text or JSON, and in a CSV file the first has "
-            "names of columns, and texts may have quotes. Write one text a "
-            "line, or give --input_format=plain to ask the lines as they are. "
+            "run_prediction.py does not read CSV. Write one text per line, use "
+            "run_classifier.py --do_predict --test_file, or give "
+            "--input_format=plain to take every line, the header too, as a "
+            "text. "
             f"Received: {_INPUT_FILE.name}={path}"
         )
     return "jsonl" if promised == "jsonl" else "plain"

@@ -276,6 +276,10 @@ def open_model():
     source = trained_models.with_trained_head(
         formats.open_checkpoint(_INIT_CHECKPOINT.value), "classification"
     )
+    reading = ["long_documents", "max_seq_length", "regression"]
+    model_files_setup.take_flags(reading, source.path)
+    if classification_flags.LONG_DOCUMENTS.value == "windows":
+        model_files_setup.take_flags(["window_stride"], source.path)
     task = classification_setup.find_task(source.labels, _SEED.value)
     own = model_files_setup.load(source).of_problem(task.is_multi_label)
     names.check(own.config, source.shapes, source.path)

@@ -58,7 +58,8 @@ def open_checkpoint(path: str | os.PathLike[str]) -> opened.Checkpoint:
     if tf.io.gfile.isdir(path):
         return _open_folder(path)
     # A preset's name has no slash; looking it up imports KerasHub.
-    if re.fullmatch(r"\w[\w.]*|kaggle://.*", path) and not _is_tf1(path):
+    is_name = re.fullmatch(r"\w[\w.]*|kaggle://.*", path)
+    if is_name and not _is_tf1(path) and not _is_there(path):
         folder = keras_hub.find_preset(path)
         if folder is None:
             raise InputError(

@@ -2,9 +2,10 @@
 
 import datetime
 import os
+import shlex
 import sys
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from bert_tf import files
 from bert_tf.errors import InputError
@@ -21,7 +22,7 @@ def write_flagfile(path: str) -> None:
     """Writes the script's flags so that --flagfile=path repeats the run."""
     now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     lines = [
-        f"# {help_text.command()} --flagfile={path}",
+        f"# {help_text.command()} --flagfile={shlex.quote(path)}",
         f"# {now}",
     ]
     for name, text in sorted(_values().items()):
@@ -39,18 +40,26 @@ _TOLD_BY_RECORDS = ("max_seq_length", "max_predictions_per_seq")
 
 
 def check_same_run(
-    path: str, identity: Iterable[str], tells: bool = True
+    path: str,
+    identity: Iterable[str],
+    tells: bool = True,
+    same: Collection[str] = (),
 ) -> None:
     """Compares the flags with the flags of a folder's run.
 
     `path` is the run's flags.txt; nothing is checked if it does not exist.
     `identity` names the flags that can't change when a run resumes. Changes of
-    other flags are logged if `tells` is true.
+    other flags are logged if `tells` is true. `same` names flags whose values
+    are known to mean the same.
     """
     if not epath.Path(path).exists():
         return
     before = read_flagfile(path)
     changed, here = changes(before), before.keys() & _values().keys()
+    # A run must not report that an earlier command only checked it, nor
+    # another spelling of its folder.
+    for name in ("check_only", "output_dir", *same):
+        changed.pop(name, None)
     fatal = [
         changed[name]
         for name in identity
@@ -62,8 +71,6 @@ def check_same_run(
             "Choose another output_dir, or remove this one to start again; or "
             "give what it had, to go on."
         )
-    # A run must not report that an earlier command only checked it.
-    changed.pop("check_only", None)
     for change in changed.values() if tells else ():
         logging.warning("Resuming with a changed flag: %s", change)
 
@@ -87,15 +94,23 @@ def changes(before: Mapping[str, str]) -> dict[str, str]:
 
 
 def _means(name: str, text: str) -> bool:
-    """Whether a flag has the value of a text, such as 0.0 of 0."""
+    """Whether a flag has the value of a text: 0.0 of 0, ./a of the file a."""
     known = flags.FLAGS
     try:
-        return (
-            name in known
-            and known[name].parser.parse(text) == known[name].value
+        return name in known and (
+            known[name].parser.parse(text) == known[name].value
+            or _is_same_file(text, known[name].value)
         )
     except ValueError:
         return False
+
+
+def _is_same_file(text: str, value: object) -> bool:
+    return (
+        isinstance(value, str)
+        and os.path.exists(text)
+        and os.path.realpath(text) == os.path.realpath(value)
+    )
 
 
 def _is_default(flag: flags.Flag) -> bool:

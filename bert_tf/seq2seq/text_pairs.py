@@ -216,7 +216,7 @@ class Encoder:
                 *(os.path.basename(path), len(empty), empty[0]),
             )
         logging.info(
-            "Wrote %d pairs to %s; %d sources were longer than %d tokens and "
+            "Read %d pairs for %s; %d sources were longer than %d tokens and "
             "%d targets longer than %d, and were truncated.",
             *(number, os.path.basename(path)),
             *(cut[0], self._lengths[0], cut[1], self._lengths[1]),

@@ -3,10 +3,15 @@
 Called from the `main` of the scripts that read texts with a checkpoint.
 """
 
-from bert_tf.checkpoints import model_files, trained_models
-from bert_tf.flags import shared_flags
+import os
+from collections.abc import Collection
 
-from absl import flags
+from bert_tf.checkpoints import model_files, runs, trained_models
+from bert_tf.errors import InputError
+from bert_tf.flags import shared_flags, unused
+from bert_tf.storage import kept_flags
+
+from absl import flags, logging
 
 
 def load(
@@ -38,3 +43,32 @@ def load(
     shared_flags.check_casing_is_used(files.vocab.kind, settings, vocab_file)
     casing.value = settings.get("do_lower_case", casing.value)
     return files
+
+
+def take_flags(names: Collection[str], path: str) -> None:
+    """Sets omitted flags to the values from the training of a model.
+
+    Args:
+        names: Flags that determine how texts are read, or what outputs mean.
+        path: The weights. If they are of no run, nothing changes.
+
+    Raises:
+        InputError: A specified flag does not apply with the new values.
+    """
+    before = runs.flags_of(path)
+    for name in sorted(before.keys() & set(names)):
+        flag = flags.FLAGS[name]
+        if flag.present:
+            continue
+        try:
+            value = flag.parser.parse(before[name])
+        except ValueError as error:
+            file = os.path.join(runs.folder_of(path), kept_flags.FILE)
+            raise InputError(
+                f"{file}, which keeps the flags of the run, is wrong: --{name}:"
+                f" {error}. Bring it back as it was, or give --{name}."
+            ) from error
+        if value != flag.value:
+            logging.info("--%s=%s, as in training.", name, before[name])
+            flag.value = value
+    unused.check()

@@ -157,7 +157,11 @@ def check_same_run(identity: tuple[str, ...], tells: bool = True) -> None:
     """
     folder = run_flags.OUTPUT_DIR.value
     if tf1_files.latest(folder):
-        flagfiles.check_same_run(flags_file(), identity, tells)
+        table = flagfiles.told(["train_file"]).get("train_file")
+        before = kept_flags.of_folder(folder).get("train_file")
+        is_same = table != before and train_examples.is_table(folder, table)
+        same = ["train_file"] if is_same else []
+        flagfiles.check_same_run(flags_file(), identity, tells, same)
         best.checkpoint(folder)
         progress.check_lines(folder)
     else:

@@ -339,9 +339,10 @@ def report_model(
             own, generator, sizes, how, model.reads_all
         ).total
 
+    needed = memory(rows)
     logging.info(
-        "Memory: about %.1f GB per replica, and the framework's own.",
-        memory(rows) / 1e9,
+        "Memory: about %s per replica, and the framework's own.",
+        f"{needed / 1e9:.1f} GB" if needed >= 1e8 else f"{needed / 1e6:.0f} MB",
     )
     device = accelerators.local()
     if device is not None:

@@ -12,11 +12,9 @@ from bert_tf.flags import (
     fine_tuning_flags,
     flagfiles,
     run_flags,
-    unused,
 )
-from bert_tf.setup import run_setup
-from bert_tf.storage import kept_flags
-from bert_tf.training import fine_tuning
+from bert_tf.setup import model_files_setup, run_setup
+from bert_tf.training import fine_tuning, train_examples
 
 from absl import flags, logging
 
@@ -99,23 +97,7 @@ def take_flags(names: Collection[str]) -> None:
     Raises:
         InputError: A specified flag does not apply with the new values.
     """
-    before = said()
-    for name in sorted(before.keys() & set(names)):
-        flag = flags.FLAGS[name]
-        if flag.present:
-            continue
-        try:
-            value = flag.parser.parse(before[name])
-        except ValueError as error:
-            path = os.path.join(folder(), kept_flags.FILE)
-            raise InputError(
-                f"{path}, which keeps the flags of the run, is wrong: --{name}:"
-                f" {error}. Bring it back as it was, or give --{name}."
-            ) from error
-        if value != flag.value:
-            logging.info("--%s=%s, as in training.", name, before[name])
-            flag.value = value
-    unused.check()
+    model_files_setup.take_flags(names, _weights())
 
 
 # ---- Changed flags -----------------------------------------------------------
@@ -146,7 +128,8 @@ def check(
     source = find(head)
     before = said()
     changed = flagfiles.changes(before) if before else {}
-    fatal = _other_rows(changed, of_hold_out, is_own=bool(own_weights()))
+    is_own = bool(own_weights())
+    fatal = before and _other_rows(folder(), changed, of_hold_out, is_own)
     if fatal:
         raise InputError(
             "The rows to evaluate on would not be those that were held out of "
@@ -168,7 +151,7 @@ def check(
 
 
 def warn_of_hold_out(of_hold_out: tuple[str, ...]) -> None:
-    """Warns if the initial weights were trained on rows held out here.
+    """Warns if the initial weights may have learned rows held out here.
 
     Args:
         of_hold_out: As for `check`.
@@ -177,12 +160,14 @@ def warn_of_hold_out(of_hold_out: tuple[str, ...]) -> None:
     if not start or not fine_tuning_flags.DO_TRAIN.value or own_weights():
         return
     before = runs.flags_of(start)
-    changed = flagfiles.changes(before) if before else {}
-    others = _other_rows(changed, of_hold_out, is_own=False)
+    if not before:
+        return
+    changed = flagfiles.changes(before)
+    others = _other_rows(runs.folder_of(start), changed, of_hold_out, False)
     if others:
         logging.warning(
-            "Scores will be too high: %s, from which this run starts, was "
-            "trained on rows that are held out here. Use its flags or a "
+            "Scores may be too high: %s, from which this run starts, may have "
+            "been trained on rows that are held out here. Use its flags or a "
             "--dev_file: %s",
             start,
             others,
@@ -190,16 +175,29 @@ def warn_of_hold_out(of_hold_out: tuple[str, ...]) -> None:
 
 
 def _other_rows(
-    changed: Mapping[str, str], of_hold_out: tuple[str, ...], is_own: bool
+    run: str,
+    changed: Mapping[str, str],
+    of_hold_out: tuple[str, ...],
+    is_own: bool,
 ) -> str:
     """Explains why the held-out rows differ from earlier ones, or returns "".
 
     Args:
+        run: The folder of the earlier run.
         changed: Result of `flagfiles.changes` for the earlier flags.
         of_hold_out: Flags that determine which rows are held out.
         is_own: Whether the earlier run is output_dir's, whose flags must be
             the same. Nothing is known about a different run with other data.
     """
-    if not is_own and "train_file" in changed:
+    if not of_hold_out:
         return ""
-    return "; ".join(changed[name] for name in of_hold_out if name in changed)
+    others = {name: changed[name] for name in of_hold_out if name in changed}
+    table = flagfiles.told(["train_file"]).get("train_file")
+    is_same = train_examples.is_table(run, table)
+    if is_same:
+        others.pop("train_file", None)
+    elif "train_file" not in others and is_same is False:
+        return f"the content of train_file={table} was another in training"
+    elif "train_file" in others and not is_own:
+        return ""
+    return "; ".join(others.values())

@@ -61,7 +61,8 @@ def expand(
     for file, found in zip(different, at_once(stat, different), strict=True):
         if found.is_directory:
             raise InputError(
-                f"{file} is a folder. Give files or a glob, such as {file}/*"
+                f"{file} is a folder. Give files or a glob, such as "
+                f"{file.rstrip('/')}/*"
             )
         input_files.check_can_be_read_again(file)
         if not found.length:

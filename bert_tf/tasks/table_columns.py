@@ -14,22 +14,33 @@ from absl import logging
 
 
 def there(
+    path: str,
     columns: Mapping[str, str | int],
     optional: Collection[str],
     first: list[str],
     has_header: bool,
 ) -> dict[str, str | int]:
-    """Drops optional columns that a table with this first row lacks."""
+    """Drops optional columns that a table with this first row lacks.
+
+    Warns if the header has a column of a similar name.
+    """
 
     def is_there(column: str) -> bool:
         is_number = column.isdecimal() and int(column) < len(first)
         return is_number or (has_header and column in first)
 
-    return {
+    kept = {
         name: column
         for name, column in columns.items()
         if name not in optional or is_there(str(column))
     }
+    for name in (columns.keys() - kept.keys()) if has_header else ():
+        if hint := suggestion(str(columns[name]), first):
+            logging.warning(
+                "%s has no column %r, which is optional. %s",
+                *(path, columns[name], hint.rstrip()),
+            )
+    return kept
 
 
 def check_width(where: str, row: list[str], least: int, most: int) -> None:
@@ -68,7 +79,8 @@ def _of_one_column(header: list[str]) -> str:
     if len(header) == 1 and any(x in header[0] for x in "\t,;|"):
         return (
             "It is one column only: between columns TSV has tabs and CSV "
-            "commas, and the file's name says which (.tsv, .csv). "
+            "commas. The file's name says which (.tsv, .csv), or "
+            "--file_format=csv. "
         )
     return ""
 
@@ -87,6 +99,14 @@ def _log_header(path: str, names: str) -> None:
         "--has_header=false if it is an example.",
         *(path, names),
     )
+
+
+# Hints by column, the first that the user's own tables must have.
+_FIRST_COLUMNS = {
+    name: f"Name it by --{flag}; or if this line is an example, give "
+    f"--has_header=false and the columns by number, --{flag}=0. "
+    for name, flag in (("text_a", "text_a_column"), ("source", "source_column"))
+}
 
 
 def positions(
@@ -109,8 +129,10 @@ def positions(
             problem, way_out = "appears twice in", "Give its number, from 0. "
             if not count:
                 problem = "is missing from"
-                way_out = _of_one_column(header) + suggestion(
-                    str(column), header
+                way_out = (
+                    _of_one_column(header)
+                    or suggestion(str(column), header)
+                    or _FIRST_COLUMNS.get(name, "")
                 )
             raise InputError(
                 f"{path}, line 1: the column {column!r} {problem} the header. "

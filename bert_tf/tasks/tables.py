@@ -114,7 +114,9 @@ def read_rows(
     for line, row in _text_rows(path, file_format, has_header, left_out):
         width = width or len(row)
         if positions is None:
-            there = table_columns.there(columns, optional, row, has_header)
+            there = table_columns.there(
+                path, columns, optional, row, has_header
+            )
             if has_header:
                 positions = table_columns.positions(path, row, there)
                 continue

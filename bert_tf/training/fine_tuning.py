@@ -203,7 +203,8 @@ def train(
 
     def write() -> None:
         run.files.write(run.folder, run.labels)
-        train_examples.write(run.folder, trained_on, run.teacher)
+        table = plan.flags.get("train_file")
+        train_examples.write(run.folder, trained_on, run.teacher, table)
         begin()
 
     session.Session(

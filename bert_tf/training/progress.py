@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 
 from bert_tf import files, phases, terminals
@@ -73,7 +74,7 @@ class Profile:
             "Traced steps %d to %s; see: tensorboard --logdir %s",
             self.first + 1,
             end,
-            self.folder,
+            shlex.quote(self.folder),
         )
 
 

@@ -1,6 +1,7 @@
 """Log lines about a run: model, devices, data and folder; then its end."""
 
 import math
+import shlex
 from typing import NamedTuple
 
 from bert_tf import phases
@@ -66,7 +67,8 @@ def log_plan(
     logging.info("Training: %s.", ", ".join(parts))
     logging.info("Output: %s", folder)
     logging.info(
-        "Curves: tensorboard --logdir=%s (needs the extra tensorboard)", folder
+        "Curves: tensorboard --logdir=%s (needs the extra tensorboard)",
+        shlex.quote(folder),
     )
 
 

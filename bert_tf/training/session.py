@@ -88,7 +88,7 @@ class Session:
             checkpoint may have.
         restore: Sets the state from which the run starts or resumes.
         begin: Called by the chief before the first step, to write the run's
-            files.
+            files; not if nothing remains to train.
         batches: (records consumed, step) -> the batches from there on.
         explained: A context whose errors name damaged records.
         examples: The number of training examples for the log, if any.
@@ -146,12 +146,20 @@ class Session:
         if plan.fused_attention and state.step < self.stop:
             self._choose_attention(self.batches(state.records, state.step))
         on = f" on {self.examples} examples" if self.examples else ""
-        if plan.check_only:
+        if state.step > self.stop:
+            logging.warning(
+                "The newest checkpoint in %s is from step %d, later than the "
+                "last step of this run, %d. Nothing is trained, and the "
+                "weights stay as they are at step %d.",
+                *(self.folder, state.step, self.stop, state.step),
+            )
+        elif plan.check_only:
             logging.info(
                 "Would train%s from step %d to %d.", on, state.step, self.stop
             )
+        if plan.check_only:
             return state.step
-        if is_chief:
+        if is_chief and state.step < self.stop:
             if not state.step:
                 best.clear(self.folder)
             self.begin()
@@ -164,20 +172,13 @@ class Session:
             report = self._progress(state.step)
             evaluations.hook(self.model, report)(state.step)
             agree(True)  # Waits for the one that writes.
-        if state.step > self.stop:
-            logging.warning(
-                "The newest checkpoint in %s is from step %d, later than the "
-                "last step of this run, %d. Nothing is trained, and the "
-                "weights stay as they are at step %d.",
-                *(self.folder, state.step, self.stop, state.step),
-            )
-            return state.step
         if state.step == self.stop:
             logging.info(
                 "The run in %s has completed all %d steps.",
                 self.folder,
                 self.stop,
             )
+        if state.step >= self.stop:
             return state.step
         if evaluations and evaluations.is_over(state.step):
             return state.step

@@ -1,5 +1,6 @@
 """Identifies the examples a run trains on, wherever their files are."""
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -12,11 +13,14 @@ from bert_tf.checkpoints import opened, tf1_files
 from bert_tf.errors import InputError
 from bert_tf.records import record_types
 
+from etils import epath
+
 if TYPE_CHECKING:
     from bert_tf.training import pretraining
 
 FILE = "train_examples.json"
 _TEACHER = "teacher"  # key of the SHA-256 of the teacher's weights, if any
+_TABLE = "train_file_sha256"  # of the user's own file, if any
 
 
 def fingerprint(data: record_types.RecordFile) -> dict[str, int | str]:
@@ -46,14 +50,33 @@ def of_records(data: "pretraining.Data") -> dict[str, int | str]:
 
 
 def write(
-    folder: str, examples: Mapping[str, int | str], teacher: str = ""
+    folder: str,
+    examples: Mapping[str, int | str],
+    teacher: str = "",
+    table: str | None = None,
 ) -> None:
     """Writes the identity of the training examples to the run's folder.
 
     `teacher` is the SHA-256 of the teacher's weights, if there is a teacher.
+    `table` is the user's own file with the examples, if any.
     """
     more = {_TEACHER: teacher} if teacher else {}
+    if table:
+        more[_TABLE] = files.sha256(table)
     files.write_json(os.path.join(folder, FILE), {**examples, **more})
+
+
+def is_table(folder: str, table: str | None) -> bool | None:
+    """Whether a run trained on a file with this content, wherever it is.
+
+    None if unknown, as for runs of earlier versions.
+    """
+    before = None
+    with contextlib.suppress(InputError):
+        before = opened.read_json(folder, FILE).get(_TABLE)
+    if not (before and table and epath.Path(table).exists()):
+        return None
+    return bool(before == files.sha256(table))
 
 
 def check_same(
@@ -72,6 +95,7 @@ def check_same(
             f"{str(error).rstrip('.')}. It says which examples the run trains "
             "on: bring it back, or choose another output_dir."
         ) from error
+    before.pop(_TABLE, None)  # Its examples are compared.
     # Earlier versions did not write the teacher's.
     taught_by = before.pop(_TEACHER, teacher)
     if before and now != before:

@@ -175,6 +175,12 @@ class TestNoCheckpoint:
         assert "such as google-bert/bert-base-uncased" in said
         assert ".index" not in said
 
+    def test_a_file_that_is_named_as_a_preset(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "junk.h5").touch()
+        with pytest.raises(ValueError, match=r"^The file junk\.h5 is no check"):
+            formats.open_checkpoint("junk.h5")
+
     @pytest.mark.parametrize(
         "name", ["vocab.txt", "bert_config.json", "weights.h5"]
     )

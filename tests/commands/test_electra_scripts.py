@@ -175,8 +175,8 @@ def test_paraphrases_are_trained_on_in_both_orders(folder, tmp_path):
         *(f"--init_checkpoint={folder}/run", "--max_seq_length=16"),
         f"--output_dir={tmp_path}/output",
     )
-    assert "Wrote 18 examples to train.tf_record" in done.stderr
-    assert "Wrote 9 examples to eval.tf_record" in done.stderr
+    assert "Read 18 examples for train.tf_record" in done.stderr
+    assert "Read 9 examples for eval.tf_record" in done.stderr
 
 
 @pytest.mark.exhaustive

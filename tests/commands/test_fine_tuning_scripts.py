@@ -15,8 +15,8 @@ import tensorflow as tf
 _SCRIPTS = {
     "classifier": (
         (
-            *("Labels: 0, 1", "Wrote 12 examples to train.tf_record"),
-            "Wrote 7 examples to eval.tf_record",
+            *("Labels: 0, 1", "Read 12 examples for train.tf_record"),
+            "Read 7 examples for eval.tf_record",
         ),
         ("eval_results.txt", "test_results.tsv", "predictions.jsonl"),
         ("MRPC.tsv", "eval.tf_record", "eval_report.txt", "labels.txt"),

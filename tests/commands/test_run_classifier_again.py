@@ -95,7 +95,7 @@ def test_what_is_left_out_is_as_in_training(
     said = check(folder, *arguments)
     assert "--long_documents=windows, as in training." in said
     assert _OTHERWISE not in said
-    assert "Wrote 40 examples to predict.tf_record" in said
+    assert "Read 40 examples for predict.tf_record" in said
     assert "Found nothing that would stop this run" in said
 
 
@@ -181,13 +181,22 @@ def test_evaluating_alone_leaves_the_records_of_the_training(
             ["--dev_fraction=0.1", "--seed=7", "--train_file={tmp}/train.tsv"],
             "train_file was {table} and is {tmp}/train.tsv",
         ),
+        (
+            ["--dev_fraction=0.2", "--seed=7", "--train_file={tmp}/same.tsv"],
+            "dev_fraction was 0.1 and is 0.2",
+        ),
+        (
+            ["--dev_fraction=0.1", "--seed=7", "--train_file={tmp}/same.tsv"],
+            None,
+        ),
         (["--dev_fraction=0.1", "--seed=7"], None),
     ],
 )
 def test_dev_rows_are_those_held_out_of_training(
     given, received, trained, check, table, tmp_path
 ):
-    (tmp_path / "train.tsv").write_text(table.read_text())
+    (tmp_path / "same.tsv").write_text(table.read_text())
+    (tmp_path / "train.tsv").write_text(table.read_text() + "more\tpos\n")
     places = {"tmp": tmp_path, "table": table}
     error = check(
         *(trained, "--do_eval", f"--train_file={table}"),
@@ -210,16 +219,37 @@ def test_rows_that_other_weights_were_trained_on(
     seeds = "Received: seed was 7 and is 12345"
     assert check(*arguments, code=1).endswith(seeds)
     check(*arguments, "--seed=7")
-    # Other data than it had.
     other = tmp_path / "train.tsv"
     other.write_text(table.read_text())
+    assert check(*arguments, f"--train_file={other}", code=1).endswith(seeds)
+    # Other data than it had.
+    other.write_text(table.read_text() + "more\tpos\n")
     check(*arguments, f"--train_file={other}")
     # What trains on may know better: it is warned.
-    warning = "Scores will be too high"
+    warning = "Scores may be too high"
     said = check(*arguments, "--do_train").splitlines()
     (line,) = [x for x in said if warning in x]
     assert line.endswith("seed was 7 and is 12345")
     assert warning not in check(*arguments, "--do_train", "--seed=7")
+
+
+def test_a_table_that_grew_since_the_training(trained, check, table, tmp_path):
+    own, run = tmp_path / "own.tsv", tmp_path / "run"
+    shutil.copytree(trained, run)
+    flags = (run / "flags.txt").read_text()
+    (run / "flags.txt").write_text(flags.replace(str(table), str(own)))
+    own.write_text(table.read_text() + "more\tpos\n")
+    given = "--do_eval", f"--train_file={own}", "--dev_fraction=0.1", "--seed=7"
+    problem = f"the content of train_file={own} was another in training"
+    assert check(run, *given, code=1).endswith(problem)
+    start = f"--init_checkpoint={run}"
+    assert check(tmp_path / "output", start, *given, code=1).endswith(problem)
+    # Runs of earlier versions do not know the content.
+    path = run / "train_examples.json"
+    examples = json.loads(path.read_text())
+    del examples["train_file_sha256"]
+    path.write_text(json.dumps(examples))
+    check(run, *given)
 
 
 def _going_on(path):

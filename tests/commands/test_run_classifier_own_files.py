@@ -64,6 +64,15 @@ def test_scores_from_a_csv_of_ones_own(model, tmp_path):
     assert not (output / "labels.txt").exists()
     command = f"python run_prediction.py --model_dir='{output}'"
     assert done.lines[-1].endswith(f"To predict: {command}")
+    # The run knows that it predicts scores.
+    before = (output / "test_results.tsv").read_bytes()
+    (output / "test_results.tsv").unlink()
+    done = classifier_runs.run(
+        *(tmp_path, "--do_predict", f"--test_file={tmp_path}/a.csv", *model),
+        *("--text_a_column=message", f"--output_dir={output}"),
+    )
+    assert "--regression=true, as in training." in done.stderr
+    assert (output / "test_results.tsv").read_bytes() == before
 
 
 def test_the_flags_of_spam_on_a_copy_with_a_header(
@@ -84,8 +93,8 @@ def test_the_flags_of_spam_on_a_copy_with_a_header(
     assert {x.split(b"\t")[0] for x in lines[1:]} == {b"ham", b"spam"}
     assert "Labels: ham, spam." in done.stderr
     held_out = round(rows / 10)
-    assert f"Wrote {rows - held_out} examples to train." in done.stderr
-    assert f"Wrote {held_out} examples to eval." in done.stderr
+    assert f"Read {rows - held_out} examples for train." in done.stderr
+    assert f"Read {held_out} examples for eval." in done.stderr
 
 
 def _write_topics(path, number, seed):

@@ -189,7 +189,7 @@ class TestCheckOnly:
         for text in (
             f"Restored 30 variables of {trained}",
             " replica, 8 sequences at a time on each, float32",
-            "Memory: about 0.0 GB per replica",
+            " MB per replica, and the framework's own.",
             "Found nothing that would stop this run",
         ):
             assert text in run.stderr

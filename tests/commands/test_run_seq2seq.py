@@ -110,7 +110,7 @@ class TestRun:
         assert tested.keys() == results.keys()
         log = scripts.Finished(folder / "log").stderr
         for text in (
-            "Wrote 800 pairs to train.tf_record; 0 sources were longer than 8",
+            "Read 800 pairs for train.tf_record; 0 sources were longer than 8",
             "as expected for a new head, start from random values",
             "values: decoder/layer_0/* (10 variables)",
             "Wrote 9 texts to",

@@ -13,7 +13,7 @@ from tests import interop_samples as samples
 import numpy as np
 import pytest
 
-_DATA = ("--text_a_column=t", "--label_column=y", "--max_seq_length=12")
+_DATA = ("--text_a_column=t", "--label_column=y")
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +25,7 @@ def trained(tmp_path_factory):
     reference.random_weights(model.variables)
     vocab = (folder / "vocab.txt").read_text().splitlines()
     samples.write_tf1(folder / "run", model, ("no", "yes"), vocab)
+    (folder / "run" / "flags.txt").write_text("--max_seq_length=12\n")
     rng = np.random.default_rng(0)
     rows = [
         {"t": classifier_runs.sentence(rng), "y": ("no", "yes")[i % 2]}
@@ -39,7 +40,7 @@ def _run(output, *flags):
     """Returns the log, and what importance.json holds."""
     done = scripts.run_checked(
         *(output.parent / "log", "shrink_model", *flags),
-        *("--max_seq_length=12", f"--output_path={output}"),
+        f"--output_path={output}",
     )
     return done.stderr, json.loads((output / "importance.json").read_text())
 
@@ -57,6 +58,7 @@ def test_what_is_left_is_an_ordinary_model(trained, tmp_path):
     log, said = _shrink(
         *(trained, small, "--num_hidden_layers=1", "--keep_intermediate=0.25")
     )
+    assert "--max_seq_length=12, as in training." in log
     assert said["measured_on"] == {"split": "train", "examples": 24}
     (kept,) = said["layers"]["kept"]
     assert kept == np.argmax(said["layers"]["importance"])
@@ -95,6 +97,7 @@ def test_what_is_left_is_an_ordinary_model(trained, tmp_path):
             *(tmp_path, "--do_train", f"--train_file={trained}/train.jsonl"),
             *(*_DATA, f"--init_checkpoint={small}", f"--output_dir={again}"),
             *("--num_train_epochs=1", "--train_batch_size=4"),
+            "--max_seq_length=12",
         )
     config = formats.open_checkpoint(str(again)).config
     assert config is not None
@@ -133,6 +136,6 @@ def test_a_task_of_glue(tmp_path, trained):
     _, said = _run(
         *(tmp_path / "small", "--task_name=SST-2", f"--data_dir={folder}"),
         *("--measure_on=dev", f"--init_checkpoint={copy}"),
-        "--intermediate_size=8",
+        *("--intermediate_size=8", "--max_seq_length=12"),
     )
     assert said["measured_on"] == {"split": "dev", "examples": 6}

@@ -178,6 +178,27 @@ class TestCheckSameRun:
             with pytest.raises(ValueError, match="_per_seq was 5 and is 6"):
                 flagfiles.check_same_run(path, identity)
 
+    def test_another_spelling_of_a_file_is_no_change(
+        self, use, tmp_path, monkeypatch, caplog
+    ):
+        monkeypatch.chdir(tmp_path)
+        for name in ("a.tsv", "b.tsv"):
+            pathlib.Path(name).touch()
+        use("--input_file=a.tsv", "--label=x")
+        flagfiles.write_flagfile("my flags.txt")
+        text = pathlib.Path("my flags.txt").read_text()
+        assert "--flagfile='my flags.txt'" in text
+        use(f"--input_file={tmp_path}/a.tsv", "--label=x")
+        flagfiles.check_same_run("my flags.txt", ["input_file"])
+        use("--input_file=b.tsv", "--label=x")
+        # For example if the content is the same.
+        same = ["input_file"]
+        flagfiles.check_same_run("my flags.txt", ["input_file"], same=same)
+        assert not caplog.messages
+        message = "input_file was a.tsv and is b.tsv"
+        with pytest.raises(ValueError, match=message):
+            flagfiles.check_same_run("my flags.txt", ["input_file"])
+
     def test_another_spelling_is_no_change(self, path, use, caplog):
         use("--learning_rate=5e-5")
         spelt = pathlib.Path(path)

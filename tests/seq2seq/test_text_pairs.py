@@ -102,7 +102,7 @@ def test_records_have_both_texts_truncated(tmp_path, caplog):
     with caplog.at_level("INFO"):
         records = encoder.write(str(tmp_path / "x.tf_record"), pairs)
     assert (
-        "Wrote 3 pairs to x.tf_record; 1 sources were longer than 5 tokens and "
+        "Read 3 pairs for x.tf_record; 1 sources were longer than 5 tokens and "
         "1 targets longer than 4, and were truncated." in caplog.text
     )
     assert records.lengths == {"S": 5, "T": 4}

@@ -55,6 +55,7 @@ def test_a_name_that_exists_is_no_glob(folder):
         ("", "No file matches. Received: ''"),
         ("{}/empty", "empty is empty"),
         ("{}", r"is a folder. Give files or a glob"),
+        ("{}/", r"is a folder. Give files or a glob, such as .*[^/]/\*$"),
     ],
 )
 def test_names_what_is_wrong(folder, pattern, message):

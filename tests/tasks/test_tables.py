@@ -317,3 +317,38 @@ def test_columns_that_a_table_may_lack(tmp_path, there):
         assert [row for _, row in found] == [expected]
     with pytest.raises(ValueError, match="'c' is missing from the header"):
         list(tables.read_columns(path, {"c": "c"}, file_format="csv"))
+
+
+@pytest.mark.parametrize(
+    ("column", "warning"),
+    [
+        ("stars", "has no column 'stars', which is optional. Did you mean "),
+        ("label", ""),
+    ],
+)
+def test_an_optional_column_that_is_spelled_wrong(
+    tmp_path, caplog, column, warning
+):
+    path = _write(tmp_path / "a.tsv", "text\tStar\nx\t1\n")
+    columns = {"text_a": "text", "gold": column}
+    rows = tables.read_columns(path, columns, optional=("gold",))
+    assert [row for _, row in rows] == [{"text_a": "x"}]
+    found = [f"{path} {warning}'Star'?"] if warning else []
+    assert caplog.messages == found
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("a good film\tpos", r"Name it by --text_a_column; or if .*, give "),
+        (
+            "a good film\tpos",
+            r"--has_header=false .* --text_a_column=0\. R",
+        ),
+        ("Label Text,The text", r"\(\.tsv, \.csv\), or --file_format=csv\. R"),
+    ],
+)
+def test_a_header_that_is_none_or_not_split(tmp_path, line, hint):
+    path = _write(tmp_path / "a.txt", f"{line}\n{line}\n")
+    with pytest.raises(ValueError, match=f"'text' is missing from .*{hint}"):
+        _read(path, {"text_a": "text"})

@@ -39,11 +39,12 @@ def test_model_and_devices(caplog):
 )
 def test_plan(caplog, examples, start, expected):
     with caplog.at_level("INFO"):
-        run_report.log_plan(examples, start, 51, 32, "runs/x")
+        run_report.log_plan(examples, start, 51, 32, "runs/my x")
     assert caplog.messages[0].startswith(f"Training: {expected}")
     assert caplog.messages[1:] == [
-        "Output: runs/x",
-        "Curves: tensorboard --logdir=runs/x (needs the extra tensorboard)",
+        "Output: runs/my x",
+        "Curves: tensorboard --logdir='runs/my x' (needs the extra "
+        "tensorboard)",
     ]
 
 

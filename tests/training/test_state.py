@@ -128,14 +128,24 @@ def _session(state, folder, **others):
     return dataclasses.replace(run, **others)
 
 
+@pytest.mark.parametrize("check_only", [False, True])
 @pytest.mark.parametrize("step", [100, 120])
-def test_a_run_that_is_not_trained_any_more(state, tmp_path, caplog, step):
+def test_a_run_that_is_not_trained_any_more(
+    state, tmp_path, caplog, step, check_only
+):
     caplog.set_level("INFO", "absl")
     run = _session(
-        state, tmp_path, restore=lambda state: setattr(state, "step", step)
+        *(state, tmp_path),
+        restore=lambda state: setattr(state, "step", step),
+        begin=lambda: pytest.fail("The flags of the training are replaced."),
     )
-    assert run.train() == step
-    assert ("has completed all 100 steps" in caplog.text) == (step == 100)
+    plan = dataclasses.replace(run.plan, check_only=check_only)
+    assert dataclasses.replace(run, plan=plan).train() == step
+    is_last = step == 100
+    completed = "has completed all 100 steps" in caplog.text
+    assert completed == (is_last and not check_only)
+    would = "Would train from step 100 to 100." in caplog.text
+    assert would == (is_last and check_only)
     later = f"is from step {step}, later than the last step of this run, 100."
     assert (later in caplog.text) == (step == 120)
 

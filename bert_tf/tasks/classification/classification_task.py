@@ -286,11 +286,13 @@ def check_split(task: Task, split: str) -> None:
     """Raises InputError if the task has no such split."""
     if split in task.splits:
         return
-    way_out = ""
     if task.name == CUSTOM:
-        way_out = (
-            f" Give --{split}_file{' or --dev_fraction' * (split == 'dev')}."
+        raise InputError(
+            f"There is no {split} file. Give --{split}_file"
+            f"{' or --dev_fraction' * (split == 'dev')}. "
+            f"Received: files for {', '.join(task.splits)}"
         )
+    way_out = ""
     if task.name == "AX":
         way_out = (
             " AX takes a model fine-tuned on MNLI: --do_predict with that "

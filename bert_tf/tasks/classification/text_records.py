@@ -98,7 +98,7 @@ class Encoder:
                 phase.add(len(batch))
         phase.close()
         logging.info(
-            "Wrote %d examples to %s; %d were longer than %d tokens and were "
+            "Read %d examples for %s; %d were longer than %d tokens and were "
             "%s.",
             number,
             os.path.basename(path),

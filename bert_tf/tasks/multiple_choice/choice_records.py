@@ -91,7 +91,7 @@ class Encoder:
                 phase.add(len(batch))
         phase.close()
         logging.info(
-            "Wrote %d problems to %s; %d of their %d choices were longer than "
+            "Read %d problems for %s; %d of their %d choices were longer than "
             "%d tokens with their prompt, which was cut.",
             len(problems),
             os.path.basename(path),

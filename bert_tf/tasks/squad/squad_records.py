@@ -107,7 +107,7 @@ def _write(
         if waiting:
             write(waiting)
     logging.info(
-        "Wrote %d windows of %d questions to %s.",
+        "Read %d windows of %d questions for %s.",
         writer.records,
         questions,
         os.path.basename(path),

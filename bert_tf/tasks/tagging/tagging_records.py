@@ -58,7 +58,7 @@ class Encoder:
                 columns = {n: np.stack([r[n] for r in batch]) for n in batch[0]}
                 writer.write_all(record_types.TAGGING.encode_batch(columns))
         logging.info(
-            "Wrote %d texts to %s, in %d windows.",
+            "Read %d texts for %s, in %d windows.",
             texts,
             os.path.basename(path),
             writer.records,

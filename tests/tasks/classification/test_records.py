@@ -53,7 +53,7 @@ def test_singles_pairs_and_what_is_cut(encoder, tmp_path, caplog):
         "label_ids": [1, 0, 0, 0, 0],
         "is_real_example": [1] * 5,
     }
-    assert "Wrote 5 examples" in caplog.text
+    assert "Read 5 examples" in caplog.text
     assert "2 were longer than 6 tokens" in caplog.text
 
 
@@ -125,7 +125,7 @@ def test_documents_in_windows(tmp_path, caplog, monkeypatch):
     assert found["document_ids"] == [0, 0, 1, 2, 2]
     assert found["window_weights"] == [0.5, 0.5, 1, 0.5, 0.5]
     assert found["label_ids"] == [1, 1, 0, 1, 1]
-    assert "Wrote 3 examples" in caplog.text
+    assert "Read 3 examples" in caplog.text
     assert "2 were longer than 6 tokens and were read in windows, 5 in" in (
         caplog.text
     )

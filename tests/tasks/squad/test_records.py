@@ -63,7 +63,7 @@ def test_training_records(cutter, batch_size, tmp_path, monkeypatch, caplog):
     with caplog.at_level("INFO", logger="absl"):
         written = squad_records.write_to_train(path, cutter, _QUESTIONS)
     assert (written.count, written.lengths) == (3, {"S": 8})
-    assert "Wrote 3 windows of 2 questions" in caplog.text
+    assert "Read 3 windows of 2 questions" in caplog.text
     assert read(written) == expected()
     reading.check(record_types.SPAN, [path], written.lengths)
 
