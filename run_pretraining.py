@@ -249,6 +249,7 @@ def train(
         eval_steps=plan.eval_steps or 1,
         beside=beside,
         data={"training data": trained_on, "evaluation data": evaluated_on},
+        padded_inside=data.padded_inside or eval_data.padded_inside,
         runtime=jax,
     ).train()
 

@@ -287,8 +287,16 @@ class Mixture(_Part):
     def call(self, layers):  # Q times [B, X, D]
         """Returns the mixture, [B, X, D]."""
         if self.config.mixture_norm:
-            one = tf.ones_like(layers[0][0, 0])  # [D]
-            layers = [ops.normalize(x, one, 0 * one, _EPSILON) for x in layers]
+            one = tf.ones_like(layers[0][0, 0], tf.float32)  # [D]
+            layers = [
+                tf.cast(
+                    ops.normalize(
+                        tf.cast(x, tf.float32), one, 0 * one, _EPSILON
+                    ),
+                    x.dtype,
+                )
+                for x in layers
+            ]
         shares = tf.unstack(tf.nn.softmax(self.own("weights")))
         parts = [share * x for share, x in zip(shares, layers, strict=True)]
         return self.own("gamma") * tf.add_n(parts)

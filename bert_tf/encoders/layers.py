@@ -69,7 +69,9 @@ class Dense(keras.layers.Layer):
         product = tf.matmul(
             tf.convert_to_tensor(self.lora_a), tf.convert_to_tensor(self.lora_b)
         )
-        return self._kernel + self.lora_scale * product
+        # Rounded once: in 16 bits most of a small product would be lost.
+        total = self._kernel + self.lora_scale * product
+        return tf.cast(total, self.bias.value.dtype)
 
     def enable_lora(self, rank: int, scale: float = 1.0) -> None:
         """Adds `scale * a @ b`: [in_size, rank] and zeros [rank, out_size]."""
@@ -78,11 +80,16 @@ class Dense(keras.layers.Layer):
             name="lora_a",
             shape=(self.shape[0], rank),
             initializer="he_uniform",
+            autocast=False,
         )
         self.lora_b = self.add_weight(
-            name="lora_b", shape=(rank, self.shape[1]), initializer="zeros"
+            name="lora_b",
+            shape=(rank, self.shape[1]),
+            initializer="zeros",
+            autocast=False,
         )
         self._tracker.lock()
+        self._kernel._autocast = False  # `kernel` casts the sum.
         self._kernel.trainable = False
         self.lora_scale = scale
 
@@ -93,6 +100,7 @@ class Dense(keras.layers.Layer):
         for variable in (self.lora_a, self.lora_b):
             self._untrack_variable(variable)
         self._tracker.lock()
+        self._kernel._autocast = True
         self._kernel.trainable = True
         self.lora_scale = None
 

@@ -65,7 +65,8 @@ def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
 
     The share is rounded to a multiple of 2^-16, so 0.1 becomes 0.100006: each
     element takes 16 random bits, and drawing them takes most of the time.
-    Compiled steps draw 8 bits, so 0.1 becomes 26/256 = 0.1016.
+    Compiled steps draw 8 bits, so 0.1 becomes 26/256 = 0.1016, and rates below
+    1/256 become that.
     """
     if seed is None or rate == 0:
         return x

@@ -25,6 +25,20 @@ KeysValues = tuple[tf.Tensor, tf.Tensor]
 # ---- Layers ------------------------------------------------------------------
 
 
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """What tokens of the targets attend to.
+
+    Attributes:
+        keys: Of the source's tokens, [B, N, S, H]; `values` likewise.
+        mask: Added to their scores, [B, 1, 1, S].
+    """
+
+    keys: tf.Tensor
+    values: tf.Tensor
+    mask: tf.Tensor
+
+
 class CrossAttention(layers.Attention):
     """Attention of the target's tokens to the source's, and its projection."""
 
@@ -38,19 +52,19 @@ class CrossAttention(layers.Attention):
         (values,) = own.split_heads(own.value(memory))
         return keys, values
 
-    def call(  # type: ignore[override]
-        self, x, keys, values, mask, dropout_seed
-    ):
-        """Returns [B * K, T, D], as `x`; the mask is [B, 1, 1, S]."""
+    def call(self, x, dropout_seed, layout):
+        """Returns [B * K, T, D], as `x`; the layout is a `Source`."""
         seeds = ops.split_seed(dropout_seed, 2)
         # Targets of the same source are queries of one row, as they have the
         # same keys.
-        rows = tf.reshape(x, [tf.shape(keys)[0], -1, x.shape[-1]])
+        rows = tf.reshape(x, [tf.shape(layout.keys)[0], -1, x.shape[-1]])
         own = self.self_attention
         (queries,) = own.split_heads(own.query(rows))
         queries /= math.sqrt(queries.shape[-1])
         rate = own.config.attention_probs_dropout_prob
-        context = ops.attend(queries, keys, values, mask, rate, seeds[0])
+        context = ops.attend(
+            *(queries, layout.keys, layout.values, layout.mask, rate, seeds[0])
+        )
         context = tf.reshape(own.join_heads(context), tf.shape(x))
         return self.residual(context, x, seeds[1])
 
@@ -84,11 +98,11 @@ class DecoderLayer(keras.layers.Layer):
                 part.build()
         self.crossattention.build()
 
-    def call(self, x, keys, values, mask, dropout_seed, layout):
+    def call(self, x, dropout_seed, layout, source):
         """Returns [B * K, T, D], as `x`; see CrossAttention.call."""
         seeds = ops.split_seed(dropout_seed, 3)
         x = self.attention(x, seeds[0], layout=layout)
-        x = self.crossattention(x, keys, values, mask, seeds[1])
+        x = self.crossattention(x, seeds[1], layout=source)
         return self.residual(self.intermediate(x), x, seeds[2])
 
 
@@ -188,7 +202,8 @@ class Decoder(keras.layers.Layer):
         for layer, pair, seed, layout in zip(
             self.layers, memory.keys_values, seeds[1:], layouts, strict=True
         ):
-            x = layer(x, *pair, memory.mask, seed, layout=layout)
+            source = Source(*pair, memory.mask)
+            x = layer(x, seed, layout=layout, source=source)
         return x
 
     def first_caches(

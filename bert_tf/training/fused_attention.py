@@ -26,6 +26,7 @@ def choose(
     dataset: tf.distribute.DistributedDataset,
     is_compiled: bool,
     wanted: bool | None = None,
+    against_data: str = "",
 ) -> bool:
     """Returns whether to use the kernel, and logs why or why not on GPUs.
 
@@ -34,6 +35,7 @@ def choose(
         dataset: Batches of features.
         is_compiled: Whether XLA compiles the step.
         wanted: --fused_attention; None where it is possible.
+        against_data: A reason against it that the records give, if any.
 
     Raises:
         InputError: If it is wanted and not possible.
@@ -43,6 +45,7 @@ def choose(
         ("--fused_attention is false" if wanted is False else "")
         or against_devices(is_compiled)
         or against_batch(model, batch)
+        or against_data
         or _against_kernel(model, batch)
     )
     if wanted:

@@ -191,7 +191,8 @@ def make_train_steps(
 
     Model and optimizer, built, were made in the strategy's scope. The dataset
     is distributed and endless, consumed in order, a batch a step. The dropout
-    masks of a step are a function of (seed, step, replica, micro-batch).
+    masks of a step are a function of (seed, step, replica, micro-batch), except
+    for those that cuDNN draws in fused attention: see cudnn_attention.py.
     `accumulate` micro-batches per step and replica save memory and leave the
     update the same. With `use_xla` XLA compiles the passes and the update, once
     for every shape of a batch; for TPUs it always compiles the whole step.

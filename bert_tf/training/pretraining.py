@@ -215,6 +215,7 @@ class Data:
     objective: str
     masking: masking.Masking | None  # if words are masked while reading
     manifest: manifests.Manifest | None = None
+    padded_inside: str = ""  # see record_values.check
 
     def for_head(self, head: str) -> "Data":
         """Returns the same records for a model that learns otherwise.
@@ -357,7 +358,9 @@ def find(
     some = paths.spread(list(zip(files, counts, strict=True)), _LOOKED_INTO)
     some_files, some_counts = zip(*some, strict=True)
     reading.check(record_type, some_files, lengths, is_by_manifest=True)
-    record_values.check(some_files, record_type, lengths, config, some_counts)
+    padded_inside = record_values.check(
+        some_files, record_type, lengths, config, some_counts
+    )
     masks = None
     if manifest.dynamic_masking:
         masks = masking.Masking.of_manifest(manifest.masking, files[0])
@@ -369,6 +372,7 @@ def find(
         manifest.objective,
         masks,
         manifest,
+        padded_inside,
     )
 
 
@@ -402,7 +406,8 @@ def _find_originals(
     # First: nobody may have given the lengths.
     reading.check(record_types.PRETRAINING, files, lengths)
     config.check_sequence_length(lengths["S"])
-    record_values.check(files, record_types.PRETRAINING, lengths, config)
+    record_type = record_types.PRETRAINING
+    padded_inside = record_values.check(files, record_type, lengths, config)
     logging.info("The records have no manifest; counting them.")
     counts = reading.count(files)
     if not sum(counts):
@@ -410,4 +415,7 @@ def _find_originals(
     # No file is empty.
     example = reading.decode(files[0], reading.first(files[0])[0])
     kind = "sop" if "token_boundary" in example.features.feature else "nsp"
-    return Data(files, counts, record_types.PRETRAINING, lengths, kind, None)
+    return Data(
+        *(files, counts, record_type, lengths, kind, None),
+        padded_inside=padded_inside,
+    )

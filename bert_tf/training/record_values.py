@@ -1,4 +1,7 @@
-"""Checks that the numbers in records are in the model's range."""
+"""Checks that the numbers in records are in the model's range.
+
+It also finds out whether padding is at the end of the rows.
+"""
 
 import collections
 import time
@@ -15,6 +18,7 @@ import tensorflow as tf
 _LOOKING = 2.0
 _LOOKED_AT_TOGETHER = 256
 _RECORDS = "records"
+_PADDED_INSIDE = "padded_inside"
 # Features with values from 0 to 1.
 _SHARES = (
     "input_mask",
@@ -31,8 +35,10 @@ def check(
     lengths: Mapping[str, int],
     config: configuration.BertConfig,
     counts: Sequence[int] | None = None,
-) -> None:
+) -> str:
     """Raises InputError for numbers outside the model's range.
+
+    Returns a file that has padding before a token in a row, or "".
 
     Reads the files in parallel for at most two seconds, which covers small data
     completely. `counts` are the expected numbers of records of each file:
@@ -42,18 +48,21 @@ def check(
     found = _ends(files, record_type, lengths, mosts)
     stop = time.monotonic() + _LOOKING
     seen: collections.Counter[str] = collections.Counter()
+    padded_inside = ""
     with (
         pipeline.explained(files),
         reading.explained(record_type, files, lengths),
     ):
         for file, values in found.as_numpy_iterator():
             seen[file.decode()] += values.pop(_RECORDS)
+            if values.pop(_PADDED_INSIDE):
+                padded_inside = file.decode()
             for name, (least, most) in values.items():
                 if not 0 <= least <= most <= mosts[name]:
                     wrong = least if least < 0 else most
                     _refuse(file.decode(), name, wrong, mosts[name])
             if time.monotonic() > stop:
-                return
+                return padded_inside
     times = collections.Counter(files)  # A file may be repeated.
     for file, count in zip(files, counts or (), strict=False):
         if seen[file] != times[file] * count:
@@ -62,6 +71,7 @@ def check(
                 f"manifest says {count}. Make the data again, or copy the file "
                 "again."
             )
+    return padded_inside
 
 
 def _mosts(
@@ -92,7 +102,11 @@ def _ends(
     lengths: Mapping[str, int],
     names: Collection[str],
 ) -> tf.data.Dataset:
-    """Yields a file, each feature's minimum and maximum, and a record count."""
+    """Yields a file and, of some of its records, what `check` looks at.
+
+    That is each feature's minimum and maximum, the number of records, and
+    whether a row has padding before a token.
+    """
 
     @tf.autograph.experimental.do_not_convert
     def read(file: tf.Tensor) -> tf.data.Dataset:
@@ -101,12 +115,16 @@ def _ends(
 
     def ends(serialized: tf.Tensor) -> dict[str, tf.Tensor]:
         batch = record_type.parse(serialized, lengths, as_stored=True)
+        mask = batch["input_mask"]
         return {
             name: tf.stack(
                 [tf.reduce_min(batch[name]), tf.reduce_max(batch[name])]
             )
             for name in names
-        } | {_RECORDS: tf.size(serialized)}
+        } | {
+            _RECORDS: tf.size(serialized),
+            _PADDED_INSIDE: tf.reduce_any(mask[:, 1:] > mask[:, :-1]),
+        }
 
     return tf.data.Dataset.from_tensor_slices(list(files)).interleave(
         read, cycle_length=16, num_parallel_calls=tf.data.AUTOTUNE

@@ -95,6 +95,7 @@ class Session:
         predictions: The loss whose weights are predictions, for the meter.
         `beside`: Files saved next to the best weights: name -> content.
         data: Identifies the records that are read: name -> any text.
+        padded_inside: A file that has padding before a token in a row, if any.
         tracing: A context in which training is traced.
         runtime: Trains on the devices of JAX; None: on the strategy's devices.
     """
@@ -119,6 +120,7 @@ class Session:
     epoch_steps: int | None = None  # of one pass over the examples
     beside: Mapping[str, bytes] = dataclasses.field(default_factory=dict)
     data: Mapping[str, object] = dataclasses.field(default_factory=dict)
+    padded_inside: str = ""
     tracing: Callable[[], contextlib.AbstractContextManager[None]] = (
         contextlib.nullcontext
     )
@@ -144,7 +146,8 @@ class Session:
             saves = (self.stop - state.step) // plan.save_checkpoints_steps + 1
             state.check_room(self.folder, saves)
         if plan.fused_attention and state.step < self.stop:
-            self._choose_attention(self.batches(state.records, state.step))
+            dataset = self.batches(state.records, state.step)
+            self._choose_attention(dataset, agree)
         on = f" on {self.examples} examples" if self.examples else ""
         if state.step > self.stop:
             logging.warning(
@@ -327,7 +330,7 @@ class Session:
         for bert in self._encoders:
             bert.encoder.remat = self.plan.remat
         if not self.plan.fused_attention:  # If it is wanted, it is chosen.
-            self._choose_attention(dataset)
+            self._choose_attention(dataset, agree)
         accumulate = self.plan.accumulate
         if accumulate is None:
             accumulate = self._found_accumulate(
@@ -344,11 +347,18 @@ class Session:
         return train, lambda: None
 
     def _choose_attention(
-        self, dataset: tf.distribute.DistributedDataset
+        self,
+        dataset: tf.distribute.DistributedDataset,
+        agree: Callable[[bool], bool],
     ) -> None:
+        against = ""
+        if agree(bool(self.padded_inside)):
+            file = self.padded_inside or "a file, says another worker"
+            against = f"padding is not at the end of the rows of {file}"
         for bert in self._encoders:
             bert.fuses_attention = fused_attention.choose(
-                bert, dataset, self._compiles, self.plan.fused_attention
+                *(bert, dataset, self._compiles, self.plan.fused_attention),
+                against_data=against,
             )
 
     @property

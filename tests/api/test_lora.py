@@ -6,7 +6,7 @@ from typing import Any
 from bert_tf import modeling
 from bert_tf.api import models
 from bert_tf.checkpoints import huggingface_names
-from bert_tf.encoders import distilbert, roberta
+from bert_tf.encoders import distilbert, layers, roberta
 from bert_tf.errors import InputError
 from tests import reference
 from tests.api import keras_models as tiny
@@ -15,6 +15,7 @@ from tests.api.test_exports import answering
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from safetensors import numpy as safetensors_numpy
 
 _RANK, _ALPHA = 2, 3.0
@@ -66,6 +67,37 @@ def test_nothing_changes_at_first():
     np.testing.assert_array_equal(model(tiny.INPUTS), expected)
     with pytest.raises(InputError, match="has LoRA already"):
         model.bert.enable_lora()
+
+
+@pytest.mark.parametrize("size", [1e-4, 1e-2])
+def test_small_matrices_count_in_16_bits(size):
+    with layers.of_policy(keras.DTypePolicy("mixed_bfloat16")):
+        layer = layers.Dense(tiny.PLAIN, 256, 256)
+    layer.build()
+    layer.enable_lora(4, 2.0)
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=[512, 256])
+    first = np.asarray(tf.cast(layer(x), tf.float32))
+    layer.lora_b.assign(rng.normal(size=[4, 256]) * size)
+    with tf.GradientTape() as tape:
+        y = layer(x)
+    assert y.dtype == tf.bfloat16
+    a, b = (np.asarray(w, np.float64) for w in (layer.lora_a, layer.lora_b))
+    expected = 2 * x @ a @ b
+    change = np.asarray(tf.cast(y, tf.float32)) - first
+    share = (change * expected).sum() / (expected**2).sum()
+    assert share == pytest.approx(1, abs=0.05)
+    # The sum of y depends on b by 2 a^T x^T 1.
+    (slope,) = tape.gradient(y, [layer.lora_b.value])
+    sums = 2 * (x @ a).sum(0)[:, np.newaxis]
+    np.testing.assert_allclose(
+        slope, np.broadcast_to(sums, b.shape), rtol=0.05, atol=1
+    )
+    kernel = layer.kernel
+    assert kernel.dtype == tf.float32
+    layer.merge_lora()
+    np.testing.assert_array_equal(layer.kernel, kernel)
+    np.testing.assert_array_equal(layer(x), y)
 
 
 @pytest.mark.slow

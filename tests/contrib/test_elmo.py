@@ -6,11 +6,12 @@ import json
 from bert_tf import compiled, errors, vocabularies
 from bert_tf.checkpoints import formats, names, restoring
 from bert_tf.contrib import elmo, elmo_characters, elmo_config
-from bert_tf.encoders import families
+from bert_tf.encoders import families, layers
 from bert_tf.text import graph_offsets, text_graph
 from tests.contrib import elmo_models as small
 
 import h5py
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -230,6 +231,20 @@ def test_layers_are_normalized_on_demand(tmp_path):
     np.testing.assert_allclose(
         mixed.numpy()[is_token], np.mean(units, 0)[is_token], atol=1e-5
     )
+
+
+def test_padding_is_normalized_in_float16():
+    config = elmo_config.ElmoConfig(mixture_norm=True)
+    with layers.of_policy(keras.DTypePolicy("mixed_float16")):
+        mixture = elmo.Mixture(config)
+    mixture.build()
+    x = np.random.default_rng(1).normal(size=[2, 3, 8]).astype(np.float16)
+    x[:, 2] = 0
+    found = mixture([tf.constant(x)] * (1 + config.num_hidden_layers))
+    exact = x.astype(float)
+    units = exact - exact.mean(-1, keepdims=True)
+    units /= np.maximum(exact.std(-1, keepdims=True), 1e-6)
+    np.testing.assert_allclose(found, units, atol=1e-2)
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """When attention is cuDNN's kernel, and the trial of the kernel."""
 
+import dataclasses
+
 from benchmarks import pretraining_step
 from bert_tf import errors, heads
 from bert_tf.encoders import cudnn_attention, families
@@ -73,12 +75,28 @@ class TestChoose:
         monkeypatch.setattr(tf.config, "list_physical_devices", lambda _: [])
         assert not fused_attention.choose(_model(), self._Dataset, True, wanted)
 
+    def test_not_for_padding_before_tokens(self, monkeypatch):
+        monkeypatch.setattr(fused_attention, "against_devices", lambda _: "")
+        monkeypatch.setattr(fused_attention, "_against_kernel", lambda *_: "")
+        choose = fused_attention.choose
+        assert choose(_model(), self._Dataset, True)
+        assert not choose(_model(), self._Dataset, True, against_data="any")
+
 
 @pytest.mark.parametrize("check_only", [False, True])
-def test_a_run_asks_before_it_begins(monkeypatch, tmp_path, check_only):
+@pytest.mark.parametrize(
+    ("dtype", "reason"),
+    [
+        ("float32", "not float32"),
+        ("mixed_bfloat16", "padding is not at the end of the rows of one[.]"),
+    ],
+)
+def test_a_run_asks_before_it_begins(
+    monkeypatch, tmp_path, check_only, dtype, reason
+):
     # As on a GPU that has the kernel.
     monkeypatch.setattr(fused_attention, "against_devices", lambda _: "")
-    model = heads.BertPretrainer(_model("float32"))
+    model = heads.BertPretrainer(_model(dtype))
     begun = []
     run = tiny_model.session_of(
         model,
@@ -88,7 +106,8 @@ def test_a_run_asks_before_it_begins(monkeypatch, tmp_path, check_only):
         fused_attention=True,
         check_only=check_only,
     )
-    with pytest.raises(errors.InputError, match="not float32"):
+    run = dataclasses.replace(run, padded_inside="one")
+    with pytest.raises(errors.InputError, match=reason):
         run.train()
     assert not begun
 

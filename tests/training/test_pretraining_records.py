@@ -18,6 +18,7 @@ from bert_tf.storage import paths
 from bert_tf.training import pretraining
 from tests import pretraining_records
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -62,6 +63,22 @@ def test_records_of_albert_are_of_the_order_of_sentences(tmp_path):
     with tf.io.TFRecordWriter(files[0]) as writer:
         writer.write(example.SerializeToString())
     assert found().objective == "sop"
+
+
+def test_padding_before_tokens_is_found(tmp_path):
+    files = pretraining_records.write(tmp_path, [3, 3, 3])
+    config = modeling.BertConfig(**pretraining_records.CONFIG)
+    lengths = pretraining_records.LENGTHS
+    find = functools.partial(
+        pretraining.find, files, config, lengths["S"], lengths["P"]
+    )
+    assert not find().padded_inside
+    values = pretraining_records.values(np.random.default_rng(1))
+    values["input_mask"] = [1] * 9 + [0, 1] + [0] * 5
+    with tf.io.TFRecordWriter(files[1]) as writer:
+        writer.write(reading.first(files[0])[0])
+        writer.write(record_types.PRETRAINING.encode(values))
+    assert find().padded_inside == files[1]
 
 
 @pytest.mark.slow
