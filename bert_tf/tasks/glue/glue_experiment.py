@@ -72,6 +72,8 @@ class Experiment:
         self.others = {
             k: v for k, v in flags.items() if k not in trials.INDIFFERENT
         }
+        # Earlier versions have it in the keys of their runs.
+        self.others["overwrite"] = "false"
         words = flags.get("word_vectors", "")
         if words:
             self.others["word_vectors"] = _digest_of_vectors(words)

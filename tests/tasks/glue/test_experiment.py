@@ -4,11 +4,13 @@ tests/commands/test_run_glue.py runs run_classifier.py itself.
 """
 
 import dataclasses
+import hashlib
 import json
 import os
 import pathlib
 import shutil
 
+import bert_tf
 from bert_tf import heads, modeling
 from bert_tf.checkpoints import best, formats, restoring, trained_models
 from bert_tf.storage import run_lock
@@ -235,6 +237,30 @@ def test_runs_are_made_once(make, calls, tmp_path):
     other = dataclasses.replace(_START, digest="others")
     make("RTE").train("RTE", other)
     assert [c["seed"] for c in calls()] == ["1", "2"]
+
+
+def test_runs_of_earlier_versions_are_found(make, calls, tmp_path):
+    """They had --overwrite in their keys, false by default."""
+    setting = {
+        "learning_rate": 0.1,
+        "num_train_epochs": 3.0,
+        "train_batch_size": 32,
+    }
+    others = {"use_checkpoint": "best", "dtype": "float32"}
+    others |= {"overwrite": "false", "data": "digest"}
+    others |= {"start": _START.digest, "version": bert_tf.__version__}
+    run = {"task": "RTE", "setting": setting, "seed": 1, "others": others}
+    text = json.dumps(run, sort_keys=True)
+    key = hashlib.sha256(text.encode()).hexdigest()
+    line = {"key": key, **run, "results": {"accuracy": 0.5}, "score": 0.5}
+    line |= {"examples": 100, "seconds": 1.0, "folder": "RTE/here"}
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "results.jsonl").write_text(json.dumps(line) + "\n")
+    for value in ("false", "true"):
+        experiment = make("RTE", seeds=(1,), overwrite=value)
+        (done,) = experiment.train("RTE", _START)
+        assert (done.score, done.folder) == (0.5, "RTE/here")
+        assert calls() == []
 
 
 def test_it_stops_at_a_run_that_fails_and_goes_on_there(make, calls):
