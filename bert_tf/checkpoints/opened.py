@@ -2,6 +2,8 @@
 
 import dataclasses
 import hashlib
+import itertools
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -13,6 +15,8 @@ from bert_tf.storage import input_files, json_files
 
 import numpy as np
 import tensorflow as tf
+
+_AT_ONCE = 1 << 26  # Numbers that `digest` reads at once: 256 MB.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,8 +87,15 @@ def digest(source: Checkpoint | None, parts: Iterable[bytes] = ()) -> str:
     for part in parts:
         total.update(part)
     if source is not None:
-        for name in sorted(source.shapes):
-            total.update(name.encode() + source.read([name])[name].tobytes())
+        names = sorted(source.shapes)
+        sizes = (math.prod(source.shapes[name]) for name in names)
+        ends = zip(itertools.accumulate(sizes), names, strict=True)
+        # Each read opens the files again.
+        for _, some in itertools.groupby(ends, lambda x: x[0] // _AT_ONCE):
+            group = [name for _, name in some]
+            values = source.read(group)
+            for name in group:
+                total.update(name.encode() + values[name].tobytes())
     return total.hexdigest()
 
 

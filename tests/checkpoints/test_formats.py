@@ -1,6 +1,7 @@
 """Opening and writing any format: round trips and bad input."""
 
 import dataclasses
+import hashlib
 import pathlib
 import re
 
@@ -8,6 +9,7 @@ from bert_tf import modeling, options
 from bert_tf.checkpoints import (
     formats,
     names,
+    opened,
     restoring,
     tf1_files,
 )
@@ -16,6 +18,7 @@ from tests import interop_samples as samples
 from tests import reference
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -440,3 +443,27 @@ class TestWrite:
         written = formats.write(str(tmp_path / "x"), output_format, source)
         (note,) = written.notes
         assert "there is no tokenizer in the folder" in note
+
+
+def test_a_digest_reads_many_tensors_at_once(monkeypatch):
+    """Each read opens the files of the checkpoint."""
+    values = {
+        name: np.full(count, count, np.float32)
+        for name, count in (("d", 9), ("a", 3), ("c", 4), ("b", 3))
+    }
+    reads: list[list[str]] = []
+
+    def read(names):
+        reads.append(list(names))
+        return {name: values[name] for name in reversed(names)}
+
+    shapes = {name: value.shape for name, value in values.items()}
+    source = opened.Checkpoint("here", "tf1", shapes, read)
+    text = b"part" + b"".join(x.encode() + values[x].tobytes() for x in "abcd")
+    expected = hashlib.sha256(text).hexdigest()
+    assert opened.digest(source, [b"part"]) == expected
+    assert reads == [["a", "b", "c", "d"]]
+    reads.clear()
+    monkeypatch.setattr(opened, "_AT_ONCE", 8)
+    assert opened.digest(source, [b"part"]) == expected
+    assert reads == [["a", "b"], ["c"], ["d"]]
