@@ -89,7 +89,8 @@ def _check_rows(folder: str, files: vocabularies.Files) -> None:
 def _check_special(folder: str, files: vocabularies.Files) -> None:
     """Raises UnreadableError if transformers uses other special tokens."""
     said = _read_tokenizer_config(folder)
-    if said.get("tokenizer_class") in tokenizer_config.GENERIC:
+    is_generic = said.get("tokenizer_class") in tokenizer_config.GENERIC
+    if is_generic and _read_tokenizer(folder).get("model"):
         return  # They follow tokenizer.json.
     if tokenizer_config.DECODER not in said:
         said |= opened.read_json(folder, tokenizer_config.SPECIAL)

@@ -145,6 +145,19 @@ def test_other_special_tokens(folder, name, changes):
     assert formats.open_checkpoint(str(folder)).vocab is not None
 
 
+def test_other_special_tokens_without_a_class(folder):
+    """As of old folders: no file says the class, and none else is there."""
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).unlink()
+    values = json.loads((folder / "config.json").read_text())
+    del values["model_type"]
+    (folder / "config.json").write_text(json.dumps(values))
+    assert formats.open_checkpoint(str(folder)).vocab is not None
+    change(folder / "special_tokens_map.json", cls_token="dog")
+    with pytest.raises(ValueError, match=r"must be '\[CLS\]', .*='dog'"):
+        formats.open_checkpoint(str(folder))
+
+
 def test_a_tokenizer_with_other_tokens(folder):
     """Its fields have the values of a BERT by default."""
     path = folder / "tokenizer.json"
