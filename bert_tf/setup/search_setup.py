@@ -41,6 +41,10 @@ _MORE = ("max_seq_length",)
 
 def check() -> None:
     """Raises InputError for unsupported flags or an invalid search space."""
+    if not run_flags.CHECK_ONLY.value:
+        # Leaves the devices to the processes of the trials. This is an error
+        # once TensorFlow has read a tensor, as of a preset's config.
+        tf.config.set_visible_devices([], "GPU")
     extras.check("optuna", "search", "Hyperparameter searches")
     for flag in (fine_tuning_flags.DO_PREDICT, fine_tuning_flags.DO_EXPORT):
         if flag.value:
@@ -172,14 +176,12 @@ def _is_searchable(flag: flags.Flag) -> bool:
 
 
 def run(script: str, metric: str) -> None:
-    """Runs the search and prints its table.
+    """Runs the search after `check`, and prints its table.
 
     Args:
         script: Path of the script that runs a trial.
         metric: The dev result that selects the best trial.
     """
-    # Leaves the devices to the processes of the trials.
-    tf.config.set_visible_devices([], "GPU")
     space = find_space(search_flags.SEARCH_SPACE.value)
     _log_replaced(space)
     folder = run_flags.OUTPUT_DIR.value
