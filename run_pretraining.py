@@ -370,7 +370,7 @@ def find_vocab(config, data):
     manifest = data.manifest
     vocab = model_files.find_records_vocab(
         _VOCAB_FILE.value,
-        run_setup.find_source(_DO_TRAIN.value),
+        run_setup.find_source(),
         manifest.vocab_sha256 if manifest else None,
     )
     folder = run_flags.OUTPUT_DIR.value

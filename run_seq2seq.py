@@ -146,6 +146,7 @@ from bert_tf.setup import (
     fine_tune,
     model_files_setup,
     run_setup,
+    trained_setup,
 )
 from bert_tf.text import detokenizer, text_graph
 from bert_tf.training import fine_tuning, memory_use
@@ -197,7 +198,7 @@ class Seq2Seq(fine_tune.Task):
 
     def load_files(self):
         """Reads config and vocabulary; the config may be an encoder's."""
-        source = run_setup.find_source(self.work.train)
+        source = trained_setup.find_source(self.work.train)
         trained = source.config if source else None
         if source:
             path = run_flags.BERT_CONFIG_FILE.value

@@ -87,7 +87,7 @@ def load_files(always_trains: bool = False) -> trained_models.ModelFiles:
         InputError: They can't be read, or contradict each other.
     """
     trains = always_trains or fine_tuning_flags.DO_TRAIN.value
-    files = model_files_setup.load(run_setup.find_source(trains), trains)
+    files = model_files_setup.load(trained_setup.find_source(trains), trains)
     memory_use.check_room_for_weights(files.config)
     return files
 

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from bert_tf import modeling
 from bert_tf.checkpoints import (
-    best,
     formats,
     model_files,
     opened,
@@ -175,25 +174,27 @@ def open_init_checkpoint() -> opened.Checkpoint | None:
     return formats.open_checkpoint(path)
 
 
-def find_source(trains: bool) -> model_files.Source | None:
+def find_source(own: str | None = None) -> model_files.Source | None:
     """Returns the source that config and vocabulary must match.
 
-    It is the run in output_dir, if any, or else the initial checkpoint. A
-    search, and a run whose checkpoints are gone, have best weights only, from
-    which no training resumes.
+    It is the run in output_dir, if any, or else the initial checkpoint.
+
+    Args:
+        own: Weights of the run that will be restored, if any. A search, and a
+            run whose checkpoints are gone, have best weights only.
     """
     folder = run_flags.OUTPUT_DIR.value
     if tf1_files.latest(folder):
         return original.read_files(folder)
-    if not trains and (kept := best.checkpoint(folder)):
-        return original.read_files(os.path.dirname(kept))
+    if own:
+        return original.read_files(os.path.dirname(own))
     return open_init_checkpoint()
 
 
 def find_config(trains: bool) -> modeling.BertConfig:
     """Returns the config of a run's model; `trains` if it is trained."""
     path = run_flags.BERT_CONFIG_FILE.value
-    config = model_files.find_config(path, find_source(trains), trains)
+    config = model_files.find_config(path, find_source(), trains)
     memory_use.check_room_for_weights(config)
     return config
 

@@ -6,7 +6,13 @@ Called from the `main` of the fine-tuning scripts only.
 import os
 from collections.abc import Collection, Mapping
 
-from bert_tf.checkpoints import formats, opened, runs, trained_models
+from bert_tf.checkpoints import (
+    formats,
+    model_files,
+    opened,
+    runs,
+    trained_models,
+)
 from bert_tf.errors import InputError
 from bert_tf.flags import (
     fine_tuning_flags,
@@ -46,6 +52,11 @@ def restore(run: fine_tuning.Run, head: str) -> int:
     source = find(head)
     with run.strategy.scope():
         return trained_models.restore(run.model, source, head)
+
+
+def find_source(trains: bool) -> model_files.Source | None:
+    """Returns the source that config and vocabulary must match."""
+    return run_setup.find_source(None if trains else own_weights())
 
 
 def labels() -> tuple[str, ...] | None:

@@ -3,7 +3,8 @@
 import contextlib
 import dataclasses
 
-from bert_tf.checkpoints import best, tf1_files, trained_models
+from bert_tf import extras
+from bert_tf.checkpoints import best, formats, tf1_files, trained_models
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.flags import flagfiles
@@ -12,6 +13,8 @@ from bert_tf.setup import (
     fine_tuning_setup,
     run_folder,
     run_setup,
+    search_setup,
+    trained_setup,
 )
 from bert_tf.training import distribution
 from tests import interop_samples, tiny_files
@@ -77,11 +80,50 @@ def test_files_of_best_weights_alone(run, monkeypatch):
     kept = run / "run" / "best"
     tiny_files.write_files(kept)
     monkeypatch.setattr(best, "checkpoint", lambda _: f"{kept}/model.ckpt-3")
-    found = run_setup.find_source(trains=False)
+    found = trained_setup.find_source(trains=False)
     assert found is not None and found.vocab is not None
     assert found.config == tiny_files.CONFIG
     assert list(found.vocab.contents) == ["vocab.txt"]
-    assert run_setup.find_source(trains=True) is None
+    assert trained_setup.find_source(trains=True) is None
+
+
+def test_files_of_other_weights_than_the_best(run, monkeypatch):
+    kept = run / "run" / "best"
+    tiny_files.write_files(kept)
+    monkeypatch.setattr(best, "checkpoint", lambda _: f"{kept}/model.ckpt-3")
+    monkeypatch.setattr(formats, "open_checkpoint", lambda path: path)
+    with flagsaver.flagsaver(use_checkpoint="last", init_checkpoint="given"):
+        assert trained_setup.find_source(trains=False) == "given"
+    with flagsaver.flagsaver(init_checkpoint="given"):
+        # Pre-training restores no best weights.
+        assert run_setup.find_source() == "given"
+
+
+def test_a_search_leaves_the_devices_to_its_trials(run, monkeypatch):
+    """TensorFlow hides no device after it has read a tensor."""
+    calls: list[object] = []
+    space = {"learning_rate": ["1"]}
+
+    def load_files():
+        calls.append("read")
+        raise InputError("enough")
+
+    hide = lambda *given: calls.append(given)  # noqa: E731
+    monkeypatch.setattr(tf.config, "set_visible_devices", hide)
+    monkeypatch.setattr(fine_tuning_setup, "load_files", load_files)
+    monkeypatch.setattr(search_setup, "find_space", lambda _: space)
+    monkeypatch.setattr(extras, "check", lambda *_: None)
+    with pytest.raises(InputError, match="enough"):
+        search_setup.check()
+    assert calls == [([], "GPU"), "read"]
+    # With --check_only, this process has the model.
+    calls.clear()
+    with (
+        flagsaver.flagsaver(check_only=True),
+        pytest.raises(InputError, match="enough"),
+    ):
+        search_setup.check()
+    assert calls == ["read"]
 
 
 @pytest.mark.parametrize(
