@@ -14,14 +14,14 @@ from bert_tf.checkpoints import runs as run_folders
 from bert_tf.errors import InputError
 from bert_tf.storage import kept_flags
 from bert_tf.tasks import trials
-from bert_tf.training import progress, run_report
+from bert_tf.training import progress, run_report, train_examples
 
 from absl import logging
 
 # File name in the search's folder.
 STUDY = "study.db"
 _NAME = "search"
-# Optuna's user attribute of a trial with the error that ended it.
+# Optuna's user attribute of a trial with the error that ended it, or "".
 _ERROR = "error"
 
 Values: TypeAlias = dict[str, str]
@@ -35,9 +35,10 @@ class Search:
     """Searches for the flag values with the best dev score.
 
     The study is a file in the folder, so a killed search resumes with the
-    interrupted trial. No values are tried twice, and trials that ended with an
-    error do not count. The values of a trial depend only on the seed and the
-    trials before it.
+    interrupted trial, also one that ended with an error. At the same error
+    again, it leaves the trial out and does not count it. No values are tried
+    twice. The values of a trial depend only on the seed and the trials before
+    it.
 
     Attributes:
         folder: Folder of the study and of the trials' folders.
@@ -97,8 +98,8 @@ class Search:
         return math.prod(map(len, self.space.values()))
 
     def _last(self, study: Any, count: int) -> int:
-        """Returns the number of trials with those that ended with an error."""
-        failed = sum(_ERROR in x.user_attrs for x in study.get_trials())
+        """Returns the number of trials with those that failed."""
+        failed = sum(map(_has_failed, study.get_trials()))
         return min(count + failed, self._combinations)
 
     def _next(self, study: Any, count: int) -> Any:
@@ -158,23 +159,24 @@ class Search:
             self._report(study, trial, folder)
             return trial.should_prune()
 
+        before = trial.user_attrs.get(_ERROR)
         try:
             is_pruned = self.train(
                 folder, values, is_hopeless if self.pruner else None
             )
         except trials.FailedError as error:
             is_finite = "Not a finite number" not in error.last
-            if is_finite:
-                trial.set_user_attr(_ERROR, error.last)
-            study.tell(trial, state=optuna_trial.TrialState.FAIL)
-            if is_finite:
+            trial.set_user_attr(_ERROR, error.last if is_finite else "")
+            if is_finite and error.last != before:
                 raise InputError(
-                    f"Trial {trial.number}: {error} It leaves the values of "
-                    "this trial out: to try them again, choose another "
-                    f"--output_dir. Received: {shown}"
+                    f"Trial {trial.number}: {error} At the same error again, "
+                    f"it leaves the values of this trial out. Received: {shown}"
                 ) from error
             logging.warning("Trial %d: %s", trial.number, error.last)
+            study.tell(trial, state=optuna_trial.TrialState.FAIL)
             return
+        if before:
+            trial.set_user_attr(_ERROR, "")
         self._report(study, trial, folder)
         if is_pruned:
             logging.info("Trial %d: pruned.", trial.number)
@@ -213,6 +215,13 @@ class Search:
     def _end(self, study: Any) -> list[str]:
         """Copies the best trial's model; returns the lines of the table."""
         chosen = _best(study)
+        if chosen is None and all(map(_has_failed, study.get_trials())):
+            raise InputError(
+                "All trials ended with an error, the last with: "
+                f"{study.get_trials()[-1].user_attrs[_ERROR]} Correct its "
+                "cause, and search in another folder. "
+                f"Received: {self.folder}"
+            )
         if chosen is None:
             raise InputError(
                 f"No trial has a finite {self.metric}. Search lower learning "
@@ -223,7 +232,9 @@ class Search:
         shutil.rmtree(f"{target}.tmp", ignore_errors=True)
         shutil.copytree(os.path.join(folder, best.FOLDER), f"{target}.tmp")
         # The weights are read as in their trial, not as the search began.
-        shutil.copy(os.path.join(folder, kept_flags.FILE), f"{target}.tmp")
+        for name in (kept_flags.FILE, train_examples.FILE):
+            if os.path.exists(path := os.path.join(folder, name)):
+                shutil.copy(path, f"{target}.tmp")
         shutil.rmtree(target, ignore_errors=True)
         os.rename(f"{target}.tmp", target)
         logging.info(
@@ -235,7 +246,7 @@ class Search:
             name = os.path.basename(self._folder(trial))
             values = (trial.params[flag] for flag in self.space)
             score = _OUTCOMES.get(trial.state.name) or f"{trial.value:.4f}"
-            score = "failed" if _ERROR in trial.user_attrs else score
+            score = "failed" if _has_failed(trial) else score
             mark = " (best)" * (trial.number == chosen.number)
             rows.append((name, *values, score + mark))
         lines = trials.table(rows)
@@ -245,6 +256,11 @@ class Search:
 
 # Optuna state of a trial without a score -> its text in the table.
 _OUTCOMES = {"PRUNED": "pruned", "FAIL": "not finite"}
+
+
+def _has_failed(trial: Any) -> bool:
+    """Whether an error ended a trial for good."""
+    return trial.state.name == "FAIL" and bool(trial.user_attrs.get(_ERROR))
 
 
 def _best(study: Any) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from bert_tf import files
-from bert_tf.checkpoints import opened, tf1_files
+from bert_tf.checkpoints import best, opened, tf1_files
 from bert_tf.errors import InputError
 from bert_tf.records import record_types
 
@@ -69,11 +69,14 @@ def write(
 def is_table(folder: str, table: str | None) -> bool | None:
     """Whether a run trained on a file with this content, wherever it is.
 
-    None if unknown, as for runs of earlier versions.
+    None if unknown, as for runs of earlier versions. A search stands for its
+    best trial.
     """
     before = None
     with contextlib.suppress(InputError):
-        before = opened.read_json(folder, FILE).get(_TABLE)
+        kept = os.path.join(folder, best.FOLDER)
+        found = opened.read_json(folder, FILE) or opened.read_json(kept, FILE)
+        before = found.get(_TABLE)
     if not (before and table and epath.Path(table).exists()):
         return None
     return bool(before == files.sha256(table))

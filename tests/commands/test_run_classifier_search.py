@@ -67,7 +67,10 @@ def test_trials_are_runs_and_the_best_is_copied(count, flags, tmp_path):
     copied = output / "best"
     assert {x.name: x.read_bytes() for x in copied.iterdir()} == {
         x.name: x.read_bytes()
-        for x in (folder / "flags.txt", *(folder / "best").iterdir())
+        for x in (
+            *(folder / "flags.txt", folder / "train_examples.json"),
+            *(folder / "best").iterdir(),
+        )
     }
 
     # Its model has config, vocabulary and labels in best/ alone.

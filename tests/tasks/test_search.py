@@ -3,6 +3,7 @@
 tests/commands/test_run_classifier_search.py runs run_classifier.py itself.
 """
 
+import dataclasses
 import itertools
 import json
 import os
@@ -11,6 +12,7 @@ import sqlite3
 import statistics
 
 from bert_tf.tasks import search, trials
+from bert_tf.training import train_examples
 
 import pytest
 
@@ -173,24 +175,89 @@ def test_a_trial_that_diverges_is_left_out(make, script):
         make("other").run(2)
 
 
-def test_another_error_ends_the_search_and_its_trial(make, script, tmp_path):
-    script.outcomes = {"3": "error: out of memory."}
-    with pytest.raises(ValueError, match=r"^Trial \d: See log\. .*: rate 3, "):
-        make().run(4)
-    failed, values = script.calls[-1]
-    before = [*script.calls]
-    # Restarts go on without the values, and reach their number of trials.
+_MEMORY = "error: out of memory."
+
+
+def test_an_error_ends_the_search_which_resumes_its_trial(make, script):
+    script.outcomes = {"3": _MEMORY}
+    message = r"^Trial \d: See log\. At the same error again, .*: rate 3, "
+    with pytest.raises(ValueError, match=message):
+        make().run(6)
+    failed = script.calls[-1]
+    # Another error is not the same error again.
+    script.outcomes = {"3": "error: no space left."}
+    with pytest.raises(ValueError, match=message):
+        make().run(6)
+    assert script.calls[-2:] == [failed, failed]
     script.outcomes = {}
+    rows = _rows(make().run(6))
+    assert script.calls.count(failed) == 3
+    assert len(rows) == 6
+    assert not {row[3] for row in rows} & {"failed", "not finite"}
+
+
+def test_the_mark_of_an_error_is_removed(make, script):
+    script.outcomes = {"3": _MEMORY}
+    with pytest.raises(ValueError, match="At the same error again"):
+        make(space={"rate": ["3"], "batch": ["16"]}).run(1)
+    script.outcomes = {"3": "error: Not a finite number in step 1: loss."}
+    with pytest.raises(ValueError, match="No trial has a finite eval_f1"):
+        make(space={"rate": ["3"], "batch": ["16"]}).run(1)
+
+
+def test_the_same_error_again_leaves_the_trial_out(
+    make, script, tmp_path, caplog
+):
+    script.outcomes = {"3": _MEMORY}
+    with pytest.raises(ValueError, match=r"^Trial \d: "):
+        make(space={"rate": ["3"], "batch": ["16"]}).run(1)
+    with pytest.raises(ValueError, match=f"^All trials .* {_MEMORY} Correct"):
+        make(space={"rate": ["3"], "batch": ["16"]}).run(1)
+
     script.calls.clear()
-    rows = _rows(make().run(4))
-    assert values not in [x for _, x in script.calls]
+    with pytest.raises(ValueError, match=r"^Trial \d: "):
+        make("other").run(4)
+    failed, values = script.calls[-1]
+    script.outcomes = {}
+    number = int(failed.removeprefix("trial-"))
+
+    def fail_again(folder, values, is_over):
+        if folder.endswith(failed):
+            script.calls.append((failed, dict(values)))
+            raise trials.FailedError("See log.", _MEMORY)
+        return script(folder, values, is_over)
+
+    rows = _rows(dataclasses.replace(make("other"), train=fail_again).run(4))
+    assert f"Trial {number}: {_MEMORY}" in caplog.text
+    assert script.calls.count((failed, values)) == 2
     assert [row[3] for row in rows if row[0] == failed] == ["failed"]
+    # It does not count.
     assert len([row for row in rows if row[0] != failed]) == 4
-    with sqlite3.connect(tmp_path / "out/study.db") as database:
+    with sqlite3.connect(tmp_path / "other/study.db") as database:
         query = "select number from trials where state = 'FAIL'"
         found = database.execute(query).fetchall()
-    assert [f"trial-{number:03d}" for (number,) in found] == [failed]
+    assert found == [(number,)]
     # No more than all combinations are tried.
-    assert len(make().run(6)) == 2 + 6
-    tried = [tuple(x.values()) for _, x in before + script.calls]
-    assert sorted(tried) == sorted(itertools.product(*_SPACE.values()))
+    assert len(make("other").run(6)) == 2 + 6
+    tried = [tuple(x.values()) for _, x in script.calls]
+    assert sorted(set(tried)) == sorted(itertools.product(*_SPACE.values()))
+    assert len(tried) == 6 + 1
+
+
+def test_the_identity_of_the_examples_is_copied(make, script, tmp_path):
+    table = tmp_path / "table.tsv"
+    table.write_text("the rows")
+
+    def train(folder, values, is_over):
+        found = script(folder, values, is_over)
+        train_examples.write(folder, {"records": 1}, table=str(table))
+        return found
+
+    dataclasses.replace(make(), train=train).run(1)
+    copied = tmp_path / "copy.tsv"
+    copied.write_text("the rows")
+    for folder in ("out", "out/best"):
+        folder = str(tmp_path / folder)
+        assert train_examples.is_table(folder, str(copied))
+    copied.write_text("others")
+    assert train_examples.is_table(str(tmp_path / "out"), str(copied)) is False
