@@ -1,6 +1,7 @@
 """The errors that users see, apart from bugs, and parts of their messages."""
 
-from collections.abc import Sequence
+import collections
+from collections.abc import Iterable, Sequence
 
 
 class InputError(ValueError):
@@ -37,3 +38,9 @@ def listed(names: Sequence[str], separator: str = ", ") -> str:
     if len(names) > _MOST_LISTED:
         text += f" and others, {len(names)} in all"
     return text
+
+
+def repeated(names: Iterable[str]) -> list[str]:
+    """Returns the names that occur more than once, each once, in order."""
+    counts = collections.Counter(names)
+    return [name for name, count in counts.items() if count > 1]

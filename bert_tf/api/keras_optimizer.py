@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from bert_tf import optimization
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, repeated
 
 import keras
 import tensorflow as tf
@@ -63,9 +63,7 @@ class KerasOptimizer(keras.optimizers.Optimizer):
         """Makes the moments."""
         if self.built:
             return
-        paths = [x.path for x in variables]
-        twice = sorted({x for x in paths if paths.count(x) > 1})
-        if twice:
+        if twice := sorted(repeated(x.path for x in variables)):
             raise InputError(
                 "The optimizers of bert_tf keep moments by the names of "
                 "variables, and two variables have one name: use an optimizer "

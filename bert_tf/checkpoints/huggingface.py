@@ -16,7 +16,7 @@ from bert_tf.checkpoints import (
     tokenizer_files,
 )
 from bert_tf.encoders import families, foreign
-from bert_tf.errors import InputError, listed, shortened
+from bert_tf.errors import InputError, listed, repeated, shortened
 
 import numpy as np
 import tensorflow as tf
@@ -311,8 +311,7 @@ def _labels(values: Mapping[str, Any], head: str) -> tuple[str, ...] | None:
             "`id2label` must give each class a name that is one line, and not "
             f"empty. Received: {shortened(repr(wrong[0]))} in id2label"
         )
-    twice = sorted({name for name in labels if labels.count(name) > 1})
-    if twice:
+    if twice := sorted(repeated(labels)):
         raise InputError(
             "`id2label` gives two classes the same name, so that an answer "
             "would not say which of them is meant. Give each its own name. "

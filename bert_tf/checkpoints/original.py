@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from bert_tf import files, modeling, vocabularies
 from bert_tf.checkpoints import names, opened, runs, tf1_files
 from bert_tf.encoders import families
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, repeated
 from bert_tf.storage import input_files, written_files
 from bert_tf.vocabularies import tokenizer_config
 
@@ -112,9 +112,8 @@ def read_labels(path: str, way_out: str = _RESTORE) -> tuple[str, ...] | None:
     problem = input_files.explain(text[:64].encode())
     if not problem and not all(label.strip() for label in labels):
         problem = "a line is empty"
-    if not problem and len(set(labels)) < len(labels):
-        twice = next(x for x in labels if labels.count(x) > 1)
-        problem = f"{twice!r} is there more than once"
+    if not problem and (twice := repeated(labels)):
+        problem = f"{twice[0]!r} is there more than once"
     if problem:
         raise tf1_files.UnreadableError(
             f"{path} must name the classes, one a line: {problem}. {way_out}"

@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from bert_tf.errors import repeated
 from bert_tf.server import joining
 from bert_tf.server.refusals import Refusal, shown
 from bert_tf.server.signature_defs import (
@@ -72,8 +73,7 @@ def parse(body: bytes) -> dict[str, Any]:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(x for x in names if names.count(x) > 1)
+        twice = repeated(name for name, _ in pairs)[0]
         raise Refusal(f"JSON Parse error: key given twice: {shown(twice)}")
     return found
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bert_tf.errors import InputError, shortened
+from bert_tf.errors import InputError, repeated, shortened
 from bert_tf.storage import input_files
 
 # A type of Python -> its name in errors.
@@ -46,8 +46,7 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Makes a JSON object; InputError if a key appears twice."""
     value = dict(pairs)
     if len(value) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = repeated(name for name, _ in pairs)[0]
         raise InputError(
             f"the key {twice!r} appears twice. Remove one. Received: "
             f"{shortened(json.dumps(value))}"

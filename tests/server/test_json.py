@@ -64,6 +64,12 @@ class TestRequests:
         assert request.inputs["sensor"].dtype == np.float32
         assert request.inputs["sensor"].tolist() == _SENSORS
 
+    def test_a_key_given_twice_among_many(self):
+        # Comparing each with all others would take minutes.
+        pairs = ", ".join(f'"{min(i, 99_998)}": 0' for i in range(100_000))
+        with pytest.raises(Refusal, match='key given twice: "99998"'):
+            json_requests.parse(f"{{{pairs}}}".encode())
+
     def test_numbers_that_are_none(self):
         found = json_requests.to_predict(
             b'{"inputs": [1, -3.5, NaN, Infinity, -Infinity, 1e300]}',
