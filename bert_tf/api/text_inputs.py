@@ -168,7 +168,8 @@ class WithTexts(keras.Model):
 
     def predict(self, x, *args, **kwargs):
         """Predicts as Keras' `predict`; `x` may be of texts."""
-        return super().predict(self._tokenize_data(x)[0], *args, **kwargs)
+        x, _ = self._tokenize_data(x, reads_targets=False)
+        return super().predict(x, *args, **kwargs)
 
     def train_on_batch(self, x, y=None, sample_weight=None, *args, **kwargs):
         """Trains as Keras' `train_on_batch`; `x` may be of texts."""
@@ -188,11 +189,13 @@ class WithTexts(keras.Model):
 
     # ---- Tokenizing ----------------------------------------------------------
 
-    def _tokenize_data(self, x: Any, y: Any = None) -> tuple[Any, Any]:
+    def _tokenize_data(
+        self, x: Any, y: Any = None, reads_targets: bool = True
+    ) -> tuple[Any, Any]:
         """Returns Keras' `x` and `y` with the texts of `x` tokenized."""
         self._check_targets(y)
         if isinstance(x, tf.data.Dataset):
-            return self._tokenize_dataset(x), y
+            return self._tokenize_dataset(x, reads_targets), y
         if not is_texts(x):
             return _as_inputs(x), _of_outputs(y)
         first, second = _pair(x)
@@ -214,10 +217,13 @@ class WithTexts(keras.Model):
         ]
         return _joined(chunks), _as_arrays(y)
 
-    def _tokenize_dataset(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
+    def _tokenize_dataset(
+        self, dataset: tf.data.Dataset, reads_targets: bool
+    ) -> tf.data.Dataset:
         spec = dataset.element_spec
         is_row = isinstance(spec, tuple)
-        self._check_targets(spec[1] if is_row and len(spec) > 1 else None)
+        if reads_targets and is_row and len(spec) > 1:
+            self._check_targets(spec[1])
         if not is_texts(spec[0] if is_row else spec):
             return dataset
         self._known_tokenizer()

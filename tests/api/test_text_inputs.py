@@ -369,6 +369,8 @@ def test_targets_are_numbers(model, names):
                 method(*given, verbose=0)
     with pytest.raises(InputError, match=message):
         model.fit(texts, [0, 1], validation_data=(texts, names), verbose=0)
+    # Only `predict` reads no targets.
+    _close(model.predict(data, verbose=0), model(texts))
 
 
 def test_hdf5_is_for_weights_alone(model, tmp_path):
