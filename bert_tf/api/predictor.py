@@ -320,7 +320,8 @@ def _as_python(value: Any, where: str, is_part: bool = False) -> Any:
         return value
     if isinstance(value, tf.Tensor):
         value = value.numpy()
-    if isinstance(value, np.ndarray) and (is_part or not value.ndim):
+    is_array = isinstance(value, np.ndarray | np.generic)
+    if is_array and (is_part or not value.ndim):
         value = value.tolist()
     if isinstance(value, bytes):
         try:
@@ -331,10 +332,7 @@ def _as_python(value: Any, where: str, is_part: bool = False) -> Any:
                 f"Received: {value!r}"[:400]
             ) from error
     if isinstance(value, Mapping):
-        return {
-            key: x if key == "id" else _as_python(x, where, True)
-            for key, x in value.items()
-        }
+        return {key: _as_python(x, where, True) for key, x in value.items()}
     if isinstance(value, list | tuple):
         parts = [_as_python(x, where, True) for x in value]
         return parts if isinstance(value, list) else tuple(parts)

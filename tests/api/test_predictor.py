@@ -225,6 +225,12 @@ def test_texts_of_numpy_and_tensorflow(loaded, pairs):
     columns = tuple(map(list, zip(*_PAIRS, strict=True)))
     data = tf.data.Dataset.from_tensor_slices(columns)
     assert pairs(data) == pairs(_PAIRS)
+    for ids in ([7, 8], [0.5, 1.5], ["x", "é"], [[1, 2], [3, 4]]):
+        rows = {"text": texts, "id": ids}
+        found = loaded(tf.data.Dataset.from_tensor_slices(rows))
+        assert json.loads(json.dumps([x["id"] for x in found])) == ids
+        many = [{"text": "a", "id": x} for x in np.array(ids)]
+        assert json.loads(json.dumps([x["id"] for x in loaded(many)])) == ids
 
 
 # ---- What is wrong ----------------------------------------------------------
