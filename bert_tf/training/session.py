@@ -157,15 +157,17 @@ class Session:
                 *(self.folder, state.step, self.stop, state.step),
             )
         elif plan.check_only:
-            logging.info(
-                "Would train%s from step %d to %d.", on, state.step, self.stop
-            )
+            # A new run first clears best/.
+            evaluations = self._evaluations(state.step) if state.step else None
+            if not (evaluations and evaluations.is_over(state.step)):
+                logging.info(
+                    "Would train%s from step %d to %d.",
+                    *(on, state.step, self.stop),
+                )
         if plan.check_only:
             return state.step
-        if is_chief and state.step < self.stop:
-            if not state.step:
-                best.clear(self.folder)
-            self.begin()
+        if is_chief and state.step == 0 < self.stop:
+            best.clear(self.folder)
         agree(True)  # Waits until the chief has removed old best weights.
         evaluations = self._evaluations(state.step)
         # All workers read the file before the chief writes to it.
@@ -186,6 +188,7 @@ class Session:
         if evaluations and evaluations.is_over(state.step):
             return state.step
         if is_chief:
+            self.begin()
             self._log_start(state.step)
         start, meter = state.step, phases.Meter()
         with self.explained(), self.tracing():
@@ -296,7 +299,6 @@ class Session:
         self,
     ) -> tuple[optimization.Optimizer, training_state.TrainState]:
         plan = self.plan
-        writes = distribution.is_chief(self.strategy) and not plan.check_only
         with self.strategy.scope():
             optimizer = plan.recipe.make_optimizer(
                 *(self.schedule, self.model.bert.config),
@@ -309,7 +311,7 @@ class Session:
                 optimizer,
                 plan.seed,
                 plan.keep_checkpoint_max,
-                writes,
+                self._writes,
                 plan.batch_size,
                 self.untrained,
                 own,
@@ -475,6 +477,11 @@ class Session:
             self._trackers,
         )
 
+    @property
+    def _writes(self) -> bool:
+        is_chief = distribution.is_chief(self.strategy)
+        return is_chief and not self.plan.check_only
+
     @functools.cached_property
     def _trackers(self) -> trackers.Trackers:
         plan = self.plan
@@ -489,7 +496,7 @@ class Session:
             self.evaluation.metric,
             self.beside,
             self.evaluation.lowest,
-            distribution.is_chief(self.strategy),
+            self._writes,
             self.plan.chosen_on,
         )
         # The best is one of those that have all the zeros asked for.

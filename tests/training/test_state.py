@@ -17,6 +17,7 @@ from bert_tf.storage import run_lock
 from bert_tf.training import (
     background,
     run_report,
+    scoring,
     training_state,
 )
 from tests import pretraining_records, reference, small_disks, tiny_model
@@ -148,6 +149,34 @@ def test_a_run_that_is_not_trained_any_more(
     assert would == (is_last and check_only)
     later = f"is from step {step}, later than the last step of this run, 100."
     assert (later in caplog.text) == (step == 120)
+
+
+@pytest.mark.parametrize("check_only", [False, True])
+def test_a_run_that_early_stopping_has_ended(
+    state, tmp_path, caplog, check_only
+):
+    caplog.set_level("INFO", "absl")
+    (tmp_path / "best").mkdir()
+    results = tmp_path / "best" / "results.json"
+    results.write_text('{"loss": 1.5, "global_step": 2}')
+    lines = (
+        f'{{"step": {step}, "eval_loss": {step}, "eval_best_step": 2}}\n'
+        for step in (2, 4, 6)
+    )
+    (tmp_path / "metrics.jsonl").write_text("".join(lines))
+    run = _session(
+        *(state, tmp_path),
+        restore=lambda state: setattr(state, "step", 6),
+        begin=lambda: pytest.fail("The flags of the training are replaced."),
+        evaluation=scoring.Evaluation("loss", dict, True, 2),
+        eval_steps=2,
+    )
+    before = _contents(tmp_path / "best")
+    plan = dataclasses.replace(run.plan, check_only=check_only)
+    assert dataclasses.replace(run, plan=plan).train() == 6
+    assert "No lower loss since step 2: ending at step 6." in caplog.text
+    assert "Would train" not in caplog.text
+    assert check_only == (_contents(tmp_path / "best") == before)
 
 
 @pytest.mark.parametrize(
