@@ -21,7 +21,6 @@ class Methods(text_inputs.WithTexts):
     """
 
     exported: tuple[Sequence[str], int] = (INPUTS, 2)
-    _traced_lora: Any = None  # of the encoder when the steps were traced
 
     def __init__(self, *args: Any, name: str | None = None, **kwargs: Any):
         """Names the model as Keras does: a second one gets a number."""
@@ -67,7 +66,7 @@ class Methods(text_inputs.WithTexts):
         Raises:
             InputError: The optimizer trains other variables.
         """
-        self._drop_stale_steps()
+        self._drop_stale("train_function")
         optimizer = self.optimizer
         if optimizer is not None and not optimizer.built:
             with self.distribute_strategy.scope():
@@ -81,26 +80,45 @@ class Methods(text_inputs.WithTexts):
                     "or what is trained changed: compile the model again, with "
                     f"a new optimizer. Received: {new[0].path} is new"
                 )
-        return super().make_train_function(force)
+        is_traced = self.train_function is not None and not force
+        super().make_train_function(force)
+        if not is_traced:
+            self._check_lora_in_steps()
+
+    def _check_lora_in_steps(self) -> None:
+        """Makes the step of `fit` an error once a callback has changed LoRA."""
+        step, traced = self.train_function, self._lora
+
+        def train(batches):
+            if self._lora is not traced:
+                raise InputError(
+                    "LoRA must not change between two steps of fit: change it "
+                    "at the end, and compile the model again. "
+                    f"Received: {self._lora}, and before {traced}"
+                )
+            return step(batches)
+
+        self.train_function = train
 
     def make_test_function(self, force=False):
         """Makes the step of `evaluate`, again if LoRA has changed."""
-        self._drop_stale_steps()
+        self._drop_stale("test_function")
         return super().make_test_function(force)
 
     def make_predict_function(self, force=False):
         """Makes the step of `predict`, again if LoRA has changed."""
-        self._drop_stale_steps()
+        self._drop_stale("predict_function")
         return super().make_predict_function(force)
 
-    def _drop_stale_steps(self) -> None:
-        """Drops traced steps if the encoder's LoRA is another one."""
-        lora = getattr(self._encoder(), "lora", None)
-        if lora is not self._traced_lora:
-            self._traced_lora = lora
-            self.train_function = None
-            self.test_function = None
-            self.predict_function = None
+    def _drop_stale(self, name: str) -> None:
+        """Drops a traced step if the encoder's LoRA is another one."""
+        if self._lora is not getattr(self, f"_lora_of_{name}", None):
+            setattr(self, f"_lora_of_{name}", self._lora)
+            setattr(self, name, None)
+
+    @property
+    def _lora(self) -> Any:
+        return getattr(self._encoder(), "lora", None)
 
     def save(self, filepath, *args, **kwargs):
         """Saves as Keras does; InputError for .h5, whose writer would fail."""

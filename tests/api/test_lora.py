@@ -339,6 +339,32 @@ def test_training_follows_lora_once_compiled_again():
     assert sum("kernel" in x for x in changed) > 10
 
 
+class _Merging(keras.callbacks.Callback):
+    """Merges LoRA at the end of an epoch, and predicts."""
+
+    def __init__(self, epoch):
+        super().__init__()
+        self.epoch = epoch
+
+    def on_epoch_end(self, epoch, logs=None):
+        if epoch == self.epoch:
+            self.model.bert.merge_lora()
+            found = self.model.predict(tiny.INPUTS, verbose=0)
+            tiny.close(found, self.model(tiny.INPUTS))
+
+
+@pytest.mark.slow
+def test_callbacks_that_change_lora(model):
+    model.compile(keras.optimizers.SGD(0.1), tiny.ENTROPY, run_eagerly=True)
+    data = (tiny.INPUTS, tiny.LABELS)
+    how: Any = {"epochs": 2, "verbose": 0, "validation_data": data}
+    model.fit(*data, callbacks=[_Merging(epoch=1)], **how)
+    model.bert.enable_lora()
+    model.compile(keras.optimizers.SGD(0.1), tiny.ENTROPY, run_eagerly=True)
+    with pytest.raises(InputError, match=r"at the end.*Received: None, and"):
+        model.fit(*data, callbacks=[_Merging(epoch=0)], **how)
+
+
 def test_it_stays_when_training_is_off_and_on():
     model = tiny.classifier()
     model.bert.enable_lora()
