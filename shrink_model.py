@@ -121,7 +121,7 @@ _DTYPE = _DEVICES.choice(
     "Number format of activations.",
 )
 
-command_line.start(__name__)
+command_line.start(__name__, later=("long_documents",))
 
 from bert_tf import files, heads
 from bert_tf.checkpoints import (

@@ -24,6 +24,7 @@ def build(folder: pathlib.Path) -> None:
     sizes = tiny_files.CONFIG
     _write_classifier(folder / "model", sizes)
     _write_classifier(folder / "score", sizes, "")
+    _write_classifier(folder / "windows", sizes)
     shared = albert.AlbertConfig(
         sizes.vocab_size,
         embedding_size=4,
@@ -48,6 +49,7 @@ def build(folder: pathlib.Path) -> None:
         "scores.tsv": b"text\tlabel\nthe cat\t1.5\nthe dog\t2\n",
         "no_label.tsv": table.replace("label", "stars"),
         "other/thesis.txt": "mine",
+        "windows/flags.txt": "--long_documents=windows\n--window_stride=7\n",
     }
     damaged.write_files(folder, files)
 
