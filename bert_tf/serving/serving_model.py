@@ -270,7 +270,7 @@ def load(
             problem = "There is no such folder."
         elif not tf.io.gfile.isdir(path):
             problem = "This is a file, and a SavedModel is a folder."
-        elif held := versions.numbers(path):
+        elif held := _versions(path):
             raise InputError(
                 "The folder holds versions of a model: give one of them, such "
                 f"as {os.path.join(path, str(held[-1]))}. Received: "
@@ -305,6 +305,15 @@ def load(
         return loaded.signatures["serving_default"](**columns)
 
     return _model(description, labels, serve, frozenset(inputs))
+
+
+def _versions(path: str) -> list[int]:
+    """Returns the numbers of the SavedModels in a folder."""
+    return [
+        x
+        for x in versions.numbers(path)
+        if tf.io.gfile.exists(os.path.join(path, str(x), written_files.GRAPH))
+    ]
 
 
 def _description(path: str, folder: str) -> dict[str, Any]:

@@ -73,3 +73,13 @@ def test_a_head_of_words_with_the_names_of_a_classifier(moments, is_of_words):
 def test_what_is_no_head(others):
     source = _checkpoint(others)
     assert serving_model.find_head(source, None) == "encoder"
+
+
+def test_only_versions_that_hold_a_model_are_named(tmp_path):
+    (tmp_path / "2024").mkdir()
+    with pytest.raises(InputError, match="The folder holds no SavedModel"):
+        serving_model.load(str(tmp_path))
+    (tmp_path / "3").mkdir()
+    (tmp_path / "3" / "saved_model.pb").touch()
+    with pytest.raises(InputError, match=f"such as {tmp_path}/3.*, with 3$"):
+        serving_model.load(str(tmp_path))
