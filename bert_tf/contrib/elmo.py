@@ -288,15 +288,8 @@ class Mixture(_Part):
         """Returns the mixture, [B, X, D]."""
         if self.config.mixture_norm:
             one = tf.ones_like(layers[0][0, 0], tf.float32)  # [D]
-            layers = [
-                tf.cast(
-                    ops.normalize(
-                        tf.cast(x, tf.float32), one, 0 * one, _EPSILON
-                    ),
-                    x.dtype,
-                )
-                for x in layers
-            ]
+            how = (one, 0 * one, _EPSILON)
+            layers = [ops.normalize_in_float32(x, *how) for x in layers]
         shares = tf.unstack(tf.nn.softmax(self.own("weights")))
         parts = [share * x for share, x in zip(shares, layers, strict=True)]
         return self.own("gamma") * tf.add_n(parts)

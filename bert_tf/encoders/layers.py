@@ -138,14 +138,9 @@ class LayerNorm(keras.layers.Layer):
             autocast=False,
         )
 
-    def call(self, x):  # [..., D]
-        y = ops.normalize(
-            tf.cast(x, tf.float32),
-            tf.cast(self.gamma, tf.float32),
-            tf.cast(self.beta, tf.float32),
-            self.epsilon,
-        )
-        return tf.cast(y, x.dtype)  # [..., D]
+    def call(self, x):  # [..., D], as what it returns
+        how = (self.gamma, self.beta, self.epsilon)
+        return ops.normalize_in_float32(x, *how)
 
 
 # ---- A transformer layer -----------------------------------------------------

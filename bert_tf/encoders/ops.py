@@ -289,6 +289,12 @@ def normalize(x, gamma, beta, epsilon):  # [..., D], [D], [D]
     return function(x, gamma, beta)
 
 
+def normalize_in_float32(x, gamma, beta, epsilon):  # [..., D], [D], [D]
+    """Normalizes as `normalize`, in float32; returns the dtype of `x`."""
+    own = (tf.cast(one, tf.float32) for one in (x, gamma, beta))
+    return tf.cast(normalize(*own, epsilon), x.dtype)
+
+
 @tf.custom_gradient
 def embed(table: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
     """Looks up rows of `table` [V, D] by `ids` [...], with a dense gradient.

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from bert_tf import files
 from bert_tf.errors import InputError
-from bert_tf.flags import flag_sections, help_text
+from bert_tf.flags import flag_sections, help_text, input_paths
 from bert_tf.storage import kept_flags
 
 from absl import flags, logging
@@ -96,21 +96,15 @@ def changes(before: Mapping[str, str]) -> dict[str, str]:
 def _means(name: str, text: str) -> bool:
     """Whether a flag has the value of a text: 0.0 of 0, ./a of the file a."""
     known = flags.FLAGS
+    if name not in known:
+        return False
+    value = known[name].value
     try:
-        return name in known and (
-            known[name].parser.parse(text) == known[name].value
-            or _is_same_file(text, known[name].value)
+        return known[name].parser.parse(text) == value or (
+            isinstance(value, str) and input_paths.is_same_file(text, value)
         )
     except ValueError:
         return False
-
-
-def _is_same_file(text: str, value: object) -> bool:
-    return (
-        isinstance(value, str)
-        and os.path.exists(text)
-        and os.path.realpath(text) == os.path.realpath(value)
-    )
 
 
 def _is_default(flag: flags.Flag) -> bool:

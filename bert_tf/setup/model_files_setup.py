@@ -1,4 +1,4 @@
-"""Loads config, vocabulary and casing of a model from a script's flags.
+"""Loads files of a model by a script's flags, and flags of its training.
 
 Called from the `main` of the scripts that read texts with a checkpoint.
 """
