@@ -21,6 +21,7 @@ class Methods(text_inputs.WithTexts):
     """
 
     exported: tuple[Sequence[str], int] = (INPUTS, 2)
+    train_function: Any  # Keras', or None
 
     def __init__(self, *args: Any, name: str | None = None, **kwargs: Any):
         """Names the model as Keras does: a second one gets a number."""

@@ -291,8 +291,8 @@ def normalize(x, gamma, beta, epsilon):  # [..., D], [D], [D]
 
 def normalize_in_float32(x, gamma, beta, epsilon):  # [..., D], [D], [D]
     """Normalizes as `normalize`, in float32; returns the dtype of `x`."""
-    own = (tf.cast(one, tf.float32) for one in (x, gamma, beta))
-    return tf.cast(normalize(*own, epsilon), x.dtype)
+    own, scale, shift = (tf.cast(y, tf.float32) for y in (x, gamma, beta))
+    return tf.cast(normalize(own, scale, shift, epsilon), x.dtype)
 
 
 @tf.custom_gradient
