@@ -21,6 +21,7 @@ Wikipedia and one core:
     syntok 1.4                  1.1  (pysbd 0.3.4 has 0.2)
 """
 
+import collections
 import contextlib
 import dataclasses
 import json
@@ -157,11 +158,17 @@ def plan(
 ) -> list[Unit]:
     """Divides files, or data sets of TFDS, into units of about `unit_bytes`.
 
-    The order of `files` does not matter. A file with several names is read
-    once.
+    The order of `files` does not matter. A file that is named several times, or
+    with several names, is read once.
     """
     sized = []  # parts with their sizes
-    names = sorted(set(files))
+    named = collections.Counter(files)
+    for name, times in named.items():
+        if times > 1:
+            logging.warning(
+                "%s is named %d times: it is read once.", name, times
+            )
+    names = sorted(named)
     if input_format == "tfds":
         measures = [text_formats.prepare_tfds(name) for name in names]
     else:

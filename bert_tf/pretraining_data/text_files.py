@@ -5,6 +5,7 @@ Text that is not UTF-8 is rejected, with the file and the line, or replaced.
 
 import bz2
 import contextlib
+import functools
 import gzip
 import io
 import lzma
@@ -24,11 +25,15 @@ REMEDY = ". Convert it, as with iconv, or give --on_bad_text=replace"
 # Bounds the memory. A book in one line is a tenth of it.
 MAX_LINE = 32 << 20
 
+_WINDOW = zstd.DecompressionParameter.window_log_max
 _OPENERS: dict[str, Callable[[Any], Any]] = {
     ".gz": gzip.open,
     ".bz2": bz2.open,
     ".xz": lzma.open,
-    ".zst": zstd.open,
+    # With --long=31, files need 2 GB: as much as zstd can read.
+    ".zst": functools.partial(
+        zstd.open, options={_WINDOW: _WINDOW.bounds()[1]}
+    ),
 }
 _BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError, zstd.ZstdError)
 _BUFFER = 1 << 20

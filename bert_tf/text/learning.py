@@ -24,7 +24,8 @@ _MAX_COPIES = 10_000
 # Number of steps in which the tokens of an extension are chosen: the savings of
 # a token depend on the tokens chosen before.
 _STEPS = 20
-# Tokens that count as saved for each word that is no longer [UNK].
+# Tokens that count as saved for each word that is no longer [UNK], and as lost
+# for each that becomes it.
 _KNOWN = 10
 
 
@@ -126,7 +127,8 @@ def learn(
 
     Returns:
         The tokens by id: [PAD], [unused...], [UNK], [CLS], [SEP], [MASK],
-        characters, longer tokens; `vocab_size` at most.
+        characters, longer tokens; `vocab_size` at most. All characters can
+        begin a word, also those that do not in this text.
 
     Raises:
         InputError: No word can be spelt, or the characters alone exceed
@@ -162,11 +164,13 @@ def learn(
 
 def _characters(spelt: Mapping[str, int]) -> list[str]:
     """Returns one-character tokens, for the beginning of words and inside."""
-    first = sorted({word[0] for word in spelt})
-    later = sorted({char for word in spelt for char in word[1:]})
+    first = {word[0] for word in spelt}
+    later = {char for word in spelt for char in word[1:]}
     return [
-        *first,
-        *(tokenization.SUFFIX_INDICATOR + char for char in later),
+        *sorted(first),
+        *(tokenization.SUFFIX_INDICATOR + char for char in sorted(later)),
+        # The trainer adds them in any case, beyond its `vocab_size`.
+        *sorted(later - first),
     ]
 
 
@@ -254,10 +258,10 @@ def extend(
     """Replaces the [unused] tokens of a vocabulary by tokens of other text.
 
     Chooses the `candidates` that make the text the shortest, where a word that
-    is no longer [UNK] counts as ten tokens. `appended` is the number of tokens
-    to add at the end. Once no candidate saves a token, the remaining tokens
-    stay [unused] or are not appended. Raises InputError for a vocabulary
-    without [unused] tokens.
+    is no longer [UNK], or becomes it, counts as ten tokens. `appended` is the
+    number of tokens to add at the end. Once no candidate saves a token, the
+    remaining tokens stay [unused] or are not appended. Raises InputError for a
+    vocabulary without [unused] tokens.
     """
     rows = unused_rows(pieces)
     if not rows and not appended:
@@ -311,7 +315,9 @@ def _savings(
             for longer in range(end + 1, len(word) + 1):
                 if (piece := _piece(word, start, longer)) in candidates:
                     rest = _ends(word, longer, pieces)
-                    if rest is not None:
+                    if rest is None:
+                        saved[piece] -= count * _KNOWN
+                    else:
                         now = before + 1 + len(rest)
                         saved[piece] += count * (len(ends) - now)
     return {piece: count for piece, count in saved.items() if count > 0}

@@ -104,6 +104,19 @@ class TestLearn:
         assert len(pieces) == 45
         assert learning.coverage(pieces, words).unknown == 0
 
+    @pytest.mark.parametrize("size", range(10, 17))
+    def test_never_more_than_requested(self, size):
+        # "c" and "d" never begin a word here, but may elsewhere.
+        words = {"ab": 50, "bc": 40, "abcd": 30, "bcdab": 9}
+        characters = [*_HEAD, "a", "b", "##a", "##b", "##c", "##d", "c", "d"]
+        if size < len(characters):
+            with pytest.raises(ValueError, match="and 8 characters, at the"):
+                learning.learn(words, size, num_unused=0)
+        else:
+            pieces = learning.learn(words, size, num_unused=0)
+            assert pieces[: len(characters)] == characters
+            assert len(pieces) == size
+
     def test_min_frequency(self):
         words = {"aa": 10, "bb": 9}
         pieces = learning.learn(words, 99, min_frequency=10, num_unused=0)
@@ -198,6 +211,14 @@ class TestExtend:
         assert self.filled(words, candidates) == ["☃", "hepatocyte", "##☃"]
         extended = self.extend(words, candidates)
         assert learning.coverage(extended, words).unknown == 0
+
+    def test_known_words_stay_known(self):
+        # "abcd" is ab ##cd, and there is no ##d to follow "abc".
+        base = [*_HEAD, "[unused0]", *("a", "b", "ab", "##c", "##cd")]
+        words = {"abc": 5, "abcd": 100}
+        assert self.extend(words, ["abc"], base) == base
+        words = {"abc": 1001, "abcd": 100}
+        assert "abc" in self.extend(words, ["abc"], base)
 
     def test_words_that_are_too_long_save_nothing(self):
         words = {"ca" * 101: 99, "ca" * 100: 1, "hat": 1}

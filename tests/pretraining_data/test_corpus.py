@@ -48,7 +48,7 @@ def test_what_a_text_looks_like(text, expected, tmp_path):
 
 
 class TestPlan:
-    def test_cuts_large_files_and_joins_small_ones(self, files):
+    def test_cuts_large_files_and_joins_small_ones(self, files, caplog):
         units = corpus.plan(files, "lines", 1000)
         a, b, c = sorted(files)
         assert [unit.index for unit in units] == list(range(len(units)))
@@ -64,8 +64,9 @@ class TestPlan:
         (unit,) = corpus.plan(files, "lines")
         assert [part.file for part in unit.parts] == [a, b, c]
         assert unit.size == 3400
-        # The order of the files does not matter.
+        # The order of the files does not matter, and a file is read once.
         again = corpus.plan([c, a, b, a], "lines", 300)
+        assert caplog.messages == [f"{a} is named 2 times: it is read once."]
         assert again == corpus.plan(files, "lines", 300)
 
     def test_processes_that_have_work(self):
