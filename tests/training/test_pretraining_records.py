@@ -82,7 +82,9 @@ def test_padding_before_tokens_is_found(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [300, 900])
+@pytest.mark.parametrize(
+    "count", [300, pytest.param(900, marks=pytest.mark.exhaustive)]
+)
 def test_of_many_files_some_are_looked_into(tmp_path, count):
     (tmp_path / "one").mkdir()
     file = pathlib.Path(pretraining_records.write(tmp_path / "one", [3])[0])
