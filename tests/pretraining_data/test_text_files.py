@@ -49,7 +49,7 @@ def test_lines(tmp_path, ending):
 def test_the_longest_window_of_zstd(tmp_path):
     """As by `zstd --ultra --long=31`, which is common for large texts."""
     path = tmp_path / "a.zst"
-    window = {zstd.CompressionParameter.window_log: 31}
+    window: dict[int, int] = {zstd.CompressionParameter.window_log: 31}
     with zstd.open(path, "wb", options=window) as file:
         file.write(TEXT)
     assert zstd.get_frame_info(path.read_bytes()).decompressed_size is None
