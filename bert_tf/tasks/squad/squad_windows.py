@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from bert_tf import characters, vocabularies
 from bert_tf.errors import InputError
 from bert_tf.tasks.squad import squad_options, squad_questions
-from bert_tf.vocabularies import word_pieces
 
 import numpy as np
 
@@ -140,7 +139,7 @@ class Cutter:
         self.layout = layout
         self._template = vocabulary.template
         self._pad = vocabulary.special.pad.id
-        self._is_wordpiece = isinstance(vocabulary, word_pieces.WordPiece)
+        self._has_words = vocabulary.has_fixed_words
         self._tokenizer = vocabulary.tokenizer()
         self._contexts: dict[str, Pieces] = {}
 
@@ -227,8 +226,9 @@ class Cutter:
         align, as for "Japan" in "Japanese", they are the original's: tokens of
         the surrounding words, or among them the tokens of the answer's text.
         In scripts without spaces, where a word may be the whole paragraph, they
-        are all tokens that touch the answer, except with WordPiece. Raises
-        InputError if these words have no tokens.
+        are all tokens that touch the answer, unless the vocabulary has fixed
+        words, as the original's. Raises InputError if these words have no
+        tokens.
         """
         (answer,) = question.answers
         margin = len(answer.text) - len(answer.text.lstrip())
@@ -244,7 +244,7 @@ class Cutter:
             return first, last
         start, end = _words_around(question.context, start, end)
         is_unspaced = characters.UNSPACED.search(question.context, start, end)
-        if first <= last and is_unspaced and not self._is_wordpiece:
+        if first <= last and is_unspaced and not self._has_words:
             return first, last
         first = int(np.searchsorted(pieces.starts, start))
         last = int(np.searchsorted(pieces.starts, end)) - 1
