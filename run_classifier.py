@@ -26,6 +26,7 @@ To resume a run after a crash or a kill, run the same command again. It ends
 with the same weights as an uninterrupted run.
 """
 
+import dataclasses
 import functools
 
 from bert_tf.flags import (
@@ -127,7 +128,8 @@ from bert_tf.training import distribution, fine_tuning
 
 from absl import logging
 
-# Flags that determine which rows of the training file are held out.
+# Flags that determine which rows of the training file are held out, together
+# with the columns, as rows that lack one are left out before.
 _HOLD_OUT = (
     "train_file",
     "file_format",
@@ -135,6 +137,7 @@ _HOLD_OUT = (
     "dev_fraction",
     "seed",
 )
+_COLUMNS = ("label_column", "text_a_column", "text_b_column", "label_separator")
 
 
 def find_task():
@@ -151,7 +154,7 @@ class Classification(fine_tune.Task):
     identity = (
         *("task_name", "data_dir", "xnli_language", "dev_fraction"),
         *("file_format", "has_header", "labels", "regression"),
-        *("label_column", "text_a_column", "text_b_column", "label_separator"),
+        *_COLUMNS,
         *("class_weights", "double_unordered", "auxiliary_lm_weight"),
         *("long_documents", "window_stride"),
     )
@@ -205,7 +208,7 @@ class Classification(fine_tune.Task):
         if not self.work.train:
             return
         if self.hold_out:
-            trained_setup.warn_of_hold_out(self.hold_out)
+            trained_setup.warn_of_hold_out((*self.hold_out, *_COLUMNS))
         folder = run_flags.OUTPUT_DIR.value
         if tf1_files.latest(folder):  # The run resumes from it.
             trained_models.check_labels(folder, self.labels)
@@ -244,6 +247,11 @@ class Classification(fine_tune.Task):
 
     def examples_to_write(self, split):
         """Reads a split; --double_unordered doubles the pairs to train on."""
+        has_gold = self.task.splits[split].gold is not None
+        if has_gold and _PREDICTIONS_WITH_TEXTS.value:
+            # Errors in labels that are only shown come before the work, too.
+            examples = self.examples(split, with_gold=True)
+            return (dataclasses.replace(x, label=None) for x in examples)
         examples = self.examples(split)
         is_doubled = _DOUBLE_UNORDERED.value and self.task.is_symmetric
         if split == "train" and is_doubled:

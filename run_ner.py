@@ -157,6 +157,8 @@ def check_labels(source, labels, do_train):
             "head. "
             f"Received: labels={listed(labels, ',')}"
         )
+    if not do_train:
+        trained_models.warn_of_order(source, labels)
 
 
 # ---- The task ---------------------------------------------------------------

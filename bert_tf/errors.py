@@ -19,7 +19,7 @@ class InputError(ValueError):
 
 
 class NotFiniteError(InputError, FloatingPointError):
-    """Training has produced numbers that are infinite or NaN."""
+    """A model has produced numbers that are infinite or NaN."""
 
 
 # ---- Texts of messages ------------------------------------------------------

@@ -147,6 +147,20 @@ def check_classes(
             "Give the same, in this order, by --labels or --task_name, or "
             f"train with --do_train=true. Received: labels={_named(labels)}"
         )
+    warn_of_order(source, labels)
+
+
+def warn_of_order(
+    source: opened.Checkpoint, labels: tuple[str, ...] | None
+) -> None:
+    """Warns if nothing but the number of a head's classes can be checked."""
+    if source.labels is None and labels:
+        logging.warning(
+            "%s does not name its classes: assuming %s, in this order. To name "
+            "them, put a labels.txt next to it.",
+            source.path,
+            listed(labels),
+        )
 
 
 def _other_labels(

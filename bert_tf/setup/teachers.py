@@ -14,7 +14,7 @@ from bert_tf.encoders import families
 from bert_tf.errors import InputError, listed
 from bert_tf.flags import distillation_flags, run_flags
 
-from absl import flags, logging
+from absl import flags
 
 # From MiniLMv2, with students and teachers of width 384, 768 or 1,024.
 _MOST_RELATION_HEADS = 48
@@ -267,13 +267,7 @@ def _order(
     theirs = source.labels
     number = source.shapes[head.bias][0]
     if theirs is None and number == len(ours):
-        if student.labels:
-            logging.warning(
-                "The teacher %s does not name its classes: assuming %s, in "
-                "this order. To name them, put a labels.txt next to it.",
-                source.path,
-                listed(ours),
-            )
+        trained_models.warn_of_order(source, student.labels)
         return None
     if theirs is None or set(theirs) != set(ours):
         raise InputError(

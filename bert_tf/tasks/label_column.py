@@ -125,7 +125,7 @@ def warn_of_unseen(
 
 def check_one(label: str, where: str) -> None:
     """Raises InputError if a label is empty or contains a line break."""
-    if not label.strip() or "\n" in label:
+    if not label.strip() or "\n" in label or label.endswith("\r"):
         raise InputError(
             f"{where}: a label must not be empty or hold a line end. "
             f"Received: label={shortened(repr(label))}. Give it a name, in "

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from bert_tf import losses, optimization, phases
 from bert_tf.checkpoints import trained_models
 from bert_tf.encoders import families
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, NotFiniteError
 from bert_tf.exporting import saved_model
 from bert_tf.records import pipeline, record_types
 from bert_tf.storage import run_lock
@@ -276,7 +276,7 @@ def predict(
 
     The function maps a replica's batch to {name: [rows, ...]} and is traced
     once for all its calls. Yields the outputs of each global batch, without the
-    rows that fill batches.
+    rows that fill batches. Raises NotFiniteError if they are not finite.
     """
     data = run.data[split]
     # No batch larger than the records need: the rest would be filling rows.
@@ -296,9 +296,20 @@ def predict(
         for part in training_evaluation.predict(
             run.strategy, function, dataset
         ):
+            _check_finite(part, split)
             yield part
             phase.add(len(next(iter(part.values()))))
     phase.finish()
+
+
+def _check_finite(part: dict[str, np.ndarray], split: str) -> None:
+    bad = [name for name, x in part.items() if not np.isfinite(x).all()]
+    if bad:
+        raise NotFiniteError(
+            f"Not a finite number in the model's {', '.join(bad)} for {split}, "
+            "so nothing is predicted. Try a lower learning rate, or another "
+            "--dtype."
+        )
 
 
 def logits_and_labels(

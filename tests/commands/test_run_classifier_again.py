@@ -231,6 +231,9 @@ def test_rows_that_other_weights_were_trained_on(
     (line,) = [x for x in said if warning in x]
     assert line.endswith("seed was 7 and is 12345")
     assert warning not in check(*arguments, "--do_train", "--seed=7")
+    # Rows without a label are left out before.
+    said = check(*arguments, "--do_train", "--seed=7", "--label_column=1")
+    assert "label_column was label and is 1" in said
 
 
 def test_a_table_that_grew_since_the_training(trained, check, table, tmp_path):

@@ -23,6 +23,12 @@ def test_whole_numbers_are_in_the_order_of_numbers(found, known, order):
     assert label_column.ordered(found, known) == order
 
 
+@pytest.mark.parametrize("label", ["a\nb", "a\r", "a\r\n", " "])
+def test_labels_that_are_not_a_line(label):
+    with pytest.raises(InputError, match="must not be empty or hold a line"):
+        label_column.check(("x", label))
+
+
 def test_tags(tmp_path):
     path = tmp_path / "a.conll"
     path.write_text("a 10\nb 9\nc 1\n")

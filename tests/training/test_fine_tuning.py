@@ -4,6 +4,7 @@ from typing import Any
 
 from bert_tf import heads, losses, modeling
 from bert_tf.checkpoints import tf1_files, trained_models
+from bert_tf.errors import NotFiniteError
 from bert_tf.records import record_types, tfrecord
 from bert_tf.training import fine_tuning, loop
 from tests import interop_samples as samples
@@ -86,6 +87,9 @@ def test_logits_and_labels_without_the_filling(tmp_path, two_replicas):
         np.testing.assert_allclose(logits, one, rtol=1e-4, atol=1e-5)
     with pytest.raises(ValueError, match=r"multiple of.*batch_size=3"):
         fine_tuning.logits_and_labels(run, "dev", 3)
+    model.output_bias.assign([0, np.nan, 0])
+    with pytest.raises(NotFiniteError, match="in the model's logits for dev"):
+        fine_tuning.logits_and_labels(run, "dev", 4)
 
 
 _POOLER = ("bert/pooler/dense/bias", "bert/pooler/dense/kernel")

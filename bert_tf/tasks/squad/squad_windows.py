@@ -14,7 +14,7 @@ import dataclasses
 import re
 from collections.abc import Iterator
 
-from bert_tf import vocabularies
+from bert_tf import characters, vocabularies
 from bert_tf.errors import InputError
 from bert_tf.tasks.squad import squad_options, squad_questions
 
@@ -22,7 +22,8 @@ import numpy as np
 
 # Characters tokenized at a time: their offsets take 120 bytes each.
 _PART = 1 << 16
-_SPACE = re.compile("[ \t\n\r]")
+# The first character of white space, with which tokens may begin.
+_SPACE = re.compile(r"(?<!\s)[ \t\n\r]")
 # Characters that end a word in the original's SQuAD reader.
 _WORD_END = re.compile("[ \t\n\r\u202f]")
 
@@ -54,11 +55,11 @@ def split(tokenizer: vocabularies.Tokenizer, text: str) -> Pieces:
 
 
 def _parts(text: str) -> Iterator[tuple[int, str]]:
-    """Cuts a long text at white space, which tokenization never crosses."""
+    """Cuts a long text before white space, which tokens may begin with."""
     start = 0
     while start < len(text):
         match = _SPACE.search(text, start + _PART)
-        end = match.end() if match else len(text)
+        end = match.start() if match else len(text)
         yield start, text[start:end]
         start = end
 
@@ -138,6 +139,7 @@ class Cutter:
         self.layout = layout
         self._template = vocabulary.template
         self._pad = vocabulary.special.pad.id
+        self._has_words = vocabulary.has_fixed_words
         self._tokenizer = vocabulary.tokenizer()
         self._contexts: dict[str, Pieces] = {}
 
@@ -223,7 +225,10 @@ class Cutter:
         They are the tokens that cover exactly the answer. If tokens do not
         align, as for "Japan" in "Japanese", they are the original's: tokens of
         the surrounding words, or among them the tokens of the answer's text.
-        Raises InputError if these words have no tokens.
+        In scripts without spaces, where a word may be the whole paragraph, they
+        are all tokens that touch the answer, unless the vocabulary has fixed
+        words, as the original's. Raises InputError if these words have no
+        tokens.
         """
         (answer,) = question.answers
         margin = len(answer.text) - len(answer.text.lstrip())
@@ -238,6 +243,9 @@ class Cutter:
         ):
             return first, last
         start, end = _words_around(question.context, start, end)
+        is_unspaced = characters.UNSPACED.search(question.context, start, end)
+        if first <= last and is_unspaced and not self._has_words:
+            return first, last
         first = int(np.searchsorted(pieces.starts, start))
         last = int(np.searchsorted(pieces.starts, end)) - 1
         if first > last:

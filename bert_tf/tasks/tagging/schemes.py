@@ -7,7 +7,9 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, listed
+
+from absl import logging
 
 OUTSIDE = "O"
 
@@ -33,7 +35,7 @@ class Scheme:
 
 
 # Prefixes after which a chain can continue.
-OPEN = "BI"
+OPEN = "BIM"
 SCHEMES = {
     "BIO": Scheme("B", "I", "BI"),
     "IO": Scheme("I", "I", "I"),
@@ -41,6 +43,8 @@ SCHEMES = {
     "IOB1": Scheme("BI", "I", "BI"),
     "BIOES": Scheme("BS", "EI", "ES"),
     "BILOU": Scheme("BU", "IL", "LU"),
+    # Of Chinese data sets.
+    "BMES": Scheme("BS", "ME", "ES"),
 }
 # Every word is labelled independently.
 NO_SCHEME = "none"
@@ -99,20 +103,30 @@ def chains(
 
 
 def detect_scheme(labels: Sequence[str]) -> str:
-    """Detects the scheme of a set of labels."""
+    """Detects the scheme of a set of labels.
+
+    Warns if it does not know the scheme of labels that look like entities.
+    """
     prefixes = set()
     for label in labels:
         if label == OUTSIDE:
             continue
         prefix, kind = split_label(label)
-        if prefix not in set("BIESLU") or not kind:
+        if len(prefix) != 1 or not kind:
             return NO_SCHEME
         prefixes.add(prefix)
     if prefixes <= {"I"}:
         return "IO" if prefixes else NO_SCHEME
-    for name in ("BIO", "BIOES", "BILOU"):
+    for name in ("BIO", "BIOES", "BILOU", "BMES"):
         if prefixes <= set(SCHEMES[name].prefixes):
             return name
+    if OUTSIDE in labels:
+        logging.warning(
+            "No known scheme has all labels that start with one of %s and a "
+            "hyphen, so each word counts by itself. Spell them in one of %s. "
+            "Received: labels=%s",
+            *(", ".join(sorted(prefixes)), ", ".join(SCHEMES), listed(labels)),
+        )
     return NO_SCHEME
 
 

@@ -1,24 +1,54 @@
 """Windows, compared with the original's algorithm as plain loops."""
 
 import dataclasses
+import io
 import random
 
 from bert_tf import vocabularies
 from bert_tf.tasks.squad import squad_options, squad_questions, squad_windows
-from bert_tf.vocabularies import word_pieces
+from bert_tf.vocabularies import sentence_pieces, word_pieces
 from tests import squad_reference
+from tests.vocabularies import byte_pair_samples, sentence_models
 
 import numpy as np
 import pytest
+import sentencepiece
 
 _PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] a b c ##a ##b d e , - ca 博 ##e $ f"
 VOCABULARY = word_pieces.WordPiece(tuple(_PIECES.split()), True)
 TOKENIZER = VOCABULARY.tokenizer()
 
 
-def cutter(length=12, stride=3, query=4):
+def _sentence_pieces():
+    """Returns a SentencePiece vocabulary of words of several characters."""
+    words = [
+        "京都大学",
+        "東京",
+        "大学院",
+        "を卒業した",
+        "the dog",
+        "a cat",
+        "b",
+    ]
+    rng = random.Random(1)
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=("".join(rng.choices(words, k=9)) for _ in range(99)),
+        model_writer=model,
+        vocab_size=60,
+        character_coverage=1.0,
+        hard_vocab_limit=False,
+        minloglevel=2,
+        **sentence_models.ALBERT,
+    )
+    return sentence_pieces.SentencePieces.parse(
+        {"spiece.model": model.getvalue()}, True, "spiece.model"
+    )
+
+
+def cutter(length=12, stride=3, query=4, vocabulary=VOCABULARY):
     return squad_windows.Cutter(
-        VOCABULARY, squad_options.Layout(length, stride, query)
+        vocabulary, squad_options.Layout(length, stride, query)
     )
 
 
@@ -142,6 +172,40 @@ def test_the_place_of_the_answer_counts():
     assert expected(cutter(), asked)[0]["start_positions"] == 4 + 1
 
 
+def test_answers_within_tokens_of_text_without_spaces():
+    """All tokens that touch the answer, and no others of the paragraph."""
+    maker = cutter(vocabulary=_sentence_pieces())
+    context = "東京の京都大学を卒業した。京都大学院の" * 3
+    number = 0
+    for start in range(len(context)):
+        for answer in {context[start : start + size] for size in (1, 3)}:
+            asked = question(context, answer, start)
+            pieces = maker.cut(asked).pieces
+            touched = [
+                i
+                for i, (first, end) in enumerate(
+                    zip(pieces.starts, pieces.ends, strict=True)
+                )
+                if first < start + len(answer) and end > start
+            ]
+            found = maker.answer_pieces(asked, pieces)
+            assert found == (touched[0], touched[-1])
+            number += pieces.starts[found[0]] < start
+    assert number > 5
+
+
+@pytest.mark.parametrize(
+    "make", [_sentence_pieces, byte_pair_samples.vocabulary]
+)
+def test_answers_within_tokens_of_words(make):
+    """As in the original, also next to text without spaces."""
+    maker = cutter(vocabulary=make())
+    asked = question("the dog, 京 a cat", "og")
+    pieces = maker.cut(asked).pieces
+    first, last = maker.answer_pieces(asked, pieces)
+    assert (pieces.starts[first], pieces.ends[last]) == (4, 8)
+
+
 def test_nothing_to_read():
     with pytest.raises(ValueError, match="Question q: the context has no word"):
         features(cutter(), question("\u200b \x00"))
@@ -166,15 +230,22 @@ def test_layouts_without_room(values, message):
         squad_windows.Cutter(VOCABULARY, squad_options.Layout(*values))
 
 
-def test_a_long_text_is_split_as_a_whole(monkeypatch):
-    monkeypatch.setattr(squad_windows, "_PART", 50)
-    text = "ab ca, 博\tdé 𝄞a \u3000" * 30 + "ab" * 40
-    tokens = TOKENIZER.tokenize_with_offsets(text)
-    pieces = squad_windows.split(TOKENIZER, text)
-    ids = TOKENIZER.convert_tokens_to_ids([token.text for token in tokens])
-    assert pieces.ids.tolist() == ids
-    assert pieces.starts.tolist() == [token.start for token in tokens]
-    assert pieces.ends.tolist() == [token.end for token in tokens]
+@pytest.mark.parametrize(
+    "make",
+    [lambda: VOCABULARY, _sentence_pieces, byte_pair_samples.vocabulary],
+    ids=["word_pieces", "sentence_pieces", "byte_pairs"],
+)
+def test_a_long_text_is_split_as_a_whole(make, monkeypatch):
+    tokenizer = make().tokenizer()
+    text = "ab the ca, 博\tdé \n 𝄞a \u3000" * 30 + "ab" * 40 + " \n" * 40
+    tokens = tokenizer.tokenize_with_offsets(text)
+    ids = tokenizer.convert_tokens_to_ids([token.text for token in tokens])
+    for part in (1, 7, 50):
+        monkeypatch.setattr(squad_windows, "_PART", part)
+        pieces = squad_windows.split(tokenizer, text)
+        assert pieces.ids.tolist() == ids
+        assert pieces.starts.tolist() == [token.start for token in tokens]
+        assert pieces.ends.tolist() == [token.end for token in tokens]
 
 
 @pytest.mark.slow

@@ -214,6 +214,8 @@ def test_iob1_is_not_taken_for_bio(tmp_path, caplog):
         ("O B-x I-x E-x S-x", "BIOES"),
         ("O S-x", "BIOES"),
         ("O B-x L-x U-x", "BILOU"),
+        ("O B-x M-x E-x S-x", "BMES"),
+        ("O B-x M-y E-x", "BMES"),
         ("O", "none"),
         ("NN VB -LRB-", "none"),
         ("O B-x NN", "none"),
@@ -221,6 +223,20 @@ def test_iob1_is_not_taken_for_bio(tmp_path, caplog):
 )
 def test_detect_scheme(labels, scheme):
     assert schemes.detect_scheme(labels.split()) == scheme
+
+
+@pytest.mark.parametrize(
+    ("labels", "is_told"),
+    [
+        ("O B-x M-x W-x", True),
+        ("O B-x I-x M-x", True),
+        ("B-x W-x", False),
+        ("O B-x NN", False),
+    ],
+)
+def test_labels_of_an_unknown_scheme(labels, is_told, caplog):
+    assert schemes.detect_scheme(labels.split()) == "none"
+    assert ("No known scheme has all labels" in caplog.text) == is_told
 
 
 def test_scheme_that_labels_are_not_spelt_in():
@@ -238,6 +254,7 @@ def test_scheme_that_labels_are_not_spelt_in():
         ("IO", "I-a I-a I-b O I-a", "a02 b23 a45"),
         ("IOB1", "I-a B-a O I-b", "a01 a12 b34"),
         ("BIOES", "B-a I-a E-a S-b B-a I-a O E-a", "a03 b34"),
+        ("BMES", "B-a M-a E-a S-b B-a M-a O E-a B-b E-b", "a03 b34 b810"),
         ("none", "N O", "N01 O12"),
     ],
 )
