@@ -26,7 +26,7 @@ _SPAN = {
 }
 # Head -> the flags of its run that texts are read by, with their defaults; None
 # where scripts have no common default.
-FLAGS: Mapping[str, Mapping[str, Any]] = {
+DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "classification": {
         "max_seq_length": None,
         "long_documents": "head",
@@ -115,7 +115,7 @@ def _of_run(source: opened.Checkpoint, head: str) -> dict[str, str]:
         flags["null_score_diff_threshold"] = tuned.strip()
     found = {
         name: flags[name]
-        for name, default in FLAGS.get(head, {}).items()
+        for name, default in DEFAULTS.get(head, {}).items()
         if flags.get(name, "") not in ("", str(default), str(default).lower())
     }
     if source.max_seq_length:

@@ -64,6 +64,7 @@ def write(
     vocabulary: Vocabulary,
     max_length: int,
     tokenizer_class: str | None = None,
+    keeps_end: bool = False,
 ) -> bool:
     """Writes a vocabulary's own files and AutoTokenizer's.
 
@@ -73,6 +74,7 @@ def write(
             its own files are written.
         max_length: Max tokens of a sequence.
         tokenizer_class: The class of transformers, by default the kind's.
+        keeps_end: Whether long texts are truncated at their start.
 
     Returns:
         Whether AutoTokenizer can read the folder.
@@ -100,6 +102,7 @@ def write(
         **made.special,
         **made.config,
         "tokenizer_class": tokenizer_class or made.tokenizer_class,
+        **({"truncation_side": "left"} if keeps_end else {}),
     }
     more = tokenizer_config.to_json(vocabulary.added, vocabulary.own_settings)
     config |= json.loads(more or b"{}")

@@ -3,10 +3,12 @@
 import dataclasses
 
 from bert_tf import modeling
-from bert_tf.checkpoints import names, opened, reading_flags
+from bert_tf.checkpoints import formats, names, opened, reading_flags
 from bert_tf.seq2seq import seq2seq_options
 from bert_tf.tasks.squad import squad_options
+from tests import exports
 from tests import interop_samples as samples
+from tests.huggingface_models import transformers
 
 import pytest
 
@@ -50,7 +52,7 @@ def test_defaults_are_those_of_the_options():
     ):
         fields = [field for x in made for field in dataclasses.fields(x)]
         defaults = {field.name: field.default for field in fields}
-        found = dict(reading_flags.FLAGS[head])
+        found = dict(reading_flags.DEFAULTS[head])
         others = {name: found.pop(name) for name in found.keys() - defaults}
         assert found == defaults
         assert others in (
@@ -63,6 +65,19 @@ def test_flags_that_only_training_takes(tmp_path):
     run = "--long_documents=windows --window_stride=5"
     (note,) = _notes("classification", run, "hf", tmp_path)
     assert f"was trained with {run}, which only" in note
+
+
+@pytest.mark.slow
+def test_transformers_reads_the_tail_of_long_texts(tmp_path):
+    exports.write_run(tmp_path / "run", "one text", "--long_documents=tail")
+    source = formats.open_checkpoint(str(tmp_path / "run"))
+    written = formats.write(str(tmp_path / "hf"), "hf", source)
+    assert any("--long_documents=tail" in note for note in written.notes)
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
+    ids = theirs("bad " * 30 + "good film", truncation=True)["input_ids"]
+    assert len(ids) == exports.LENGTH
+    expected = ["[CLS]", *["bad"] * (len(ids) - 4), "good", "film", "[SEP]"]
+    assert theirs.convert_ids_to_tokens(ids) == expected
 
 
 def _notes(head, run, output_format, folder):
