@@ -128,6 +128,7 @@ from bert_tf.checkpoints import (
     formats,
     names,
     original,
+    reading_flags,
     smaller,
     trained_models,
 )
@@ -258,7 +259,7 @@ def weights_in(source):
 def write(path, source, description):
     """Writes the checkpoint and importance.json, both or nothing."""
     size = 4 * weights_in(source)
-    for note in formats.lost_in_tf1(source):
+    for note in reading_flags.notes(source, "tf1"):
         logging.warning("%s", note)
     with files.new_folder(path, _OVERWRITE.value, size) as folder:
         original.write(folder, source, source.config)

@@ -20,6 +20,7 @@ from bert_tf.checkpoints import (
     names,
     opened,
     original,
+    reading_flags,
     runs,
     tf1_files,
     tokenizer_files,
@@ -330,8 +331,7 @@ def write(
             notes += _lost_in_a_preset(source, config, head)
         if card is not None:
             files.write_bytes(os.path.join(folder, model_card.FILE), card)
-    if output_format == "tf1":
-        notes += lost_in_tf1(source)
+    notes += reading_flags.notes(source, output_format)
     if source.vocab is None:
         notes.append(
             "The vocabulary is not known, so there is no tokenizer in the "
@@ -363,26 +363,6 @@ def _card(
         os.path.basename(path.rstrip("/")),
         tf.io.gfile.exists(os.path.join(folder, tokenizer_json.FILE)),
     )
-
-
-def lost_in_tf1(source: opened.Checkpoint) -> list[str]:
-    """Returns a note on the flags that scripts need to read texts alike."""
-    given = []
-    if source.vocab is not None and source.do_lower_case is not None:
-        told: bool | None = False
-        with contextlib.suppress(InputError):
-            told = casing.told_by(source.vocab, "The vocabulary")
-        # By default, scripts lower-case text.
-        if told is not None and not (told and source.do_lower_case):
-            given.append(f"--do_lower_case={str(source.do_lower_case).lower()}")
-    if source.max_seq_length:
-        given.append(f"--max_seq_length={source.max_seq_length}")
-    if not given:
-        return []
-    return [
-        "A TF1 checkpoint does not keep how its text is read: give scripts "
-        f"{' '.join(given)}."
-    ]
 
 
 def _lost_for_transformers(source: opened.Checkpoint) -> list[str]:

@@ -12,6 +12,7 @@ from bert_tf.checkpoints import (
     huggingface_weights,
     names,
     opened,
+    runs,
     tf1_files,
     tokenizer_files,
 )
@@ -392,6 +393,7 @@ def write(
             vocabulary,
             source.max_length(config),
             theirs.tokenizer if is_usual else None,
+            runs.flags_of(source.path).get("long_documents") == "tail",
         )
         pad = vocabulary.ids.get(vocabulary.special.pad.text)
         _check_padding(theirs, pad)

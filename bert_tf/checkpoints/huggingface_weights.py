@@ -111,7 +111,8 @@ def _open_torch(paths: Sequence[str]) -> tuple[Shapes, Reader]:
         tensors |= _load_torch(path)
 
     def read(name: str) -> np.ndarray:
-        tensor = tensors[name]
+        # `named_parameters()` gives tensors that track gradients.
+        tensor = tensors[name].detach()
         return (
             tensor.float() if tensor.is_floating_point() else tensor
         ).numpy()
@@ -153,16 +154,24 @@ def _check_are_tensors(tensors: Any, path: str) -> None:
         found = type(tensors).__name__
     else:
         others = {
-            name: type(value).__name__
+            name: _kind(value)
             for name, value in tensors.items()
             if not isinstance(value, torch.Tensor)
+            or value.is_quantized
+            or value.layout != torch.strided
         }
         found = ", ".join(f"{n}: {kind}" for n, kind in others.items())
     if found:
         raise tf1_files.UnreadableError(
-            f"{path} must map names to tensors, and nothing else. Save the "
-            f"model's state_dict alone. Received: {found}"
+            f"{path} must map names to dense tensors, and nothing else. Save "
+            f"the model's state_dict alone. Received: {found}"
         )
+
+
+def _kind(value: Any) -> str:
+    """Returns a type and, for a tensor, its layout and dtype."""
+    layout, dtype = (getattr(value, x, "") for x in ("layout", "dtype"))
+    return f"{type(value).__name__} {layout} {dtype}".strip()
 
 
 # ---- TensorFlow --------------------------------------------------------------

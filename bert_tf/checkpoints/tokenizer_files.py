@@ -48,15 +48,15 @@ class TokenizerFiles:
         special: Name of a use, such as `pad_token` -> its token.
         config: Other settings in tokenizer_config.json.
         tokenizer_class: The class that reads them and returns our ids.
-        is_alone: Whether the kind's own files are left out, as transformers
-            would misread their ids.
+        own_files: The kind's own files, if transformers would misread the
+            tokens or ids of the vocabulary's.
     """
 
     tokenizer: Any
     special: Mapping[str, str]
     config: Mapping[str, Any]
     tokenizer_class: str
-    is_alone: bool = False
+    own_files: Mapping[str, bytes] | None = None
 
 
 def write(
@@ -64,6 +64,7 @@ def write(
     vocabulary: Vocabulary,
     max_length: int,
     tokenizer_class: str | None = None,
+    keeps_end: bool = False,
 ) -> bool:
     """Writes a vocabulary's own files and AutoTokenizer's.
 
@@ -73,6 +74,7 @@ def write(
             its own files are written.
         max_length: Max tokens of a sequence.
         tokenizer_class: The class of transformers, by default the kind's.
+        keeps_end: Whether long texts are truncated at their start.
 
     Returns:
         Whether AutoTokenizer can read the folder.
@@ -82,9 +84,11 @@ def write(
     """
     made = make(vocabulary, max_length)
     # Of a kind without a writer, no other file has what is added and set.
-    own = vocabulary.own_files if made else vocabulary.files
-    if made is not None and made.is_alone:
-        own = {}
+    own: Mapping[str, bytes] = (
+        vocabulary.own_files if made else vocabulary.files
+    )
+    if made is not None and made.own_files is not None:
+        own = made.own_files
     for name, data in own.items():
         files.write_bytes(os.path.join(folder, name), data)
     if made is None:
@@ -98,6 +102,7 @@ def write(
         **made.special,
         **made.config,
         "tokenizer_class": tokenizer_class or made.tokenizer_class,
+        **({"truncation_side": "left"} if keeps_end else {}),
     }
     more = tokenizer_config.to_json(vocabulary.added, vocabulary.own_settings)
     config |= json.loads(more or b"{}")
@@ -148,9 +153,11 @@ def _word_pieces(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
     made = _library()
     do_lower_case = vocabulary.settings["do_lower_case"]
     vocabulary = cast(word_pieces.WordPiece, vocabulary)
-    # Keeps white space in tokens as in the file.
-    lines = vocabulary.files[word_pieces.FILE].decode().split("\n")
-    own = lines[: len(vocabulary.own_pieces)]
+    # The library reads white space around a token as part of it. A token of
+    # white space alone, such as U+2028, stays.
+    lines = vocab_files.lines(vocabulary.own_files[word_pieces.FILE])
+    stripped = [line.strip() or line for line in lines]
+    own = stripped[: len(vocabulary.own_pieces)]
     ids = {piece: i for i, piece in enumerate(own)}
     cls, sep = vocab_files.CLS, vocab_files.SEP
     missing = [t for t in (cls, sep) if t not in ids]
@@ -195,6 +202,7 @@ def _word_pieces(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
             **settings,
         },
         tokenizer_class="BertTokenizer",
+        own_files={word_pieces.FILE: vocab_files.vocab_text(stripped).encode()},
     )
 
 
@@ -281,7 +289,7 @@ def _sentence_pieces(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
         },
         # AlbertTokenizer would take its own steps instead of the file's.
         tokenizer_class="PreTrainedTokenizerFast",
-        is_alone=not casing,
+        own_files=None if casing else {},
     )
 
 

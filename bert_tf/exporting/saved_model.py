@@ -199,6 +199,12 @@ def classifier(
     _check_labels(labels, model.num_labels)
     documents = documents or long_documents.LongDocuments()
     documents.check(max_seq_length - vocabulary.template.special(1))
+    if takes_pairs and not documents.keeps_rows:
+        raise InputError(
+            "A model that was trained with --long_documents reads single "
+            "texts. Leave out --pairs. "
+            f"Received: long_documents={documents.method}, pairs=true"
+        )
     # Imported here, so that pre-training starts without tensorflow-text.
     from bert_tf.text import text_graph
 

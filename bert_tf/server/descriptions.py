@@ -61,6 +61,10 @@ _TASKS = {
         "Predicts which tokens of a text were replaced.",
         {"text": "The chef ate the meal."},
     ),
+    "seq2seq": _Task(
+        "Writes a text for a text, such as its translation.",
+        {"text": _SENTENCE},
+    ),
     "encoder": _Task(
         "Computes a vector",
         {"text_a": "The weather is lovely today.", "text_b": ""},

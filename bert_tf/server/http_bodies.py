@@ -1,5 +1,7 @@
 """Decompresses and parses the bodies of requests, and formats answers."""
 
+import gzip
+import io
 import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,8 +16,8 @@ from bert_tf.server.refusals import Refusal
 
 import numpy as np
 
-# zlib's window sizes, plus 32 to detect gzip or zlib.
-_ENCODINGS = {"gzip": 47, "deflate": 47}
+_ENCODINGS = ("gzip", "deflate")
+_GZIP = b"\x1f\x8b"  # The first bytes, whichever encoding a client names.
 
 # Method -> parser of requests and formatter of answers.
 FORMATS: dict[str, tuple[Callable[..., Any], Callable[..., str]]] = {
@@ -57,14 +59,23 @@ def inflate(body: bytes, encoding: str, max_bytes: int) -> bytes | None:
             f"{encoding[:100]}",
             415,
         )
-    inflater = zlib.decompressobj(_ENCODINGS[encoding])
     try:
-        text = inflater.decompress(body, max_bytes + 1)
-    except zlib.error as error:
+        if body.startswith(_GZIP):  # It may have several members.
+            with gzip.GzipFile(fileobj=io.BytesIO(body)) as file:
+                text, is_all = file.read(max_bytes + 1), True
+        else:
+            inflater = zlib.decompressobj()
+            text = inflater.decompress(body, max_bytes + 1)
+            is_all = inflater.eof
+            if inflater.unused_data:
+                raise Refusal("The compressed body has bytes after its end")
+    except EOFError:
+        text, is_all = b"", False
+    except (zlib.error, gzip.BadGzipFile) as error:
         raise Refusal(f"The body can't be inflated: {error}") from None
     if len(text) > max_bytes:
         return None
-    if not inflater.eof:
+    if not is_all:
         raise Refusal("The compressed body is not all there")
     return text
 

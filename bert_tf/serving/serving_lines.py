@@ -46,8 +46,6 @@ REPLACED_TOKENS = Form(("text",))
 TAGGING = Form(("text",))
 SPAN = Form(("question", "context"))
 MULTIPLE_CHOICE = Form(("prompt", "choices"), has_choices=True)
-# Max characters of the filled texts of one line; each repeats the line.
-_MOST_CHARACTERS = 1 << 28
 
 
 @dataclasses.dataclass(frozen=True)
@@ -259,9 +257,10 @@ class Parser:
                 f"Expected {self.expected}. Received: {text[:80]!r}"
             )
         filled = masks * self._top_k
-        if filled * len(text) > _MOST_CHARACTERS:
+        size = len(text.encode(errors="replace"))
+        if filled * size > masked_texts.MAX_FILLED_BYTES:
             raise InputError(
-                f"{where}: {masks} masks in {len(text)} characters would give "
+                f"{where}: {masks} masks in {size} bytes would give "
                 "too many filled texts. Cut the line, or lower --top_k. "
                 f"Received: top_k={self._top_k}"
             )

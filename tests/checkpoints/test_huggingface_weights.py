@@ -94,6 +94,21 @@ def test_parts_of_pytorch(folder, tf1):
         formats.open_checkpoint(str(folder))
 
 
+def test_parameters_that_track_gradients(folder):
+    tensors = {
+        name: torch.nn.Parameter(torch.tensor(value))
+        for name, value in taken(folder).items()
+    }
+    torch.save(tensors, folder / "pytorch_model.bin")
+    source = formats.open_checkpoint(str(folder))
+    assert source.read([*source.shapes]).keys() == source.shapes.keys()
+    (name, value), *_ = tensors.items()
+    tensors[name] = value.detach().to_sparse()
+    torch.save(tensors, folder / "pytorch_model.bin")
+    with pytest.raises(ValueError, match=rf"{name}: Tensor torch.sparse_coo"):
+        formats.open_checkpoint(str(folder))
+
+
 @pytest.mark.parametrize(
     "inside", ["checkpoint-1500", "snapshots/0e5b57e", "0_Transformer"]
 )

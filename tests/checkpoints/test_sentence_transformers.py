@@ -175,6 +175,16 @@ def test_flags_come_first(given, taken, tiny, caplog):
         assert caplog.messages == ([f"As {path} says: {said}."] if said else [])
 
 
+@pytest.mark.parametrize("output_format", ["tf1", "hf"])
+def test_conversion_says_what_is_lost(output_format, tiny, tmp_path):
+    source = formats.open_checkpoint(str(tiny))
+    written = formats.write(str(tmp_path / "new"), output_format, source)
+    notes = [note for note in written.notes if "modules.json" in note]
+    (note,) = notes
+    expected = {"--unit=cls", "--normalize=true", "--max_seq_length=12"}
+    assert expected <= set(note.removesuffix(".").split())
+
+
 @pytest.mark.slow
 def test_a_model_in_a_folder_of_its_own(tiny, tmp_path):
     # The layout of versions before 1.

@@ -371,3 +371,16 @@ def test_word_pieces_without_ends(tmp_path):
     with pytest.raises(InputError, match=r"a vocabulary without \[SEP\]"):
         tokenizer_files.write(str(tmp_path), vocabulary, 64)
     assert not list(tmp_path.iterdir())
+
+
+def test_white_space_around_word_pieces(tmp_path):
+    text = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n the\na \n\u2028\ncat\n"
+    vocabulary = word_pieces.WordPiece.parse(text, True, "vocab.txt")
+    tokenizer_files.write(str(tmp_path), vocabulary, 64)
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    expected = [2, 4, 5, 7, 3]
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    assert theirs("the a cat")["input_ids"] == expected
+    lines = (tmp_path / "vocab.txt").read_text().split("\n")
+    assert [lines[i] for i in expected[1:4]] == ["the", "a", "cat"]
+    assert lines[6] == "\u2028"

@@ -6,6 +6,7 @@ import os
 
 import bert_tf
 from bert_tf import heads, modeling, tokenization
+from bert_tf.errors import InputError
 from bert_tf.exporting import saved_model, version_labels
 from bert_tf.server import batching, served_models
 from bert_tf.text import graph_windows, long_documents
@@ -136,7 +137,7 @@ def test_piece_of_white_space_stays_a_line(model, tmp_path):
         ({"labels": ["yes", "no"]}, "the model has 3 outputs"),
         ({"labels": None}, "the model has 3 outputs"),
         ({"length": 17}, "max_seq_length=17.*embeddings=16"),
-        ({"vocab": VOCAB[:-1]}, r"16 pieces.*vocab_size=17"),
+        ({"vocab": VOCAB[:-1]}, r"16 tokens.*vocab_size=17"),
     ],
 )
 def test_arguments_must_fit(changes, problem, model):
@@ -245,6 +246,11 @@ def test_several_labels(model):
         assert [x.decode() for x in named] == names + [""] * (3 - len(names))
         given.append(len(names))
     assert len(set(given)) > 1, "the test would see no difference"
+
+
+def test_pairs_of_long_documents_are_an_error(model):
+    with pytest.raises(InputError, match=r"long_documents=tail, pairs=true"):
+        classifier(model, documents=long_documents.LongDocuments("tail"))
 
 
 @pytest.mark.parametrize(

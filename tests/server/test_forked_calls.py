@@ -8,6 +8,7 @@ import os
 import select
 import signal
 import types
+import zlib
 from typing import Any
 
 from bert_tf.server import (
@@ -64,6 +65,30 @@ def test_a_request_and_its_answer(calls):
     outputs = {"label": request.inputs["text"], "x": np.arange(30_000)}
     answer = calls.call(http_bodies.write, "predict", outputs, True)
     assert answer == http_bodies.write("predict", outputs, True)
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (gzip.compress(b"ab") + gzip.compress(b"cd") + b"\0\0", None),
+        (zlib.compress(b"abcd"), None),
+        (gzip.compress(b"ab") + gzip.compress(b"cd")[:-1], "not all there"),
+        (gzip.compress(b"abcd") + b"more", "can't be inflated: Not a gzip"),
+        (zlib.compress(b"abcd")[:-1], "not all there"),
+        (zlib.compress(b"abcd") + b"more", "has bytes after its end"),
+        (zlib.compress(b"ab") + zlib.compress(b"cd"), "bytes after its end"),
+        (b"", "not all there"),
+        (b"abcd", "can't be inflated: Error -3"),
+    ],
+)
+def test_compressed_bodies(body, problem):
+    for encoding in ("gzip", "deflate"):
+        if problem is None:
+            assert http_bodies.inflate(body, encoding, 4) == b"abcd"
+            assert http_bodies.inflate(body, encoding, 3) is None
+        else:
+            with pytest.raises(Refusal, match=problem):
+                http_bodies.inflate(body, encoding, 4)
 
 
 def test_errors(calls):

@@ -12,6 +12,7 @@ from bert_tf.server import (
     schemas,
     signature_defs,
 )
+from bert_tf.serving import served_heads
 from tests import exports
 from tests.server import bad_requests, served
 
@@ -223,6 +224,10 @@ def test_schemas_of_other_signatures(inputs, defaults, good, bad):
 
 def test_all_methods_are_described():
     assert openapi.METHODS.keys() == http_bodies.FORMATS.keys()
+
+
+def test_each_head_has_a_description():
+    assert descriptions._TASKS.keys() == served_heads.HEADS.keys()
 
 
 # Each head that is served, and variants of two.

@@ -7,6 +7,9 @@ from bert_tf.errors import InputError
 
 # Marks a masked word in a text, whatever mask token a model has.
 MASK = vocab_files.MASK
+# Max bytes of the filled texts of a request or line; each repeats the text, and
+# about ten copies of each are held in memory.
+MAX_FILLED_BYTES = 1 << 26
 
 
 def count(text: str) -> int:

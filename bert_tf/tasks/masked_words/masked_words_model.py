@@ -52,6 +52,7 @@ class _MaskedWordsModule(tf.Module):
         def serve(text):
             (text,) = serving_inputs.shaped(text)
             parts = tf.strings.split(text, masked_texts.MASK)  # [B, (parts)]
+            parts = _check_room(text, parts, top_k)
             scores, found = self._find(parts)  # [M, K]
             counts = parts.row_lengths() - 1  # [B]
             filled = self._filled(text, parts, counts, found)
@@ -189,6 +190,25 @@ class _MaskedWordsModule(tf.Module):
         heads = choose(self._goes_on, closed, heads)
         tails = tf.broadcast_to(tail[:, tf.newaxis], tf.shape(found))
         return tf.strings.join([heads, tf.gather(self._spelled, found), tails])
+
+
+def _check_room(
+    texts: tf.Tensor, parts: tf.RaggedTensor, top_k: int
+) -> tf.RaggedTensor:
+    """Returns the parts of texts, checked to give few enough filled texts."""
+    counts = parts.row_lengths() - 1  # [B]
+    sizes = tf.cast(tf.strings.length(texts), tf.int64)  # bytes, [B]
+    message = tf.strings.format(
+        "{} masks in {} bytes would give too many filled texts. Cut the texts, "
+        f"or send fewer at a time. Received: top_k={top_k}",
+        [tf.reduce_sum(counts), tf.reduce_sum(sizes)],
+    )
+    is_room = (
+        tf.reduce_sum(counts * sizes) * top_k <= masked_texts.MAX_FILLED_BYTES
+    )
+    values = {"text": parts.flat_values}
+    values = serving_inputs.only_if(is_room, message, values)
+    return parts.with_flat_values(values["text"])
 
 
 def _places(places: tf.Tensor, ids: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -32,11 +32,12 @@ def pack(
     shape = tf.shape(choices)  # [2]
     flat = tf.reshape(choices, [-1])
     pieces, second = tokenizer.tokenize_columns(prompts, flat)
-    rows = tf.repeat(tf.range(shape[0]), shape[1])
-    first = tf.gather(pieces, rows)  # [B * K, (tokens)]
     is_choice = flat != ""
     vocabulary = tokenizer.vocabulary
     room = max_seq_length - vocabulary.template.special(2)
+    rows = tf.repeat(tf.range(shape[0]), shape[1])
+    # Truncated before it is repeated; one more token shows that it is.
+    first = tf.gather(pieces[:, : room + 1], rows)  # [B * K, (tokens)]
     is_long = first.row_lengths() + second.row_lengths() > room
     second = second[:, -room:]
     packed = tokenizer.pack(

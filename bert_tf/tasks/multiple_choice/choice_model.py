@@ -14,7 +14,7 @@ import math
 from bert_tf import heads, modeling, vocabularies
 from bert_tf.exporting import inference, saved_model, serving_inputs
 from bert_tf.tasks.multiple_choice import choice_graph
-from bert_tf.text import graph_rows, text_graph
+from bert_tf.text import graph_rows, graph_windows, text_graph
 
 import tensorflow as tf
 
@@ -36,8 +36,7 @@ class _ChooserModule(tf.Module):
         served = inference.make_inference_model(model)
         self.weights = served.variables
 
-        def choose(inputs):
-            logits = served(inputs)  # [B, K]
+        def choose(logits):  # [B, K]
             # An empty batch may have no choices: argmax needs at least one.
             some = tf.pad(logits, [[0, 0], [0, 1]], constant_values=-math.inf)
             return {
@@ -59,13 +58,21 @@ class _ChooserModule(tf.Module):
             inputs, _ = choice_graph.pack(
                 tokenizer, prompt, choices, max_seq_length, pad_to_max=False
             )
-            return choose(inputs)
+            # However many choices there are, the model reads some at a time.
+            ids = tf.shape(inputs["input_ids"])  # [3]
+            rows = tf.stack([ids[0] * ids[1], 1, ids[2]])
+            logits = graph_windows.in_parts(
+                lambda parts: served(dict(zip(inputs, parts, strict=True))),
+                [tf.reshape(x, rows) for x in inputs.values()],
+                tf.TensorSpec([None, 1], tf.float32),
+            )  # [B * K, 1]
+            return choose(tf.reshape(logits, ids[:2]))
 
         def serve_ids(input_ids, input_mask, segment_ids):
             inputs = serving_inputs.as_batch(
                 input_ids, input_mask, segment_ids, config
             )
-            return choose(_some_choices(inputs))
+            return choose(served(_some_choices(inputs)))
 
         function = functools.partial(tf.function, autograph=False)
         self.serve = function(serve, [_PROMPTS, _CHOICES])

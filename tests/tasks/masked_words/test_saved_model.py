@@ -127,6 +127,17 @@ def test_served_words_are_those_of_python(model, loaded):
     assert nothing["piece"].shape == [0, 0, TOP_K]
 
 
+def test_too_many_filled_texts_are_an_error(model):
+    serve = exported(model).module.serve
+    # The limit is 2 ** 26 bytes; each text has 1000 * 12000 * 4.
+    texts = ["[MASK] " * 1000 + "a" * 5000] * 2
+    with pytest.raises(
+        tf.errors.InvalidArgumentError,
+        match=r"2000 masks in 24000 bytes would give too many .*top_k=4",
+    ):
+        serve(tf.constant(texts))
+
+
 def test_description(saved):
     saved_models.assert_described(saved, "masked_lm", LENGTH, top_k=TOP_K)
 
@@ -135,7 +146,7 @@ def test_arguments_must_fit(model):
     for changes, problem in (
         ({"top_k": 99}, "top_k=99"),
         ({"length": 17}, "max_seq_length=17.*embeddings=16"),
-        ({"vocab": VOCAB[:-1]}, r"20 pieces.*vocab_size=21"),
+        ({"vocab": VOCAB[:-1]}, r"20 tokens.*vocab_size=21"),
     ):
         with pytest.raises(ValueError, match=problem):
             exported(model, **changes)

@@ -1,6 +1,8 @@
 """Exported multiple-choice models, compared with Python's tokenizer."""
 
+from bert_tf.exporting import inference
 from bert_tf.tasks.multiple_choice import choice_model
+from bert_tf.text import graph_windows
 from tests import exports, saved_models
 from tests.exports import CONFIG, LENGTH, VOCABULARY
 
@@ -97,6 +99,40 @@ def test_any_number_of_choices_and_ids(model, loaded):
     }
     found = loaded.signatures["serve_ids"](**inputs)["logits"]
     np.testing.assert_allclose(found, model(inputs), atol=1e-5)
+
+
+def test_many_choices_are_read_some_at_a_time(model, monkeypatch):
+    monkeypatch.setattr(graph_windows, "MOST_WINDOWS", 2)
+    read: list[int | None] = []
+    make = inference.make_inference_model
+
+    def make_watched(model):
+        served = make(model)
+
+        class Watched:
+            variables = served.variables
+
+            def __call__(self, inputs):
+                tf.py_function(
+                    lambda x: read.append(len(x)), [inputs["input_ids"]], []
+                )
+                return served(inputs)
+
+        return Watched()
+
+    monkeypatch.setattr(inference, "make_inference_model", make_watched)
+    made = choice_model.chooser(model, CONFIG, VOCABULARY, LENGTH)
+    prompts, choices = PROMPTS[1:3], CHOICES[1:3]
+    found = made.module.serve(tf.constant(prompts), tf.constant(choices))
+    assert sum(read) == 6 and max(read) == 2
+    for row, *texts in zip(found["logits"], prompts, choices, strict=True):
+        logits = np.array(python_logits(model, *texts))
+        real = np.isfinite(logits)
+        np.testing.assert_allclose(row[real], logits[real], atol=1e-5)
+    none = made.module.serve(
+        tf.constant([], tf.string), tf.zeros([0, 3], tf.string)
+    )
+    assert none["logits"].shape == (0, 3)
 
 
 def test_description_and_refusal(model):

@@ -182,7 +182,7 @@ def test_assets(saved):
 
 
 def test_arguments_must_fit(model):
-    with pytest.raises(ValueError, match=r"21 pieces.*vocab_size=22"):
+    with pytest.raises(ValueError, match=r"21 tokens.*vocab_size=22"):
         finder(model, vocab=VOCAB[:-1])
     layout = squad_options.Layout(17, 3, 4)
     with pytest.raises(ValueError, match=r"max_seq_length=17.*embeddings=16"):
