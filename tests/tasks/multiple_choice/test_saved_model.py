@@ -103,7 +103,7 @@ def test_any_number_of_choices_and_ids(model, loaded):
 
 def test_many_choices_are_read_some_at_a_time(model, monkeypatch):
     monkeypatch.setattr(graph_windows, "MOST_WINDOWS", 2)
-    read: list[int | None] = []
+    read: list[int] = []
     make = inference.make_inference_model
 
     def make_watched(model):
