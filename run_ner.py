@@ -157,8 +157,6 @@ def check_labels(source, labels, do_train):
             "head. "
             f"Received: labels={listed(labels, ',')}"
         )
-    if not do_train:
-        trained_models.warn_of_order(source, labels)
 
 
 # ---- The task ---------------------------------------------------------------
@@ -201,6 +199,8 @@ class Tagging(fine_tune.Task):
             _LABELS.value, find_scheme(), self.splits, known
         )
         check_labels(source, self.labels, self.work.train)
+        if source and not self.work.train:
+            trained_models.warn_of_order(source, self.labels)
         self.metric = tagging_results.metric(self.scheme)
 
     def make_model(self, encoder):

@@ -259,7 +259,7 @@ def weights_in(source):
 def write(path, source, description):
     """Writes the checkpoint and importance.json, both or nothing."""
     size = 4 * weights_in(source)
-    for note in reading_flags.notes(source, "tf1"):
+    for note in reading_flags.notes(source, "tf1", "classification"):
         logging.warning("%s", note)
     with files.new_folder(path, _OVERWRITE.value, size) as folder:
         original.write(folder, source, source.config)

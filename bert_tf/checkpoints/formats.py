@@ -329,9 +329,10 @@ def write(
                 card = _card(folder, path, source, config, head, weights)
         if output_format == "keras_hub":
             notes += _lost_in_a_preset(source, config, head)
+            head = keras_hub_names.head_there(config, head)
         if card is not None:
             files.write_bytes(os.path.join(folder, model_card.FILE), card)
-    notes += reading_flags.notes(source, output_format)
+    notes += reading_flags.notes(source, output_format, head)
     if source.vocab is None:
         notes.append(
             "The vocabulary is not known, so there is no tokenizer in the "

@@ -8,7 +8,6 @@ from typing import Any
 from bert_tf.checkpoints import (
     casing,
     hub,
-    names,
     opened,
     runs,
     sentence_transformers,
@@ -33,21 +32,34 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         "window_stride": None,
     },
     "multiple_choice": {"max_seq_length": None},
-    "tagging": {"max_seq_length": None, "scheme": None},
+    "tagging": {"max_seq_length": None, "scheme": None, "context": "sentence"},
     "span": _SPAN,
     "joint_span": {**_SPAN, "start_n_top": 5, "end_n_top": 5},
     "seq2seq": {
         "max_seq_length": None,
-        "max_target_length": 64,
+        "max_target_length": None,
         "beam_size": 4,
         "length_penalty": 0.6,
     },
 }
+# Flags that only one script takes -> the script.
+_SCRIPTS = {
+    "context": "run_ner.py",
+    "start_n_top": "run_squad.py --answer_head=joint",
+    "end_n_top": "run_squad.py --answer_head=joint",
+    "max_target_length": "run_seq2seq.py",
+    "beam_size": "run_seq2seq.py",
+    "length_penalty": "run_seq2seq.py",
+}
 
 
-def notes(source: opened.Checkpoint, output_format: str) -> list[str]:
-    """Returns notes on the flags that scripts need to read texts alike."""
-    head = names.find_head(source.shapes, source.path)
+def notes(
+    source: opened.Checkpoint, output_format: str, head: str
+) -> list[str]:
+    """Returns notes on the flags that scripts need to read texts alike.
+
+    `head` is the head that was written.
+    """
     given: dict[str, str] = {}
     if output_format == "tf1":
         given = _casing(source)
@@ -62,16 +74,17 @@ def notes(source: opened.Checkpoint, output_format: str) -> list[str]:
         stride = given.pop("window_stride", "")
         found.append(
             f"The model was trained with --long_documents={documents}"
-            f"{' --window_stride=' * bool(stride)}{stride}, which only scripts "
-            "that train take: export and predict from the folder of its run."
+            f"{' --window_stride=' * bool(stride)}{stride}: give it to "
+            "run_classifier.py, also to predict and to export."
         )
     if given:
         said = " ".join(f"--{name}={text}" for name, text in given.items())
         kind = "A TF1 checkpoint" if output_format == "tf1" else "The folder"
+        script = next((_SCRIPTS[x] for x in given if x in _SCRIPTS), "scripts")
         module = sentence_transformers.MODULES
         found.append(
             f"{kind} does not keep how its text is read"
-            f"{f', as {module} is left out' * bool(vectors)}: give scripts "
+            f"{f', as {module} is left out' * bool(vectors)}: give {script} "
             f"{said}."
         )
     return found
@@ -116,7 +129,8 @@ def _of_run(source: opened.Checkpoint, head: str) -> dict[str, str]:
     found = {
         name: flags[name]
         for name, default in DEFAULTS.get(head, {}).items()
-        if flags.get(name, "") not in ("", str(default), str(default).lower())
+        if flags.get(name)
+        and (default is None or flags[name] != str(default).lower())
     }
     if source.max_seq_length:
         found["max_seq_length"] = str(source.max_seq_length)

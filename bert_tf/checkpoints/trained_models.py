@@ -155,11 +155,13 @@ def warn_of_order(
 ) -> None:
     """Warns if nothing but the number of a head's classes can be checked."""
     if source.labels is None and labels:
+        file = "a labels.txt next to it"
+        if source.is_foreign:
+            file = "id2label of its config.json"
         logging.warning(
             "%s does not name its classes: assuming %s, in this order. To name "
-            "them, put a labels.txt next to it.",
-            source.path,
-            listed(labels),
+            "them, use %s.",
+            *(source.path, listed(labels), file),
         )
 
 

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 
 from bert_tf.checkpoints import best, tf1_files
+from bert_tf.errors import InputError
 from bert_tf.training import progress, training_run
 
 import keras
@@ -48,9 +49,16 @@ class Evaluations:
 
     def take_up(self, step: int) -> None:
         """Resumes with the best evaluation, and the count since, at a step."""
+        metric = self.evaluation.metric
+        if step and metric not in (self.kept.results or {metric}):
+            raise InputError(
+                f"{self.kept.folder} was chosen by another score than "
+                f"{metric}, as an earlier version did for labels of a scheme "
+                "that it did not know: give --scheme=none, or move the folder "
+                "away."
+            )
         if self._best_step() > step:
             # It is of steps that will be repeated.
-            metric = self.evaluation.metric
             earlier = progress.best_until(self.folder, step, metric)
             if earlier is not None:
                 self.kept.rewind(*earlier)

@@ -1,6 +1,7 @@
 """Evaluations of a run: when they are due, the best one, early stopping."""
 
 from bert_tf.checkpoints import best, tf1_files
+from bert_tf.errors import InputError
 from bert_tf.training import progress, scoring
 
 import keras
@@ -81,6 +82,17 @@ def test_going_on_before_the_best_goes_on_with_the_earlier_best(
     assert again.kept.no_better == 1
     _run(again, model, [60])
     assert again.kept.results == {"eval_f1": 0.7, tf1_files.GLOBAL_STEP: 60}
+
+
+def test_the_best_of_another_score(tmp_path, model):
+    """An earlier version may have scored a tagger by another metric."""
+    _run(_evaluations(tmp_path, [0.6]), model, [20])
+    path = tmp_path / "best" / "results.json"
+    path.write_text(path.read_text().replace("eval_f1", "eval_accuracy"))
+    with pytest.raises(
+        InputError, match="another score than eval_f1"
+    ):
+        _evaluations(tmp_path).take_up(20)
 
 
 def test_killed_again_and_again_the_count_is_that_of_an_unbroken_run(

@@ -123,8 +123,8 @@ def detect_scheme(labels: Sequence[str]) -> str:
     if OUTSIDE in labels:
         logging.warning(
             "No known scheme has all labels that start with one of %s and a "
-            "hyphen, so each word counts by itself. Spell them in one of %s. "
-            "Received: labels=%s",
+            "hyphen, so each word counts by itself. Spell them in one of %s, "
+            "or give --scheme=none. Received: labels=%s",
             *(", ".join(sorted(prefixes)), ", ".join(SCHEMES), listed(labels)),
         )
     return NO_SCHEME
