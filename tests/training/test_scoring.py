@@ -89,9 +89,7 @@ def test_the_best_of_another_score(tmp_path, model):
     _run(_evaluations(tmp_path, [0.6]), model, [20])
     path = tmp_path / "best" / "results.json"
     path.write_text(path.read_text().replace("eval_f1", "eval_accuracy"))
-    with pytest.raises(
-        InputError, match="another score than eval_f1"
-    ):
+    with pytest.raises(InputError, match="another score than eval_f1"):
         _evaluations(tmp_path).take_up(20)
 
 
