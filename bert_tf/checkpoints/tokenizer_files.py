@@ -153,10 +153,10 @@ def _word_pieces(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
     made = _library()
     do_lower_case = vocabulary.settings["do_lower_case"]
     vocabulary = cast(word_pieces.WordPiece, vocabulary)
-    # The library reads white space around a token as part of it. A token of
-    # white space alone, such as U+2028, stays.
+    # The library reads white space around a token as part of it. Tokens of
+    # white space alone, such as U+2028 and ##U+2028, stay.
     lines = vocab_files.lines(vocabulary.own_files[word_pieces.FILE])
-    stripped = [line.strip() or line for line in lines]
+    stripped = [x if x.strip() in ("", "##") else x.strip() for x in lines]
     own = stripped[: len(vocabulary.own_pieces)]
     ids = {piece: i for i, piece in enumerate(own)}
     cls, sep = vocab_files.CLS, vocab_files.SEP

@@ -255,8 +255,11 @@ class TestWriting:
         )
         path = str(tmp_path / "preset")
         source = formats.open_checkpoint(str(package.get_model_path()))
-        (note, *others) = formats.write(path, "keras_hub", source).notes
+        notes = formats.write(path, "keras_hub", source).notes
+        (note, *others, vectors) = notes
         assert tuple(others) == _UNCASED
+        # Of its modules.json and sentence_bert_config.json.
+        assert "--unit=mean --normalize=true --max_seq_length=256" in vectors
         assert "hidden_act=gelu instead of gelu_erf" in note
         theirs = keras_hub.models.Backbone.from_preset(path)
         model, _ = samples.load(path)

@@ -374,7 +374,7 @@ def test_word_pieces_without_ends(tmp_path):
 
 
 def test_white_space_around_word_pieces(tmp_path):
-    text = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n the\na \n\u2028\ncat\n"
+    text = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n the\na \n\u2028\ncat\n##\u2028\n"
     vocabulary = word_pieces.WordPiece.parse(text, True, "vocab.txt")
     tokenizer_files.write(str(tmp_path), vocabulary, 64)
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
@@ -383,4 +383,4 @@ def test_white_space_around_word_pieces(tmp_path):
     assert theirs("the a cat")["input_ids"] == expected
     lines = (tmp_path / "vocab.txt").read_text().split("\n")
     assert [lines[i] for i in expected[1:4]] == ["the", "a", "cat"]
-    assert lines[6] == "\u2028"
+    assert (lines[6], lines[8]) == ("\u2028", "##\u2028")
