@@ -154,9 +154,10 @@ def _word_pieces(vocabulary: Vocabulary, max_length: int) -> TokenizerFiles:
     do_lower_case = vocabulary.settings["do_lower_case"]
     vocabulary = cast(word_pieces.WordPiece, vocabulary)
     # The library reads white space around a token as part of it. Tokens of
-    # white space alone, such as U+2028 and ##U+2028, stay.
+    # white space alone, such as U+2028, stay.
     lines = vocab_files.lines(vocabulary.own_files[word_pieces.FILE])
-    stripped = [x if x.strip() in ("", "##") else x.strip() for x in lines]
+    alone = ("", vocab_files.SUFFIX_INDICATOR)
+    stripped = [x if x.strip() in alone else x.strip() for x in lines]
     own = stripped[: len(vocabulary.own_pieces)]
     ids = {piece: i for i, piece in enumerate(own)}
     cls, sep = vocab_files.CLS, vocab_files.SEP
