@@ -208,7 +208,9 @@ def _other_rows(
     if is_same:
         others.pop("train_file", None)
     elif "train_file" not in others and is_same is False:
-        return f"the content of train_file={table} was another in training"
+        return (
+            f"the content of train_file={table} has changed since the training"
+        )
     elif "train_file" in others and not is_own:
         return ""
     return "; ".join(others.values())

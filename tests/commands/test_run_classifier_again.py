@@ -243,7 +243,7 @@ def test_a_table_that_grew_since_the_training(trained, check, table, tmp_path):
     (run / "flags.txt").write_text(flags.replace(str(table), str(own)))
     own.write_text(table.read_text() + "more\tpos\n")
     given = "--do_eval", f"--train_file={own}", "--dev_fraction=0.1", "--seed=7"
-    problem = f"the content of train_file={own} was another in training"
+    problem = f"the content of train_file={own} has changed since the training"
     assert check(run, *given, code=1).endswith(problem)
     start = f"--init_checkpoint={run}"
     assert check(tmp_path / "output", start, *given, code=1).endswith(problem)

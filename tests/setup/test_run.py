@@ -108,7 +108,9 @@ def test_a_search_leaves_the_devices_to_its_trials(run, monkeypatch):
         calls.append("read")
         raise InputError("enough")
 
-    hide = lambda *given: calls.append(given)  # noqa: E731
+    def hide(*given):
+        calls.append(given)
+
     monkeypatch.setattr(tf.config, "set_visible_devices", hide)
     monkeypatch.setattr(fine_tuning_setup, "load_files", load_files)
     monkeypatch.setattr(search_setup, "find_space", lambda _: space)
