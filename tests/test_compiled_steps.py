@@ -9,6 +9,7 @@ import sys
 
 from benchmarks import pretraining_step
 from bert_tf.training import replica_step
+from tests import script_flags
 from tools.accelerators import __main__ as command
 from tools.accelerators import cases, chips, export, hlo
 
@@ -76,6 +77,24 @@ def test_an_exported_step_is_a_step_of_training(changes):
         np.testing.assert_allclose(new, variable, rtol=2e-6, atol=1e-9)
         changed += not np.array_equal(old, new)
     assert changed >= 3 * len(step.optimizer.variables) - 3
+
+
+@pytest.mark.parametrize(
+    "name",
+    [x for x, case in cases.SMALL.items() if case.head.startswith("run")],
+)
+def test_the_steps_of_scripts_have_their_batches(name):
+    case = dataclasses.replace(cases.SMALL[name], layers=1, rows=2)
+    with script_flags.own_flags():
+        step = export.Step(dataclasses.replace(case, dtype="float32"))
+    assert step.flops > 0
+    weights = step.objective.weights(
+        {
+            name: tf.ones([*spec.shape], spec.dtype)
+            for name, spec in step.batch.items()
+        }
+    )
+    assert all(weight > 0 for weight in weights.values())
 
 
 # ---- Costs -------------------------------------------------------------------

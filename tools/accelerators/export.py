@@ -133,13 +133,21 @@ def _model(case: Case, config: Any) -> tuple[Any, Any, Any]:
         made = classification_task.Task(case.head, labels, (), {})
         objective = classification.make_objective(made, None)
     else:
-        make = {
-            "run_ner": lambda: heads.BertTagger(encoder, 9),
-            "run_multiple_choice": lambda: heads.BertMultipleChoice(encoder),
-            "run_squad": lambda: heads.BertSpanFinder(encoder),
-        }
-        model = make[case.head]()
-        objective = importlib.import_module(case.head).OBJECTIVE
+        script = importlib.import_module(case.head)
+        model, objective = {
+            "run_ner": lambda: (
+                heads.BertTagger(encoder, 9),
+                script.Tagging.objective,
+            ),
+            "run_multiple_choice": lambda: (
+                heads.BertMultipleChoice(encoder),
+                script.MultipleChoice.objective,
+            ),
+            "run_squad": lambda: (
+                heads.BertSpanFinder(encoder),
+                script.OBJECTIVE,
+            ),
+        }[case.head]()
     return model, objective, model.trained_variables
 
 
