@@ -71,8 +71,10 @@ class ReplicaStep:
         key = tf.random.fold_in(tf.constant([self.seed, 0]), step)
         # The same for all replicas up to here, different from here on.
         key = tf.random.fold_in(key, tf.cast(replica, tf.int64))
-        parts = range(self.accumulate)
-        return tf.stack([tf.random.fold_in(key, i) for i in parts])
+        # As tf.random.fold_in(key, i) for each part i, with one draw for all.
+        number, _ = tf.unstack(tf.random.fold_in(key, 0))
+        parts = tf.range(self.accumulate)
+        return tf.stack([tf.fill(parts.shape, number), parts], axis=1)
 
     def gradients(
         self,

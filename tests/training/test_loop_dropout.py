@@ -1,7 +1,7 @@
 """Dropout in the inner loop: masks differ where they must, and only there."""
 
 from bert_tf.encoders import ops
-from bert_tf.training import loop
+from bert_tf.training import loop, replica_step
 from tests import reference, tiny_model, tiny_trainer
 
 import keras
@@ -90,3 +90,15 @@ class TestDropout:
         without.train(0, 5)
         left = whole.arrays()["table"]
         assert not np.array_equal(without.arrays()["table"], left)
+
+
+def test_micro_batches_have_the_seeds_of_fold_in():
+    step = replica_step.ReplicaStep(
+        *(None, None, MASKS, lambda function: function), seed=7, accumulate=3
+    )
+    key = tf.random.fold_in(tf.constant([7, 0]), tf.constant(2**40, tf.int64))
+    key = tf.random.fold_in(key, tf.constant(1, tf.int64))
+    np.testing.assert_array_equal(
+        step.seeds(tf.constant(2**40, tf.int64), replica=1),
+        [tf.random.fold_in(key, part) for part in range(3)],
+    )
