@@ -90,9 +90,8 @@ def test_single_texts(model):
 
 
 def test_regression_of_a_model_on_two_replicas(tmp_path, two_replicas):
-    config = dataclasses.replace(CONFIG, num_hidden_layers=1)
     with two_replicas.scope():
-        model = heads.BertClassifier(modeling.Bert(config), 1)
+        model = heads.BertClassifier(modeling.Bert(CONFIG), 1)
     saved_model.save(str(tmp_path / "scores"), classifier(model, labels=None))
     outputs = tf.saved_model.load(str(tmp_path / "scores"))(
         tf.constant(TEXTS_A), tf.constant(TEXTS_B)
@@ -227,6 +226,7 @@ def test_only_exports_are_replaced(tmp_path):
 # ---- Several labels, long documents ------------------------------------------
 
 
+@pytest.mark.usefixtures("untraced")
 def test_several_labels(model):
     serve = exports.made("several labels").signatures["serving_default"]
     outputs = serve(text_a=tf.constant(TEXTS_A))
@@ -253,6 +253,7 @@ def test_pairs_of_long_documents_are_an_error(model):
         classifier(model, documents=long_documents.LongDocuments("tail"))
 
 
+@pytest.mark.usefixtures("untraced")
 @pytest.mark.parametrize(
     "method",
     combinations.some(["windows"], ["tail", "head_tail", "windows"]),
