@@ -13,6 +13,7 @@ from bert_tf.text import graph_windows, long_documents
 from bert_tf.vocabularies import word_pieces
 from tests import combinations, exports, saved_models, serving_session
 from tests.exports import CONFIG, LABELS, LENGTH, PAIRS, TEXTS_A, TEXTS_B, VOCAB
+from tests.server import served
 
 import numpy as np
 import pytest
@@ -157,18 +158,20 @@ def small(labels):
 
 
 def test_a_path_that_looks_like_a_glob(tmp_path):
-    folder = exports.exported("one text")
     path = tmp_path / "m[1]\\" / "1"
     path.parent.mkdir()
-    path.symlink_to(folder)
+    path.symlink_to(exports.exported("one text"))
     found = [answer["label"] for answer in bert_tf.load(path)(list(TEXTS_A))]
     expected = exports.loaded("one text")(tf.constant(TEXTS_A))["label"]
     assert found == [label.decode() for label in expected.numpy()]
+    served.write_model(path.parent / "2", lambda text_a: {"label": text_a})
     place = version_labels.Served("m", str(path.parent))
 
     async def serve():
         model = served_models.Model(place, batching.Limits())
         await model.update()
+        with model.using(None) as servable:
+            assert servable.version == 2
         await model.close()
 
     asyncio.run(serve())
