@@ -62,7 +62,7 @@ with open(sys.argv[2], "w") as file:
 
 
 def config(
-    pieces: Sequence[str], layers: int = 2, max_position_embeddings: int = 16
+    pieces: Sequence[str], layers: int = 1, max_position_embeddings: int = 16
 ) -> modeling.BertConfig:
     """Returns a tiny BERT that gives different texts different results."""
     return modeling.BertConfig(

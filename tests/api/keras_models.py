@@ -21,6 +21,7 @@ DROPS = modeling.BertConfig(
 PLAIN = dataclasses.replace(
     DROPS, hidden_dropout_prob=0, attention_probs_dropout_prob=0
 )
+ONE_LAYER = dataclasses.replace(PLAIN, num_hidden_layers=1)
 INPUTS = reference.batch(PLAIN, rows=6)
 LABELS = np.arange(6) % 2
 ENTROPY = keras.losses.SparseCategoricalCrossentropy(from_logits=True)

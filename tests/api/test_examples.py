@@ -91,7 +91,8 @@ def _run(capfd):
 # other pages trace one of each kind, and exports, which have to be traced.
 _EAGER = [
     *(name for name in _BLOCKS if name.startswith("keras_recipes")),
-    *("python_api-1", "python_api-2", "python_api-6"),
+    *(f"python_api-{i}" for i in (1, 2, 6, 8, 10)),
+    "README-0",
 ]
 
 
@@ -150,6 +151,7 @@ def test_examples_explain_themselves(capfd, name, needs):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("untraced")
 def test_fill_masks(folder, run):
     printed = run(
         "examples/fill_masks",
@@ -164,6 +166,7 @@ def test_fill_masks(folder, run):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("untraced")
 def test_nearest_sentences(folder, run):
     (folder / "sentences.txt").write_text("a film\n\nbad, bad\nwhat film\n")
     printed = run(
@@ -177,6 +180,7 @@ def test_nearest_sentences(folder, run):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("untraced")
 def test_classify_csv(folder, run):
     rows = ["text,label", *("good film,good", "bad film,bad") * 10]
     (folder / "reviews.csv").write_text("\n".join(rows) + "\n")

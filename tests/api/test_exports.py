@@ -69,6 +69,10 @@ _KINDS: dict[str, Any] = {
 }
 
 
+# Written models are traced: here, one is.
+_EAGER = pytest.mark.usefixtures("untraced")
+
+
 # ---- Values -----------------------------------------------------------------
 
 
@@ -97,6 +101,7 @@ def test_logits_of_the_written_model(tmp_path, run):
 
 
 @pytest.mark.slow
+@_EAGER
 @pytest.mark.parametrize("kind", combinations.some(["BertTagger"], _KINDS))
 def test_each_kind_answers_as_its_run(kind):
     """Each head of the checkpoint is compared with Python elsewhere."""
@@ -126,6 +131,7 @@ def test_another_head_does_not_take_the_labels_of_a_run(tmp_path, run):
 
 
 @pytest.mark.slow
+@_EAGER
 def test_pairs_of_a_run_of_pairs():
     run = exports.run("classification")
     model = trained(run)
@@ -136,6 +142,7 @@ def test_pairs_of_a_run_of_pairs():
 
 
 @pytest.mark.slow
+@_EAGER
 def test_vectors_without_the_folder_that_says_how(tmp_path, run):
     """The mean over tokens is the default; the folder says [CLS]."""
     folder = tmp_path / "model"
@@ -168,6 +175,7 @@ def test_vectors_without_the_folder_that_says_how(tmp_path, run):
 
 
 @pytest.mark.slow
+@_EAGER
 @pytest.mark.parametrize(
     "way",
     combinations.some(
@@ -201,6 +209,7 @@ def test_a_vocabulary_that_is_given(run, config_file, way):
 
 
 @pytest.mark.slow
+@_EAGER
 def test_new_labels_of_a_run_of_others(run):
     names = ["a\u2028b", "c\x0cd"]
     found = answering(trained(run, labels=names))
@@ -218,6 +227,7 @@ def test_new_labels_of_a_run_of_others(run):
 
 
 @pytest.mark.slow
+@_EAGER
 def test_what_else_is_given(config_file, run):
     model = models.BertClassifier.from_checkpoint(run, dtype="bfloat16")
     assert answering(model)("a film")["label"] in exports.LABELS

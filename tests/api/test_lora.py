@@ -227,6 +227,7 @@ def test_adapters_of_torch_models(tmp_path, kind):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("untraced")
 def test_it_is_kept_in_keras_files_and_merged_in_exports(model, tmp_path):
     path = tmp_path / "model.keras"
     model.save(path)
@@ -288,7 +289,7 @@ def test_frozen_layers():
 
 @pytest.mark.slow
 def test_traced_steps_follow_lora(tmp_path):
-    model = tiny.classifier()
+    model = tiny.classifier(tiny.ONE_LAYER)
     model.compile(keras.optimizers.SGD(0.1), tiny.ENTROPY)
 
     def check():
@@ -311,7 +312,7 @@ def test_traced_steps_follow_lora(tmp_path):
 
 @pytest.mark.slow
 def test_training_follows_lora_once_compiled_again():
-    model = tiny.classifier()
+    model = tiny.classifier(tiny.ONE_LAYER)
 
     def fit(is_compiled=True):
         if is_compiled:
@@ -336,7 +337,8 @@ def test_training_follows_lora_once_compiled_again():
     with pytest.raises(InputError, match="compile the model again"):
         fit(is_compiled=False)
     _, changed = fit()
-    assert sum("kernel" in x for x in changed) > 10
+    # Six of the layer, and the pooler's.
+    assert sum("kernel" in x for x in changed) == 7
 
 
 class _Merging(keras.callbacks.Callback):

@@ -26,11 +26,17 @@ def tokenizer():
     return bert_tf.Tokenizer(exports.VOCAB, max_seq_length=exports.LENGTH)
 
 
-@pytest.fixture
-def model():
-    """A classifier of a run that read 12 tokens."""
+@pytest.fixture(scope="module", name="model")
+def _model():
+    """A classifier of a run that read 12 tokens; do not train it."""
     path = str(exports.run("one text"))
     return bert_tf.BertClassifier.from_checkpoint(path)
+
+
+@pytest.fixture
+def own(model):
+    """The same model, with a tokenizer that a test may replace."""
+    return type(model).from_config(model.get_config())
 
 
 def _close(found, expected):
@@ -247,16 +253,16 @@ def test_the_length_that_a_checkpoint_says(tmp_path):
 
 
 @pytest.mark.slow
-def test_another_tokenizer_is_kept(model, tmp_path):
-    model.tokenizer = bert_tf.Tokenizer(exports.VOCAB, max_seq_length=6)
-    expected = model(_TEXTS)
-    _close(model(model.tokenizer(_TEXTS)), expected)
-    model.save(tmp_path / "model.keras")
+def test_another_tokenizer_is_kept(own, tmp_path):
+    own.tokenizer = bert_tf.Tokenizer(exports.VOCAB, max_seq_length=6)
+    expected = own(_TEXTS)
+    _close(own(own.tokenizer(_TEXTS)), expected)
+    own.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")
     assert again.tokenizer.max_seq_length == 6
     _close(again(_TEXTS), expected)
     with pytest.raises(InputError, match=r"a bert_tf\.Tokenizer\. Received"):
-        model.tokenizer = exports.VOCAB
+        own.tokenizer = exports.VOCAB
 
 
 @pytest.mark.parametrize("x", [["a film"], _dataset(["a film"])])
@@ -274,11 +280,11 @@ def test_a_vocabulary_of_another_model(model):
     assert model.tokenizer.vocabulary == tuple(exports.VOCAB)
 
 
-def test_how_a_tokenizer_pads_and_masks_is_kept(model):
-    model.tokenizer = bert_tf.Tokenizer(
+def test_how_a_tokenizer_pads_and_masks_is_kept(own):
+    own.tokenizer = bert_tf.Tokenizer(
         exports.VOCAB, max_seq_length=9, pad_to_max=False, masks=True
     )
-    again = type(model).from_config(model.get_config())
+    again = type(own).from_config(own.get_config())
     ids = again.tokenizer(["a [MASK]"])["input_ids"]
     mask = exports.VOCAB.index("[MASK]")
     np.testing.assert_array_equal(ids, [[2, 5, mask, 3]])

@@ -13,6 +13,7 @@ from bert_tf.text import graph_windows, long_documents
 from bert_tf.vocabularies import word_pieces
 from tests import combinations, exports, saved_models, serving_session
 from tests.exports import CONFIG, LABELS, LENGTH, PAIRS, TEXTS_A, TEXTS_B, VOCAB
+from tests.server import served
 
 import numpy as np
 import pytest
@@ -90,9 +91,8 @@ def test_single_texts(model):
 
 
 def test_regression_of_a_model_on_two_replicas(tmp_path, two_replicas):
-    config = dataclasses.replace(CONFIG, num_hidden_layers=1)
     with two_replicas.scope():
-        model = heads.BertClassifier(modeling.Bert(config), 1)
+        model = heads.BertClassifier(modeling.Bert(CONFIG), 1)
     saved_model.save(str(tmp_path / "scores"), classifier(model, labels=None))
     outputs = tf.saved_model.load(str(tmp_path / "scores"))(
         tf.constant(TEXTS_A), tf.constant(TEXTS_B)
@@ -158,18 +158,20 @@ def small(labels):
 
 
 def test_a_path_that_looks_like_a_glob(tmp_path):
-    folder = exports.exported("one text")
     path = tmp_path / "m[1]\\" / "1"
     path.parent.mkdir()
-    path.symlink_to(folder)
+    path.symlink_to(exports.exported("one text"))
     found = [answer["label"] for answer in bert_tf.load(path)(list(TEXTS_A))]
     expected = exports.loaded("one text")(tf.constant(TEXTS_A))["label"]
     assert found == [label.decode() for label in expected.numpy()]
+    served.write_model(path.parent / "2", lambda text_a: {"label": text_a})
     place = version_labels.Served("m", str(path.parent))
 
     async def serve():
         model = served_models.Model(place, batching.Limits())
         await model.update()
+        with model.using(None) as servable:
+            assert servable.version == 2
         await model.close()
 
     asyncio.run(serve())
@@ -227,6 +229,7 @@ def test_only_exports_are_replaced(tmp_path):
 # ---- Several labels, long documents ------------------------------------------
 
 
+@pytest.mark.usefixtures("untraced")
 def test_several_labels(model):
     serve = exports.made("several labels").signatures["serving_default"]
     outputs = serve(text_a=tf.constant(TEXTS_A))
@@ -253,6 +256,7 @@ def test_pairs_of_long_documents_are_an_error(model):
         classifier(model, documents=long_documents.LongDocuments("tail"))
 
 
+@pytest.mark.usefixtures("untraced")
 @pytest.mark.parametrize(
     "method",
     combinations.some(["windows"], ["tail", "head_tail", "windows"]),

@@ -9,12 +9,14 @@ import json
 import shutil
 import socket
 import threading
+import urllib.request
 import zlib
 
-from tests import processes
-from tests.server import bad_requests, served
+from tests import exports, processes
+from tests.server import bad_requests, served, test_openapi
 
 import numpy as np
+import openapi_spec_validator
 import pytest
 import tensorflow as tf
 from google.protobuf import json_format
@@ -310,8 +312,8 @@ class TestVersions:
 
     def _end(self, server, clients):
         """Stops the server, which answers the requests in progress."""
-        # Takes a while: 20,000 rows in consecutive batches.
-        asked = {"instances": ["a good film " * 3] * 20_000}
+        # Takes a while: 8,000 rows in consecutive batches.
+        asked = {"instances": ["a good film " * 3] * 8_000}
         path = "/v1/models/film:predict"
         under_way = [clients.submit(server.post, path, asked) for _ in range(2)]
         waiting = b'waiting_requests{model="film"} 2.0'
@@ -323,7 +325,7 @@ class TestVersions:
         for answer in under_way:
             status, found = answer.result()
             assert status == 200
-            assert len(found["predictions"]) == 20_000
+            assert len(found["predictions"]) == 8_000
         assert server.run.wait(60) == 0
         with pytest.raises(ConnectionError):
             server.ask("GET", "/readyz")
@@ -424,3 +426,76 @@ def test_metrics_where_tensorflow_serving_has_them(server):
         status, body = server.ask("GET", path)
         assert status == 200
         assert b"# TYPE" in body
+
+
+# ---- The description --------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def described(server):
+    status, found = server.get("/openapi.json")
+    assert status == 200
+    return found
+
+
+def test_the_description_is_valid(described):
+    openapi_spec_validator.validate(described)
+    assert described["info"]["version"]
+    tags = {x["name"]: x for x in described["tags"] if "x-model" in x}
+    assert [*tags] == ["pairs", "chooser", "ein {span}ä", "scores"]
+    for tag in tags.values():
+        assert tag["description"].endswith(".")
+        assert tag["x-model"]["head"] in exports.NAMES
+    facts = tags["pairs"]["x-model"]
+    assert facts["state"] == "ready"
+    assert facts["labels"] == exports.LABELS
+    assert facts["max_seq_length"] == exports.LENGTH
+    assert facts["examples"].keys() == {
+        *("serving_default", "serve_text", "serve_pairs", "serve_ids")
+    }
+
+
+def test_examples_are_answered_as_described(server, described):
+    counts = test_openapi.check_examples(server, described)
+    assert {
+        f"/v1/models/{name}{version}:{method}": count
+        for name, method, count in (
+            ("pairs", "predict", 5),
+            ("pairs", "classify", 1),
+            ("chooser", "predict", 3),
+        )
+        for version in ("", "/versions/1")
+    }.items() <= counts.items()
+    assert all(counts.values())
+    assert any(path.endswith(":regress") for path in counts)
+
+
+def test_reading_is_answered_as_described(server, described):
+    paths = [x for x, found in described["paths"].items() if "get" in found]
+    assert {"/", "/docs", f"{bad_requests.PATH}/metadata"} <= {*paths}
+    for path in paths:
+        responses = described["paths"][path]["get"]["responses"]
+        url = f"http://{server.address}{path}"
+        with urllib.request.urlopen(url) as found:
+            ((kind, content),) = responses["200"]["content"].items()
+            assert found.headers.get_content_type() == kind
+            body = found.read().decode()
+        value = json.loads(body) if kind == test_openapi.JSON else body
+        test_openapi.of_schema(content["schema"], described).validate(value)
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/openapi.json"])
+def test_other_hosts_may_not_read_it(server, path):
+    headers = {"Host": "evil.example"}
+    assert server.ask("GET", path, headers=headers)[0] == 403
+
+
+def test_errors_are_described(server, described):
+    predict = described["paths"][bad_requests.PREDICT]["post"]
+    for method, path, _, status in bad_requests.BAD:
+        if (method, path) == ("POST", bad_requests.PREDICT):
+            assert str(status) in predict["responses"]
+    for body in (b"{", b'{"instances": ["' + b"a" * (3 << 20) + b'"]}'):
+        status, found = server.post(bad_requests.PREDICT, body)
+        error = test_openapi.media(predict["responses"][str(status)], described)
+        test_openapi.of_schema(error["schema"], described).validate(found)
