@@ -202,6 +202,10 @@ class Tagging(fine_tune.Task):
         if source and not self.work.train:
             trained_models.warn_of_order(source, self.labels)
         self.metric = tagging_results.metric(self.scheme)
+        if "train" in self.splits:
+            sentences = self.splits["train"].sentences
+            splits_cjk = tagging_words.splits_cjk(sentences)
+            self.files = self.files.with_head(splits_cjk=splits_cjk)
 
     def make_model(self, encoder):
         return heads.BertTagger(encoder, len(self.labels))

@@ -46,9 +46,11 @@ _ONE_VALUE: dict[str, Any] = {
 }
 # Fields of the dense layer before the vocabulary product.
 _TRANSFORM = ("transform_act", "transform_layer_norm_eps")
+# Fields that describe a fine-tuned head.
+_OF_HEAD = ("problem_type", "score_act", "splits_cjk")
 # Fields that the original does not have. Files only contain them if a model has
 # non-default values.
-_UNSAID = (*_TRANSFORM, "pooler_act", "problem_type", "score_act")
+UNSAID = (*_TRANSFORM, "pooler_act", *_OF_HEAD)
 _SIZES = (
     "vocab_size",
     "hidden_size",
@@ -125,6 +127,8 @@ class BertConfig:
     problem_type: str | None = None
     # For a classifier with one class: converts its logit to the score.
     score_act: str = "linear"
+    # For a tagger: whether each Chinese character of a text is a word.
+    splits_cjk: bool = False
 
     def __post_init__(self):
         # The original lower-cases it and treats None as linear.
@@ -256,11 +260,19 @@ class BertConfig:
         said = {
             x.name: getattr(self, x.name)
             for x in dataclasses.fields(self)
-            if x.name not in _UNSAID or getattr(self, x.name) != x.default
+            if x.name not in UNSAID or getattr(self, x.name) != x.default
         }
         if self.model_type != BertConfig.model_type:
             said = {"model_type": self.model_type} | said
         return json.dumps(said, indent=2) + "\n"
+
+    def with_head_of(
+        self, other: "BertConfig | type[BertConfig]"
+    ) -> "BertConfig":
+        """Returns the config with another's head; of a class: the defaults."""
+        return dataclasses.replace(
+            self, **{name: getattr(other, name) for name in _OF_HEAD}
+        )
 
     def check_sequence_length(self, max_seq_length: int) -> None:
         """Raises InputError if the position table has too few rows."""
@@ -486,6 +498,10 @@ def _check(
         raise InputError(
             f"`problem_type` must be {MULTI_LABEL!r}, or be left out. "
             f"{received('problem_type')}"
+        )
+    if not isinstance(values["splits_cjk"], bool):
+        raise InputError(
+            f"`splits_cjk` must be true or false. {received('splits_cjk')}"
         )
     act = _activation(values["hidden_act"])
     _check_activation("hidden_act", act)

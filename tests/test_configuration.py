@@ -76,6 +76,7 @@ class TestConfig:
             # As in transformers.
             "problem_type": None,
             "score_act": "linear",
+            "splits_cjk": False,
         }
 
     def test_what_was_not_set_is_not_written(self):
@@ -99,7 +100,7 @@ class TestConfig:
             config = configuration.BertConfig.from_json_file(str(path))
             known = dataclasses.asdict(config)
             added = {"layer_norm_eps": 1e-12, "pooler_act": "tanh"}
-            added |= {"score_act": "linear"}
+            added |= {"score_act": "linear", "splits_cjk": False}
             added |= dict.fromkeys(
                 ("transform_act", "transform_layer_norm_eps", "problem_type")
             )
@@ -123,6 +124,7 @@ class TestConfig:
             ),
             ({"hidden_size": 10}, "num_attention_heads=3"),
             ({"problem_type": "ranking"}, "multi_label_classification"),
+            ({"splits_cjk": "yes"}, "`splits_cjk` must be true or false"),
             ({"transform_act": "gelu_new"}, "transform_act='gelu_new'"),
             ({"pooler_act": "none"}, "`pooler_act`"),
             ({"hidden_act": "swish"}, "gelu"),

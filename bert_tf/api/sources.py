@@ -86,10 +86,7 @@ def fit_labels(
         kept = {n: s for n, s in source.shapes.items() if n not in own}
         config = source.config
         if config is not None:
-            # These two describe the dropped head's problem.
-            config = dataclasses.replace(
-                config, problem_type=None, score_act="linear"
-            )
+            config = config.with_head_of(configuration.BertConfig)
         source = dataclasses.replace(source, shapes=kept, config=config)
     return source, labels
 

@@ -1,5 +1,6 @@
 """Folders of Hugging Face's transformers: config.json and the weights."""
 
+import dataclasses
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -61,6 +62,10 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         labels = _labels(values, head) if has_labels else None
         if head == "classification":
             config = _with_cross_encoder_settings(config, values, folder)
+        elif head == "tagging":
+            # Without the key: transformers' pipelines label every token.
+            splits_cjk = values.get("splits_cjk", True)
+            config = dataclasses.replace(config, splits_cjk=splits_cjk)
     except tf1_files.UnreadableError:
         raise
     except InputError as error:

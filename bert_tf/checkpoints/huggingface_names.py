@@ -242,6 +242,8 @@ def from_config(
         values["problem_type"] = config.problem_type or (
             "single_label_classification" if labels else "regression"
         )
+    if head == "tagging":
+        values["splits_cjk"] = config.splits_cjk
     return values
 
 

@@ -71,9 +71,7 @@ def find_config(
             _check_learned(given, path, source, trains)
         return given
     # The checkpoint decides how its head is read: a base config omits it.
-    given = dataclasses.replace(
-        given, problem_type=brought.problem_type, score_act=brought.score_act
-    )
+    given = given.with_head_of(brought)
     ours, theirs = _facts(given), _facts(brought)
     other = theirs["encoder"]
     free = _FREE

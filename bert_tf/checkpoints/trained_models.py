@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import os
 from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 from bert_tf import modeling, optimization, vocab_files, vocabularies
 from bert_tf.checkpoints import (
@@ -253,9 +254,12 @@ class ModelFiles:
     def of_problem(self, is_multi_label: bool) -> "ModelFiles":
         """Returns the files of a classifier, with its problem in the config."""
         problem_type = modeling.MULTI_LABEL if is_multi_label else None
-        config = dataclasses.replace(
-            self.config, problem_type=problem_type, score_act="linear"
-        )
+        return self.with_head(problem_type=problem_type)
+
+    def with_head(self, **settings: Any) -> "ModelFiles":
+        """Returns the files with the settings of a head in the config."""
+        config = self.config.with_head_of(modeling.BertConfig)
+        config = dataclasses.replace(config, **settings)
         return dataclasses.replace(self, config=config)
 
     @functools.cached_property

@@ -114,7 +114,7 @@ def of_encoder(
             "or RoBERTa, or give the config of a transformer. "
             f"Received: model_type={config.model_type}"
         )
-    values = dataclasses.asdict(config) | {"problem_type": None}
+    values = dataclasses.asdict(config.with_head_of(modeling.BertConfig))
     return EncoderDecoderConfig(**values, shared=shared)
 
 

@@ -106,7 +106,7 @@ class ElectraConfig(configuration.BertConfig):
         kind = type(self)
         try:
             return dataclasses.replace(
-                self,
+                self.with_head_of(kind),
                 hidden_size=size,
                 num_hidden_layers=round(
                     self.num_hidden_layers * self.generator_layers
@@ -114,8 +114,6 @@ class ElectraConfig(configuration.BertConfig):
                 intermediate_size=4 * size,
                 num_attention_heads=max(1, size // 64),
                 pooler_act=configuration.NO_POOLER,
-                problem_type=None,
-                score_act="linear",
                 generator_hidden_size=kind.generator_hidden_size,
                 generator_layers=kind.generator_layers,
             )

@@ -209,7 +209,7 @@ class ConfigKeys:
         values = {
             self.renamed.get(x.name, x.name): getattr(config, x.name)
             for x in dataclasses.fields(config)
-            if x.name not in {*_OURS_ALONE, *self.unsaid}
+            if x.name not in {*configuration.UNSAID, *self.unsaid}
         }
         key = self.renamed.get("hidden_act", "hidden_act")
         act = config.hidden_act
@@ -223,18 +223,6 @@ class ConfigKeys:
         """Returns keys with ids of a vocabulary's special tokens, if any."""
         del special
         return {}
-
-
-# Of a head, or of what transformers has not.
-_OURS_ALONE = frozenset(
-    {
-        "transform_act",
-        "transform_layer_norm_eps",
-        "pooler_act",
-        "problem_type",
-        "score_act",
-    }
-)
 
 
 class HuggingFaceHead(NamedTuple):

@@ -3,7 +3,8 @@
 Words are counted in the normalized form of the tokenizer that will use the
 vocabulary, so that memory is bounded; the sentencepiece trainer builds the
 tokens from the counts. On 6.6 MB of Wikipedia, 8,000 tokens learned from counts
-split other text into 0.02% more tokens than 8,000 learned from its lines.
+split other text into 0.4% fewer tokens than 8,000 learned from its lines; on
+1.6 MB of Chinese, without spaces, into 3.7% more.
 """
 
 import io
@@ -128,6 +129,14 @@ def _reason(error: RuntimeError) -> str:
 
 
 def _counted(words: Mapping[str, int]) -> Iterator[str]:
-    """Yields the lines for the trainer, in the same order for equal counts."""
+    """Yields the lines for the trainer, in the same order for equal counts.
+
+    The trainer's first candidates are the strings that its lines repeat,
+    whatever the counts of the lines, so most words are in a line twice.
+    """
     for word, count in sorted(words.items()):
-        yield f"{word}\t{count}"
+        pairs, single = divmod(count, 2)
+        if pairs:
+            yield f"{word} {word}\t{pairs}"
+        if single:
+            yield f"{word}\t1"

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 _VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "film", "bad"]
+_VOCAB += "一部好片，坏的。"
 
 
 def _folder(folder, architecture="BertForSequenceClassification", **config):
@@ -83,6 +84,37 @@ def test_a_tagger_answers_default_names(tmp_path):
     assert {x["type"] for x in answer["entities"]} <= {
         *("LABEL_0", "LABEL_1", "LABEL_2")
     }
+
+
+@pytest.mark.slow
+def test_a_tagger_labels_each_chinese_character(tmp_path):
+    """As transformers, whatever tokens it joins."""
+    folder = _folder(tmp_path, "BertForTokenClassification", num_labels=9)
+    _names(folder, "abcdefghi")
+    text = "一部好片，a 坏的film。"
+    ask = transformers.pipeline(
+        "token-classification", model=str(folder), device="cpu"
+    )
+    expected = [(x["entity"], x["start"], x["end"]) for x in ask(text)]
+    assert len(expected) == 10
+    # Our own formats record it; so does a folder for transformers.
+    tf1, hf = str(tmp_path / "tf1"), str(tmp_path / "hf")
+    formats.write(tf1, "tf1", formats.open_checkpoint(str(folder)))
+    formats.write(hf, "hf", formats.open_checkpoint(tf1))
+    path = tmp_path / "hf" / "config.json"
+    for name in (folder, tf1, hf):
+        with tiny_model.untraced():
+            (answer,) = bert_tf.load(name, max_seq_length=20)([text])
+        found = [(x["type"], x["start"], x["end"]) for x in answer["entities"]]
+        assert found == expected
+    values = json.loads(path.read_text())
+    assert values["splits_cjk"] is True
+    path.write_text(json.dumps(values | {"splits_cjk": False}))
+    with tiny_model.untraced():
+        (answer,) = bert_tf.load(hf, max_seq_length=20)([text])
+    assert [x["text"] for x in answer["entities"]] == [
+        *("一部好片，a", "坏的film", "。")
+    ], "as in data that is segmented into words"
 
 
 @pytest.mark.parametrize(

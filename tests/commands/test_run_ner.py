@@ -1,5 +1,6 @@
 """Runs run_ner.py on tiny data."""
 
+import bert_tf
 from bert_tf import heads, modeling, tokenization
 from bert_tf.checkpoints import tf1_files
 from bert_tf.tasks import tables
@@ -162,6 +163,30 @@ def test_reads_and_spells_as_in_training(trained, tmp_path):
     done = trained.run(tmp_path, *arguments, "--scheme=BIO", code=1)
     assert "was trained with --scheme=IOB1: give the same" in done.lines[-1]
     assert done.lines[-1].endswith("Received: scheme=BIO")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [("我 在 北 京 。", "我|在|北|京|。|a"), ("我 在 北京 。", "我在北京。a")],
+)
+def test_chinese_texts_are_split_as_in_training(
+    trained, tmp_path, words, expected
+):
+    train = tmp_path / "train.conll"
+    lines = [f"{word} {'XY'[i % 2]}" for i, word in enumerate(words.split())]
+    train.write_text("\n".join(lines) + "\n\n", "utf-8")
+    output = tmp_path / "out"
+    trained.run(
+        *(tmp_path, *trained.flags, "--do_train", "--do_export"),
+        *(f"--train_file={train}", "--num_train_epochs=4"),
+        f"--output_dir={output}",
+    )
+    for path in (output, output / "export"):
+        (answer,) = bert_tf.load(path)(["我在北京。a"])
+        # Without a scheme, each word is an entity.
+        found = [x["text"] for x in answer["entities"]]
+        assert found == expected.split("|")
 
 
 @pytest.mark.slow

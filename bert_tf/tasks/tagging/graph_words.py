@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 # The kinds of characters.
-_INNER, _EDGE, _SPACE = 0, 1, 2
+_INNER, _EDGE, _SPACE, _ALONE = 0, 1, 2, 3
 
 
 class Words(NamedTuple):
@@ -29,7 +29,7 @@ class Words(NamedTuple):
 
 
 @functools.cache
-def _kinds() -> np.ndarray:
+def _kinds(splits_cjk: bool) -> np.ndarray:
     """Returns the kind of each code point, [0x110000] int32."""
     kinds = np.full(characters.CODE_POINTS, _INNER, np.int32)
     for char in characters.assigned():
@@ -37,15 +37,23 @@ def _kinds() -> np.ndarray:
             kinds[ord(char)] = _SPACE
         elif tagging_words.is_edge(char):
             kinds[ord(char)] = _EDGE
+    if splits_cjk:
+        kinds[0x80:][kinds[0x80:] == _EDGE] = _ALONE
+        kinds[list(map(ord, characters.all_cjk()))] = _ALONE
     return kinds
 
 
 class WordSplitter(tf.Module):
-    """Splits texts at white space, and punctuation off the ends of words."""
+    """Splits texts at white space, and punctuation off the ends of words.
 
-    def __init__(self):
+    If `splits_cjk`, each Chinese character is a word, and so is each mark that
+    is not ASCII: text without spaces has such marks between words.
+    """
+
+    def __init__(self, splits_cjk: bool):
         super().__init__()
-        self._kinds = graph_code_tables.CodeTable(_kinds())
+        self._splits_cjk = splits_cjk
+        self._kinds = graph_code_tables.CodeTable(_kinds(splits_cjk))
 
     def split(self, texts: tf.Tensor, split_punctuation: bool) -> Words:
         """Finds the words of UTF-8 texts [B]; drops invalid bytes.
@@ -82,10 +90,12 @@ class WordSplitter(tf.Module):
         self, codes: tf.Tensor, kinds: tf.Tensor, begins: tf.Tensor
     ) -> tf.Tensor:
         """Returns where words begin, [N], with punctuation split off."""
+        is_alone = kinds == _ALONE
+        begins |= is_alone | (tf.concat([[False], is_alone], 0)[:-1])
         chunk = tf.maximum(tf.cumsum(tf.cast(begins, tf.int32)) - 1, 0)
         chunks = tf.size(codes) + 1
         index = tf.range(tf.size(codes))
-        is_inner = kinds == _INNER
+        is_inner = (kinds == _INNER) | is_alone
         first = tf.math.unsorted_segment_min(
             tf.where(is_inner, index, tf.size(codes)), chunk, chunks
         )
@@ -96,5 +106,6 @@ class WordSplitter(tf.Module):
         is_outside = (index < first) | (index > last)
         is_other = codes != tf.concat([[-1], codes], 0)[:-1]
         begins = (index == first) | (is_outside & is_other)
-        # Punctuation without other characters is not split.
-        return begins & (kinds != _SPACE) & (last >= 0)
+        # In other texts, punctuation alone is a smiley or an ellipsis.
+        is_split = self._splits_cjk | (last >= 0)
+        return begins & (kinds != _SPACE) & is_split

@@ -6,7 +6,8 @@
     model(tf.constant(["Ada Lovelace was born in London."]))["text"]
 
 The model splits words at white space, and punctuation off their ends, as in
-files for tagging. It reads texts of any length in windows.
+files for tagging. Chinese characters are words if `splits_cjk` in the config
+says so. It reads texts of any length in windows.
 
 Shapes: B texts, U words of all texts, E entities of all texts, W windows, S
 sequence length, C labels.
@@ -148,7 +149,7 @@ class _TaggerModule(tf.Module):
         scheme: str,
     ):
         super().__init__()
-        self.splitter = graph_words.WordSplitter()
+        self.splitter = graph_words.WordSplitter(config.splits_cjk)
         self.labeller = labeller
         decoder = Decoder(labels, scheme)
 

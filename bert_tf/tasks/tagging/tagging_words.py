@@ -3,9 +3,10 @@
 Shapes: W windows per text.
 """
 
+import collections
 import dataclasses
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from bert_tf import characters, vocabularies
 from bert_tf.tasks.tagging import conll
@@ -23,6 +24,16 @@ _STICKY = "@#$+"
 def is_edge(char: str) -> bool:
     """Whether the character is split off the ends of words."""
     return char not in _STICKY and characters.split_punctuation(char) != char
+
+
+def splits_cjk(sentences: Iterable[conll.Sentence]) -> bool:
+    """Whether Chinese characters are words in training data, as in MSRA's.
+
+    Data that is segmented into words has many words of several characters.
+    """
+    words = (x for s in sentences for x in s.words if characters.count_cjk(x))
+    lengths = collections.Counter(map(len, words))
+    return lengths[1] > 0.9 * lengths.total()
 
 
 def group(

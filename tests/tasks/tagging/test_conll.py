@@ -363,6 +363,37 @@ def test_words_of_raw_text(text, words):
     assert found == (words.split("|") if words else [])
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("张三在IBM工作。", "张|三|在|IBM|工|作|。"),
+        ("读《红楼》、《西游》……", "读|《|红|楼|》|、|《|西|游|》|…|…"),
+        ("约3.5％ (见 x)，カナ漢", "约|3.5|％|(|见|x|)|，|カナ|漢"),
+        ('和Mac，iPad 5:《书》:"a"', '和|Mac|，|iPad|5|:|《|书|》|:|"|a|"'),
+        ("𠀀\u3000a，", "𠀀|a|，"),
+        ("Ada, 博!", "Ada|,|博|!"),
+    ],
+)
+def test_chinese_characters_as_words(text, words):
+    found = [text[a:b] for a, b in words_of_text.split_text(text, True)]
+    assert found == words.split("|")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("我 在 北 京 IBM 。", True),  # As in MSRA, Weibo and CLUENER.
+        ("我 在 北京 IBM 。", False),  # As in OntoNotes.
+        ("我 " * 19 + "北京", True),
+        ("Ada in London カナ", False),
+    ],
+)
+def test_whether_characters_are_words(words, expected):
+    words = tuple(words.split())
+    sentence = conll.Sentence(words, (), (1,) * len(words), 0)
+    assert tagging_words.splits_cjk([sentence]) == expected
+
+
 def test_context_is_a_sentence_or_a_document(tmp_path):
     sentences = conll.read(write(tmp_path, _TEXT), conll.Columns())
     grouped = tagging_words.group(sentences, "sentence")

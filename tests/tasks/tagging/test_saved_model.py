@@ -155,10 +155,13 @@ def test_no_texts_and_invalid_bytes(loaded):
     assert rows(outputs)[0] == rows(outputs)[1]
 
 
-def test_words_are_those_of_python_for_any_characters():
-    splitter = graph_words.WordSplitter()
+@pytest.mark.parametrize("splits_cjk", [False, True])
+def test_words_are_those_of_python_for_any_characters(splits_cjk):
+    splitter = graph_words.WordSplitter(splits_cjk)
     rng = np.random.default_rng(2)
-    characters = list("ab.,(@$ \t\u3000\u2028é博“!?\u0301\x01\U0001f600")
+    characters = list(
+        "ab.,(@$ \t\u3000\u2028é博\U00020000士カ。“!?\u0301\x01\U0001f600"
+    )
     texts = [
         "".join(characters[i] for i in rng.integers(0, len(characters), n))
         for n in rng.integers(0, 30, 500)
@@ -169,7 +172,7 @@ def test_words_are_those_of_python_for_any_characters():
     assert listed == [
         (i, start, end, text[start:end].encode())
         for i, text in enumerate(texts)
-        for start, end in words_of_text.split_text(text)
+        for start, end in words_of_text.split_text(text, splits_cjk)
     ]
     words = splitter.split(tf.constant(texts), split_punctuation=False)
     assert [x.decode() for x in words.texts.numpy()] == [

@@ -2,38 +2,52 @@
 
 from collections.abc import Iterator
 
+from bert_tf import characters
 from bert_tf.tasks.tagging import tagging_words
 
 
-def split_text(text: str) -> list[tuple[int, int]]:
+def split_text(text: str, splits_cjk: bool = False) -> list[tuple[int, int]]:
     """Finds the words of raw text as ranges: `text[start:end]`.
 
     As in files for tagging, words are separated by white space, and punctuation
-    is split off both ends. Punctuation alone, such as `...`, stays one word.
+    is split off both ends. Punctuation alone, such as `:-)`, stays one word.
+
+    If `splits_cjk`, each Chinese character and each mark that is not ASCII is a
+    word, as if there were white space around it; punctuation alone is split.
     """
+
+    def is_alone(char: str) -> bool:
+        is_mark = tagging_words.is_edge(char) and not char.isascii()
+        return splits_cjk and (is_mark or characters.is_cjk(char))
+
     spans: list[tuple[int, int]] = []
     start = 0
     while start < len(text):
         if text[start].isspace():
             start += 1
             continue
-        end = start
-        while end < len(text) and not text[end].isspace():
-            end += 1
-        spans += _split_ends(text, start, end)
+        end = start + 1
+        if not is_alone(text[start]):
+            while end < len(text) and not text[end].isspace():
+                if is_alone(text[end]):
+                    break
+                end += 1
+        spans += _split_ends(text, start, end, splits_cjk)
         start = end
     return spans
 
 
-def _split_ends(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _split_ends(
+    text: str, start: int, end: int, splits_alone: bool
+) -> Iterator[tuple[int, int]]:
     """Splits punctuation off one word; `!!` stays together."""
     first, last = start, end - 1
     while first < end and tagging_words.is_edge(text[first]):
         first += 1
-    if first == end:
+    if first == end and not splits_alone:
         yield start, end
         return
-    while tagging_words.is_edge(text[last]):
+    while last >= first and tagging_words.is_edge(text[last]):
         last -= 1
     for i in range(start + 1, end):
         outside = i < first or i > last
