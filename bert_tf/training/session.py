@@ -242,7 +242,14 @@ class Session:
             if evaluations:
                 hook = evaluations.hook(self.model, report, finish, fetch)
                 evaluate = (self.eval_steps, hook)
-            save = self._saving(state, writer, fetch)
+            save_state = self._saving(state, writer, fetch)
+
+            def save(step: int, since: loop.Block | None) -> None:
+                try:
+                    report.flush()  # A resumed run begins with this step.
+                finally:
+                    save_state(step, since)
+
             return training_run.run(
                 train,
                 start,
