@@ -50,8 +50,8 @@ class Plan:
         fused_attention: Whether attention is cuDNN's kernel; None: if
             supported.
         check_only: Whether to stop before the first step, writing nothing.
-        chosen_on: Flags, name -> value, that determine the score of the best
-            weights.
+        chosen_on: Flags and data, name -> value, that determine the score of
+            the best weights.
         report_to: Experiment trackers, of options.TRACKERS.
         flags: Flags of the run, name -> value, for the trackers.
     """
