@@ -213,7 +213,7 @@ def _count(file: str) -> int:
     try:
         number, size = map(int, dataset.reduce((zero, zero), add))
     except tf.errors.DataLossError as error:
-        raise InputError(diagnose([file]) or error.message) from error
+        raise InputError(_broken(file) or error.message) from error
     # TensorFlow takes a truncated header for the end of the file.
     if size != tf.io.gfile.stat(file).length:
         raise InputError(
@@ -224,15 +224,20 @@ def _count(file: str) -> int:
 
 def diagnose(paths: Sequence[str]) -> str | None:
     """Describes where the first truncated or corrupt file breaks, or None."""
-    for file in paths:
-        check_lengths(file)
-        records = tf.data.TFRecordDataset(file).as_numpy_iterator()
-        number = 0
-        try:
-            for _ in records:
-                number += 1
-        except tf.errors.DataLossError as error:
-            return _of_bad_file(file, number + 1, reason(error))
+    try:
+        count(paths)
+    except InputError as error:
+        return str(error)
+    return None
+
+
+def _broken(file: str) -> str | None:
+    number = 0
+    try:
+        for _ in tf.data.TFRecordDataset(file).as_numpy_iterator():
+            number += 1
+    except tf.errors.DataLossError as error:
+        return _of_bad_file(file, number + 1, reason(error))
     return None
 
 
