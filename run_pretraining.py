@@ -135,7 +135,7 @@ _MAX_EVAL_STEPS = _EVALUATION.integer(
 command_line.start(__name__)
 
 from bert_tf import files, kept_kernels, vocabularies
-from bert_tf.checkpoints import model_files, original, tf1_files
+from bert_tf.checkpoints import best, model_files, original, tf1_files
 from bert_tf.records import pipeline
 from bert_tf.setup import (
     auxiliary_lm,
@@ -159,9 +159,8 @@ from bert_tf.training import (
 
 from absl import logging
 
-# What a run in progress can't change.
+# What a run in progress can't change. Its records may be elsewhere.
 _IDENTITY = (
-    "input_file",
     "max_seq_length",
     "max_predictions_per_seq",
     "seed",
@@ -365,6 +364,24 @@ def find_records(config):
     return data, eval_data
 
 
+def find_identity(data):
+    """Returns the flags that a run in progress can't change."""
+    if train_examples.are_records(run_flags.OUTPUT_DIR.value, data):
+        return _IDENTITY
+    return (_INPUT_FILE.name, *_IDENTITY)
+
+
+def check_evaluation(plan, eval_data):
+    """Returns the plan with the digest of the evaluation data, if it is known.
+
+    It raises InputError where the best of a run was found on other data.
+    """
+    evaluated_on = train_examples.proof(eval_data)
+    run_folder.check_same_evaluation(_CHOSEN_ON, evaluated_on=evaluated_on)
+    digest = {best.EVALUATED_ON: evaluated_on} if evaluated_on else {}
+    return dataclasses.replace(plan, chosen_on={**plan.chosen_on, **digest})
+
+
 def find_vocab(config, data):
     """Returns the vocabulary to keep, or None."""
     manifest = data.manifest
@@ -454,9 +471,9 @@ def main(_):
         pretraining.check_no_masking(data, eval_data)
     vocab = find_vocab(config, data)
     teacher = find_teacher(config, data, vocab) if do_train else None
-    identity = _IDENTITY if do_train else None
+    identity = find_identity(data) if do_train else None
     if do_train and plan.eval_steps:
-        run_folder.check_same_evaluation(_CHOSEN_ON)
+        plan = check_evaluation(plan, eval_data)
     if plan.check_only:
         run_folder.check_output_dir(identity)
     else:

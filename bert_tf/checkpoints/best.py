@@ -19,6 +19,8 @@ from absl import logging
 FOLDER = "best"
 _RESULTS = "results.json"
 _CHOSEN_ON = "chosen_on.json"
+# Its key for a digest of the evaluation data, if there is one.
+EVALUATED_ON = "eval_data_sha256"
 _WAY_OUT = (
     "It keeps the best evaluation of a run: bring it back, or remove {}, and "
     "the newest weights are used."
@@ -29,8 +31,8 @@ class Best:
     """Keeps the weights with the best score in `best/`; ties keep the earlier.
 
     The folder holds one checkpoint, the model's files (name -> content),
-    results.json, which includes the step, and chosen_on.json, the flags that
-    determine the score. TensorFlow reads the step from the file
+    results.json, which includes the step, and chosen_on.json, the flags and
+    data that determine the score. TensorFlow reads the step from the file
     `checkpoint`. A resumed run continues with the best kept so far. `metric` is
     the key of the results to maximize, or to minimize if `lowest` is set.
     Processes without `write` track the best as well; `results` is None before
@@ -175,7 +177,7 @@ def results(output_dir: str) -> dict[str, float] | None:
 
 
 def chosen_on(output_dir: str) -> dict[str, str] | None:
-    """Returns the flags (name -> value) that determine the best's score.
+    """Returns the flags (name -> value) and data that determine the score.
 
     Returns None if the folder does not record them.
     """

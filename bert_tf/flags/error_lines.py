@@ -15,6 +15,8 @@ _TENSORFLOWS_FILE_ERRORS = (
     "UnimplementedError",  # a path such as s3:// without its plugin
     "UnauthenticatedError",
     "UnavailableError",  # a bucket, or the network connection to it
+    "AbortedError",  # the end of all attempts to reach it again
+    "DeadlineExceededError",
 )
 
 # Messages of TensorFlow and XLA, which come after the names of all functions on

@@ -125,6 +125,7 @@ def _epoch(
     return dataset.map(shuffle)
 
 
+@tf.autograph.experimental.do_not_convert
 def _counted(file: tf.Tensor, count: tf.Tensor) -> tf.data.Dataset:
     """Returns the records of a file, and fails if their number is not `count`.
 
@@ -163,11 +164,15 @@ def _group_by_length(
 
 
 def evaluate(
-    files: Sequence[str], batch_size: int, max_batches: int | None = None
+    files: Sequence[str],
+    batch_size: int,
+    max_batches: int | None = None,
+    counts: Sequence[int] | None = None,
 ) -> tf.data.Dataset:
     """Returns all records once, in order; padding rows have weight 0.
 
-    The dataset is of (serialized [B] string, row weights [B] float32).
+    The dataset is of (serialized [B] string, row weights [B] float32). Reading
+    fails if the numbers of records are not the `counts`.
     """
 
     @tf.autograph.experimental.do_not_convert
@@ -178,7 +183,11 @@ def evaluate(
         batch = tf.concat([batch, filling], axis=0)
         return tf.ensure_shape(batch, [batch_size]), weights
 
-    dataset = tf.data.TFRecordDataset(list(files)).batch(batch_size).map(fill)
+    rows = tf.data.TFRecordDataset(list(files))
+    if counts is not None:
+        expected = list(files), tf.constant(list(counts), tf.int64)
+        rows = tf.data.Dataset.from_tensor_slices(expected).flat_map(_counted)
+    dataset = rows.batch(batch_size).map(fill)
     return dataset if max_batches is None else dataset.take(max_batches)
 
 

@@ -26,6 +26,8 @@ _LENGTHS = {
     ),
 }
 _FILES_AT_A_TIME = 8
+# The op whose error message says that a record can't be parsed.
+_PARSER = "ParseExample"
 # Bytes around each record: the length, and two checksums.
 _AROUND_A_RECORD = 8 + 4 + 4
 
@@ -38,12 +40,13 @@ def check(
     paths: Sequence[str],
     lengths: Mapping[str, int],
     is_by_manifest: bool = False,
-) -> None:
+) -> list[list[bytes]]:
     """Compares the first record of every file with the expected features.
 
     `is_by_manifest` means that `lengths` are from a manifest, not from flags.
-    Raises InputError if a feature is missing or has another length or dtype, or
-    if a file cannot be read as TFRecords.
+    Returns the result of `first` for every file. Raises InputError if a feature
+    is missing or has another length or dtype, or if a file cannot be read as
+    TFRecords.
     """
     # In parallel, since opening a remote file takes tens of milliseconds.
     with concurrent.futures.ThreadPoolExecutor(_FILES_AT_A_TIME) as pool:
@@ -55,6 +58,7 @@ def check(
     for path, records in zip(paths, found, strict=True):
         for record in records:
             _check_record(record_type, path, 1, record, lengths, is_by_manifest)
+    return found
 
 
 def first(path: str) -> list[bytes]:
@@ -63,22 +67,38 @@ def first(path: str) -> list[bytes]:
     return list(dataset.as_numpy_iterator())
 
 
+def original_objective(file: str, record: bytes, number: int = 1) -> str:
+    """Returns the sentence task of a record that has no manifest.
+
+    Only ALBERT's script writes the feature `token_boundary`.
+    """
+    stored = decode(file, record, number).features.feature
+    return "sop" if "token_boundary" in stored else "nsp"
+
+
 @contextlib.contextmanager
 def explained(
     record_type: record_types.RecordType,
     paths: Sequence[str],
     lengths: Mapping[str, int],
+    is_by_manifest: bool = False,
 ) -> Iterator[None]:
-    """Names the file and the record if parsing fails."""
+    """Names the file and the record if parsing fails; arguments of `check`.
+
+    First only looks at the first record of each file.
+    """
     try:
         yield
     # TensorFlow's message contains the bytes of a record, which may not be
     # text.
-    except (tf.errors.InvalidArgumentError, UnicodeDecodeError):
-        for file in paths:
-            rows = tf.data.TFRecordDataset(file).as_numpy_iterator()
-            for number, record in enumerate(rows, start=1):
-                _check_record(record_type, file, number, record, lengths)
+    except (tf.errors.InvalidArgumentError, UnicodeDecodeError) as error:
+        how = (lengths, is_by_manifest)
+        check(record_type, paths, *how)
+        if _PARSER in getattr(error, "message", _PARSER):
+            for file in paths:
+                rows = tf.data.TFRecordDataset(file).as_numpy_iterator()
+                for number, record in enumerate(rows, start=1):
+                    _check_record(record_type, file, number, record, *how)
         raise
 
 
@@ -193,7 +213,7 @@ def _count(file: str) -> int:
     try:
         number, size = map(int, dataset.reduce((zero, zero), add))
     except tf.errors.DataLossError as error:
-        raise InputError(diagnose([file]) or error.message) from error
+        raise InputError(_broken(file) or error.message) from error
     # TensorFlow takes a truncated header for the end of the file.
     if size != tf.io.gfile.stat(file).length:
         raise InputError(
@@ -204,15 +224,20 @@ def _count(file: str) -> int:
 
 def diagnose(paths: Sequence[str]) -> str | None:
     """Describes where the first truncated or corrupt file breaks, or None."""
-    for file in paths:
-        check_lengths(file)
-        records = tf.data.TFRecordDataset(file).as_numpy_iterator()
-        number = 0
-        try:
-            for _ in records:
-                number += 1
-        except tf.errors.DataLossError as error:
-            return _of_bad_file(file, number + 1, reason(error))
+    try:
+        count(paths)
+    except InputError as error:
+        return str(error)
+    return None
+
+
+def _broken(file: str) -> str | None:
+    number = 0
+    try:
+        for _ in tf.data.TFRecordDataset(file).as_numpy_iterator():
+            number += 1
+    except tf.errors.DataLossError as error:
+        return _of_bad_file(file, number + 1, reason(error))
     return None
 
 

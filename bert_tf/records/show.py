@@ -48,7 +48,7 @@ def show(
     were made with another vocabulary.
     """
     manifest = manifests.find(files)
-    objective, masks = "nsp", None
+    objective, masks = None, None
     if manifest is not None:
         if manifest.vocab_sha256 != vocabulary.sha256:
             raise InputError(
@@ -66,7 +66,7 @@ def show(
     for file in files:
         if shown == number:
             return
-        for row in _rows(file, number - shown, vocabulary):
+        for row, original in _rows(file, number - shown, vocabulary):
             if masks is not None:
                 batch = {n: _batch_of_one(x) for n, x in row.items()}
                 batch = masks.apply(batch, tf.constant([0], tf.int64), shown)
@@ -77,7 +77,7 @@ def show(
                     "belongs to it, which says how training masks it"
                 )
             shown += 1
-            yield _text(shown, file, row, vocabulary, objective)
+            yield _text(shown, file, row, vocabulary, objective or original)
 
 
 def _batch_of_one(values: np.ndarray) -> tf.Tensor:
@@ -87,15 +87,17 @@ def _batch_of_one(values: np.ndarray) -> tf.Tensor:
 
 def _rows(
     file: str, number: int, vocabulary: vocabularies.Vocabulary
-) -> Iterator[dict[str, np.ndarray]]:
+) -> Iterator[tuple[dict[str, np.ndarray], str]]:
+    """Yields each record, and its objective if there is no manifest."""
     seen = 0
     reading.check_lengths(file, number)
     with pipeline.explained([file]):
         for serialized in tf.data.TFRecordDataset(file).take(number):
             seen += 1
-            row = _decode(file, seen, serialized.numpy())
+            record = serialized.numpy()
+            row = _decode(file, seen, record)
             _check_ranges(f"{file}, record {seen}", row, vocabulary.template)
-            yield row
+            yield row, reading.original_objective(file, record, seen)
     if seen < number:
         # TensorFlow takes a truncated header for the end of the file.
         reading.count([file])

@@ -168,12 +168,16 @@ def check_same_run(identity: tuple[str, ...], tells: bool = True) -> None:
         _check_start_is_kept(folder)
 
 
-def check_same_evaluation(names: Sequence[str], way_out: str = "") -> None:
+def check_same_evaluation(
+    names: Sequence[str], way_out: str = "", evaluated_on: str | None = None
+) -> None:
     """Raises InputError if a resumed run would select its best by other scores.
 
     Args:
         names: Flags that determine the scores, first the evaluation data.
         way_out: An alternative for the error message, " or ...".
+        evaluated_on: A digest that only the same evaluation data have, if it is
+            known. Then the name of the file does not count.
     """
     folder = run_flags.OUTPUT_DIR.value
     # Without checkpoints there is no run to resume, so best/ is not checked.
@@ -183,6 +187,11 @@ def check_same_evaluation(names: Sequence[str], way_out: str = "") -> None:
     if before is None:
         return
     changed = flagfiles.changes(before)
+    if evaluated_on and best.EVALUATED_ON in before:
+        if before[best.EVALUATED_ON] == evaluated_on:
+            changed.pop(names[0], None)
+        else:
+            changed.setdefault(names[0], f"{names[0]} had other records")
     # Other missing flags had no effect, or earlier versions did not keep them.
     others = [
         changed[name]

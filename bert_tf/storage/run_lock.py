@@ -7,9 +7,9 @@ process of this machine, that one has ended.
 
 In a bucket, and between machines without shared locks, the lock is a lease. The
 holder renews the file every RENEW seconds; a process that sees no renewal for
-LEASE seconds may take it over. The clocks of two machines are never compared. A
-holder that has lost its lock exits at once, so that it writes nothing into
-another process's run.
+LEASE seconds, in a bucket BUCKET_LEASE, may take it over. The clocks of two
+machines are never compared. A holder that has lost its lock exits at once, so
+that it writes nothing into another process's run.
 """
 
 import atexit
@@ -29,6 +29,9 @@ from absl import logging
 # Seconds.
 RENEW = 10.0
 LEASE = 45.0
+# TensorFlow tries for three minutes to reach a bucket again. With a shorter
+# lease a run would end before the try that succeeds.
+BUCKET_LEASE = 240.0
 # Delay after writing one's name until looking who has won, without flock. It
 # must be longer than a newcomer takes from its look to writing its name.
 SETTLE = 2.0
@@ -74,7 +77,7 @@ def hold(
     *,
     of: str | None = None,
     renew: float = RENEW,
-    lease: float = LEASE,
+    lease: float | None = None,
     settle: float = SETTLE,
 ) -> "Lock":
     """Takes the lock of a folder, which is created if needed.
@@ -86,11 +89,14 @@ def hold(
 
     Messages contain `what`, the action of this process, such as "trains", and
     `of`, the object of the lock. `renew`, `lease` and `settle` are seconds:
-    between two renewals, without a renewal until others take over, and until it
-    is clear who has won, without flock. Raises HeldError if another process
-    holds the lock, and OSError if its file can't be written.
+    between two renewals, without a renewal until others take over (None: LEASE,
+    or BUCKET_LEASE), and until it is clear who has won, without flock. Raises
+    HeldError if another process holds the lock, and OSError if its file can't
+    be written.
     """
     folder = os.fspath(folder)
+    if lease is None:
+        lease = BUCKET_LEASE if file_systems.is_remote(folder) else LEASE
     lock = Lock(
         os.path.join(folder, name),
         of or folder,

@@ -284,7 +284,9 @@ def predict(
     batch_size = min(batch_size, -(-data.count // replicas) * replicas)
     dataset = pipeline.distribute(
         run.strategy,
-        functools.partial(pipeline.evaluate, [data.path], batch_size),
+        functools.partial(
+            pipeline.evaluate, [data.path], batch_size, counts=[data.count]
+        ),
         data.record_type,
         data.lengths,
         trim=run.trim(False, data.max_seq_length),

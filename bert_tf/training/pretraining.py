@@ -189,7 +189,7 @@ def make_evaluation(
     @functools.cache  # Its graph is made once, and read from the start again.
     def batches() -> tf.distribute.DistributedDataset:
         make = functools.partial(
-            pipeline.evaluate, data.files, batch_size, max_steps
+            pipeline.evaluate, data.files, batch_size, max_steps, data.counts
         )
         return data.batches(strategy, make, seed)
 
@@ -265,14 +265,13 @@ class Data:
 
         Of many files only some are looked into beforehand.
         """
-        with pipeline.explained(self.files):
-            try:
-                yield
-            # The message of TensorFlow has the bytes of a record, which need
-            # not be text.
-            except (tf.errors.InvalidArgumentError, UnicodeDecodeError):
-                reading.check(self.record_type, self.files, self.lengths, True)
-                raise
+        how = (self.record_type, self.files, self.lengths)
+        is_by_manifest = self.manifest is not None
+        with (
+            pipeline.explained(self.files),
+            reading.explained(*how, is_by_manifest),
+        ):
+            yield
 
 
 def check_no_masking(*data: Data) -> None:
@@ -395,16 +394,25 @@ def _find_originals(
     max_seq_length: int | None,
     max_predictions_per_seq: int | None,
 ) -> Data:
-    """Looks at records that BERT's or ALBERT's script made, without manifest.
-
-    Only ALBERT's have the feature `token_boundary`.
-    """
+    """Looks at records of BERT's or ALBERT's script, without manifest."""
     lengths = {
         "S": max_seq_length or 128,
         "P": max_predictions_per_seq or 20,
     }
     # First: nobody may have given the lengths.
-    reading.check(record_types.PRETRAINING, files, lengths)
+    firsts = reading.check(record_types.PRETRAINING, files, lengths)
+    objectives = {
+        reading.original_objective(file, record): file
+        for file, records in zip(files, firsts, strict=True)
+        for record in records
+    }
+    if len(objectives) > 1 and config.pretraining_head == "pretraining":
+        raise InputError(
+            "All records must have the same sentence task. Received: "
+            f"{objectives['nsp']} of BERT's script (next_sentence) and "
+            f"{objectives['sop']} of ALBERT's (sentence_order). Train on one "
+            "kind only."
+        )
     config.check_sequence_length(lengths["S"])
     record_type = record_types.PRETRAINING
     padded_inside = record_values.check(files, record_type, lengths, config)
@@ -412,10 +420,7 @@ def _find_originals(
     counts = reading.count(files)
     if not sum(counts):
         raise InputError(f"{files[0]} holds no records.")
-    # No file is empty.
-    example = reading.decode(files[0], reading.first(files[0])[0])
-    kind = "sop" if "token_boundary" in example.features.feature else "nsp"
     return Data(
-        *(files, counts, record_type, lengths, kind, None),
+        *(files, counts, record_type, lengths, next(iter(objectives)), None),
         padded_inside=padded_inside,
     )

@@ -4,11 +4,12 @@ import json
 import os
 import re
 import shlex
+import time
 from collections.abc import Callable, Mapping, Sequence
 
 from bert_tf import files, phases, terminals
 from bert_tf.errors import InputError
-from bert_tf.storage import run_lock
+from bert_tf.storage import file_systems, run_lock
 from bert_tf.training import trackers
 
 import numpy as np
@@ -25,6 +26,8 @@ _SCALAR = tf.compat.v1.SummaryMetadata(
 _COUNTS = re.compile(
     r"^(steps|seconds|input_seconds|sequences|tokens|pairs|.*_weight)$"
 )
+# Seconds between writes into a bucket. Each sends all of a file again.
+_BETWEEN_WRITES = 60.0
 # A key of metrics.jsonl that only evaluations have.
 _EVALUATION = "eval_best_step"
 # Columns of the time before a line, and the indent of its continuation lines.
@@ -96,7 +99,8 @@ class Progress:
     TensorBoard, to trackers and to metrics.jsonl, one JSON object a line. Lines
     of metrics.jsonl after step `start` are removed, since those steps run
     again. Processes that do not `write` need the hook as well, so that all
-    train in the same blocks of steps.
+    train in the same blocks of steps. In a bucket, lines are written once a
+    minute, after an evaluation, and by `flush`.
 
     At a terminal a bar has the numbers that matter most, and lines come at most
     every ten seconds.
@@ -122,12 +126,15 @@ class Progress:
         self._steps = self._seconds = 0.0
         self._bar: phases.Bar | None = None
         self._line_meter = phases.Meter()
+        self._unwritten: list[tuple[int, Mapping[str, float]]] = []
+        self._written_at = -_BETWEEN_WRITES
         if not write:
             return
         _keep_lines_until(self.path, start)
         # TensorFlow makes the file again, by this path, where it is not there.
         path = run_lock.handle_path(folder)
-        self.writer = tf.summary.create_file_writer(path)
+        # By default it would send the file again every ten events.
+        self.writer = tf.summary.create_file_writer(path, max_queue=10**6)
 
     def __call__(self, step: int, scalars: dict[str, float]) -> None:
         if not self.write:
@@ -175,27 +182,44 @@ class Progress:
         shown = [f"step {step:,}/{self.stop:,}", *texts]
         logging.info("%s", _lines(shown))
         self._record(step, named)
+        self.flush()  # A resumed run reads them.
 
     def _record(self, step: int, scalars: Mapping[str, float]) -> None:
+        self._unwritten.append((step, scalars))
+        is_due = time.monotonic() - self._written_at >= _BETWEEN_WRITES
+        if is_due or not file_systems.is_remote(self.path):
+            self.flush()
+        if self.tracked:
+            self.tracked.write(step, scalars)
+
+    def flush(self) -> None:
+        """Writes the lines and events that are not yet in the folder."""
+        # Not written again after an error, which may leave half a line.
+        unwritten, self._unwritten = self._unwritten, []
+        if not unwritten:
+            return
+        lines = [json.dumps({"step": step, **x}) for step, x in unwritten]
         folder, name = os.path.split(self.path)
-        line = json.dumps({"step": step, **scalars})
         with (
             files.locked_folder(folder) as locked,
             files.naming(folder, locked),
         ):
             with tf.io.gfile.GFile(os.path.join(locked, name), "a") as file:
-                file.write(f"{line}\n")
-            with self.writer.as_default(step):
-                for name, value in scalars.items():
-                    tf.summary.write(name, np.float32(value), metadata=_SCALAR)
+                file.write("".join(f"{line}\n" for line in lines))
+            with self.writer.as_default():
+                for step, scalars in unwritten:
+                    for name, value in scalars.items():
+                        tf.summary.write(name, np.float32(value), step, _SCALAR)
                 self.writer.flush()
-        if self.tracked:
-            self.tracked.write(step, scalars)
+        self._written_at = time.monotonic()
 
     def close(self) -> None:
-        """Removes the bar."""
-        if self._bar is not None:
-            self._bar.close()
+        """Writes what is left, and removes the bar."""
+        try:
+            self.flush()
+        finally:
+            if self._bar is not None:
+                self._bar.close()
 
     def _show(
         self, step: int, place: list[str], scalars: dict[str, float]

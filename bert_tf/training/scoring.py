@@ -86,6 +86,7 @@ class Evaluations:
 
         def evaluate(step: int) -> bool:
             fetch()
+            report.flush()  # An evaluation may take long.
             results = self.evaluation.evaluate()
             # Earlier checkpoints must be complete if the run is killed here.
             finish(step)

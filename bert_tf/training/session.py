@@ -50,8 +50,8 @@ class Plan:
         fused_attention: Whether attention is cuDNN's kernel; None: if
             supported.
         check_only: Whether to stop before the first step, writing nothing.
-        chosen_on: Flags, name -> value, that determine the score of the best
-            weights.
+        chosen_on: Flags and data, name -> value, that determine the score of
+            the best weights.
         report_to: Experiment trackers, of options.TRACKERS.
         flags: Flags of the run, name -> value, for the trackers.
     """
@@ -242,7 +242,14 @@ class Session:
             if evaluations:
                 hook = evaluations.hook(self.model, report, finish, fetch)
                 evaluate = (self.eval_steps, hook)
-            save = self._saving(state, writer, fetch)
+            save_state = self._saving(state, writer, fetch)
+
+            def save(step: int, since: loop.Block | None) -> None:
+                try:
+                    report.flush()  # A resumed run begins with this step.
+                finally:
+                    save_state(step, since)
+
             return training_run.run(
                 train,
                 start,

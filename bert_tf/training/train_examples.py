@@ -49,6 +49,14 @@ def of_records(data: "pretraining.Data") -> dict[str, int | str]:
     return {"records": sum(data.counts), "sha256": digest}
 
 
+def proof(data: "pretraining.Data") -> str | None:
+    """Returns a digest that only the same records have; None if unknown.
+
+    Without a manifest, other records can have the same names and counts.
+    """
+    return str(of_records(data)["sha256"]) if data.manifest else None
+
+
 def write(
     folder: str,
     examples: Mapping[str, int | str],
@@ -72,14 +80,25 @@ def is_table(folder: str, table: str | None) -> bool | None:
     None if unknown, as for runs of earlier versions. A search stands for its
     best trial.
     """
-    before = None
-    with contextlib.suppress(InputError):
-        kept = os.path.join(folder, best.FOLDER)
-        found = opened.read_json(folder, FILE) or opened.read_json(kept, FILE)
-        before = found.get(_TABLE)
+    before = _kept(folder, _TABLE)
     if not (before and table and epath.Path(table).exists()):
         return None
     return bool(before == files.sha256(table))
+
+
+def are_records(folder: str, data: "pretraining.Data") -> bool:
+    """Whether a run certainly trained on these records, wherever they are."""
+    digest = proof(data)
+    return digest is not None and digest == _kept(folder, "sha256")
+
+
+def _kept(folder: str, key: str) -> str | None:
+    """Returns a value of a run's file; None if unknown."""
+    kept = os.path.join(folder, best.FOLDER)
+    with contextlib.suppress(InputError):
+        found = opened.read_json(folder, FILE) or opened.read_json(kept, FILE)
+        return found.get(key)
+    return None
 
 
 def check_same(

@@ -264,3 +264,22 @@ def test_vocabulary_of_the_start_is_kept_in_best(trained, tmp_path):
     assert not left.exists()
     setting.finished(output, flags, "--num_train_steps=4", "--eval_steps=1")
     assert (output / "best" / "vocab.txt").read_text() == text
+
+
+@pytest.mark.usefixtures("untraced")
+def test_records_with_a_manifest_may_move(tmp_path):
+    (tmp_path / "before").mkdir()
+    setting, output = Setting.make(tmp_path / "before"), tmp_path / "out"
+    pretraining_records.write_manifest(setting.files)
+    flags = ["--eval_steps=1", "--max_eval_steps=1", "--num_train_steps=1"]
+    setting.finished(output, *flags, f"--eval_file={setting.files[0]}")
+    setting.folder.rename(tmp_path / "now")
+    moved = Setting(tmp_path / "now", [])
+    flags += [f"--eval_file={moved.folder}/records-0.tfrecord", "--check_only"]
+    run = moved.finished(output, *flags)
+    assert f"changed flag: input_file was {setting.folder}/" in run.stderr
+    # Without a manifest they may be others of the same names and counts.
+    (moved.folder / "manifest.json").unlink()
+    assert "best was chosen by other scores: eval_file was " in moved.refused(
+        output, *flags
+    )

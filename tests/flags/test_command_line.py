@@ -297,3 +297,10 @@ def test_a_terminal_shows_at_once_that_libraries_load(is_terminal):
     assert (b"Loading libraries.\r\n" in shown) == is_terminal
     os.close(ours)
     os.close(theirs)
+
+
+@pytest.mark.parametrize("name", ["AbortedError", "DeadlineExceededError"])
+def test_a_bucket_that_stays_away_is_foreseen(name):
+    error = getattr(tf.errors, name)(None, None, "All 10 retry attempts failed")
+    assert error_lines.is_foreseen(error)
+    assert error_lines.one_line(error) == "All 10 retry attempts failed"

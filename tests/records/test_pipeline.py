@@ -428,3 +428,17 @@ class TestExplained:
             pipeline.explained(["a"]),
         ):
             tf.reshape(tf.zeros([3]), [2])
+
+
+@pytest.mark.parametrize("kept", [8, 10])
+def test_evaluation_reads_the_counted_records(files, kept):
+    batches = pipeline.evaluate(files, 4, counts=COUNTS)
+    assert take(batches, 9)[:TOTAL] == list(range(TOTAL))
+    path = pathlib.Path(files[3])
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 9] * kept)
+    with (
+        pytest.raises(ValueError, match="Files changed while they were read"),
+        pipeline.explained(files),
+    ):
+        list(batches)

@@ -1,4 +1,5 @@
 import struct
+import threading
 
 from bert_tf.errors import InputError
 from bert_tf.records import reading, record_types, tfrecord
@@ -122,3 +123,9 @@ def test_a_length_beyond_the_file(tmp_path, number):
     if number == 1:
         with pytest.raises(InputError, match=message):
             reading.check(record_types.PRETRAINING, [path], LENGTHS)
+
+
+def test_files_are_diagnosed_together(monkeypatch):
+    together = threading.Barrier(2, timeout=9)
+    monkeypatch.setattr(reading, "_count", lambda _: together.wait())
+    assert reading.diagnose(["a", "b"]) is None

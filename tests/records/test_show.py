@@ -8,6 +8,7 @@ from tests import pretraining_records
 from tests.vocabularies import byte_pair_samples, signs
 
 import pytest
+import tensorflow as tf
 
 VOCABULARY = pretraining_records.VOCABULARY
 PIECES = VOCABULARY.pieces
@@ -187,3 +188,13 @@ class TestRefuses:
         for path in tmp_path.glob("*manifest.json"):
             path.unlink()
         _refused(files, "copy the manifest that belongs")
+
+
+def test_sentence_order_of_alberts_script(tmp_path):
+    files = write(tmp_path, FEATURES)
+    example = tf.train.Example.FromString(reading.first(files[0])[0])
+    example.features.feature["token_boundary"].int64_list.value.append(1)
+    with tf.io.TFRecordWriter(files[0]) as writer:
+        writer.write(example.SerializeToString())
+    (text,) = show.show(files, VOCABULARY, 1)
+    assert text.endswith("comes before the first: swapped (label 1)")

@@ -245,3 +245,27 @@ def test_check(config, distillation, weight, refusal):
         asked = pytest.raises(InputError, match=refusal)
     with flagsaver.flagsaver(distillation=distillation), asked:
         auxiliary_lm.check(weight, families.from_values(config))
+
+
+@pytest.mark.parametrize(
+    ("kept", "path", "changed"),
+    [
+        ("same", "elsewhere", None),
+        ("other", "here", "eval_file had other records"),
+        ("other", "elsewhere", "eval_file was elsewhere and is here"),
+        (None, "here", None),
+        (None, "elsewhere", "eval_file was elsewhere and is here"),
+    ],
+)
+def test_the_data_that_chose_the_best(run, monkeypatch, kept, path, changed):
+    before = {"eval_file": path} | ({best.EVALUATED_ON: kept} if kept else {})
+    monkeypatch.setattr(best, "checkpoint", lambda _: "kept")
+    monkeypatch.setattr(best, "chosen_on", lambda _: before)
+    monkeypatch.setattr(tf1_files, "latest", lambda _: "newest")
+    monkeypatch.setattr(flagfiles, "_values", lambda: {"eval_file": "here"})
+    with (
+        pytest.raises(ValueError, match=f"by other scores: {changed}[.]")
+        if changed
+        else contextlib.nullcontext()
+    ):
+        run_folder.check_same_evaluation(["eval_file"], evaluated_on="same")

@@ -135,3 +135,39 @@ def test_a_file_of_another_kind_is_named_when_it_is_read(tmp_path):
     with pytest.raises(InputError, match=message), data.explained():
         for _ in batches:
             pass
+
+
+def test_records_of_two_sentence_tasks_are_not_mixed(tmp_path):
+    files = pretraining_records.write(tmp_path, [1, 1])
+    example = tf.train.Example.FromString(reading.first(files[1])[0])
+    example.features.feature["token_boundary"].int64_list.value.append(1)
+    with tf.io.TFRecordWriter(files[1]) as writer:
+        writer.write(example.SerializeToString())
+    config = modeling.BertConfig(**pretraining_records.CONFIG)
+    message = f"{files[0]} of BERT's .* and {files[1]} of ALBERT's"
+    with pytest.raises(InputError, match=message):
+        pretraining.find(files, config, 16, 4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("has_manifest", [True, False])
+def test_a_later_record_of_another_kind_is_named(tmp_path, has_manifest):
+    files = pretraining_records.write(tmp_path, [3, 3])
+    if has_manifest:
+        pretraining_records.write_manifest(files)
+    config = modeling.BertConfig(**pretraining_records.CONFIG)
+    data = pretraining.find(files, config, 16, 4)
+    (tmp_path / "other").mkdir()
+    other = pretraining_records.write(tmp_path / "other", [1], sequence=12)
+    with open(files[1], "ab") as file:
+        file.write(pathlib.Path(other[0]).read_bytes())
+    batches = data.batches(
+        tf.distribute.get_strategy(), lambda: pipeline.evaluate(files, 2), 1
+    )
+    message = (
+        f"^{re.escape(files[1])}, record 4, holds sequences of 12 tokens .*, "
+        f"expected 16{' as its manifest says' * has_manifest}[.]"
+    )
+    with pytest.raises(InputError, match=message), data.explained():
+        for _ in batches:
+            pass

@@ -347,3 +347,35 @@ class TestWriteResults:
             "  global_step    7",
             "  loss           0.5000",
         ]
+
+
+def test_a_bucket_gets_many_lines_at_once(tmp_path, monkeypatch):
+    """Each write sends all of the file again."""
+    written = []
+    flush, now = progress.Progress.flush, [100.0]
+
+    def counted(report):
+        before = (tmp_path / "metrics.jsonl").exists() and _lines(tmp_path)
+        flush(report)
+        written.append(len(_lines(tmp_path)) - len(before or []))
+
+    monkeypatch.setattr(progress.Progress, "flush", counted)
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    # A bucket for our files, and a folder for those of TensorFlow.
+    report = progress.Progress(f"file://{tmp_path}", 0, 9)
+    for step in range(1, 5):
+        report(step, _BLOCK)
+    assert written == [1]
+    assert {step for step, _ in _events(tmp_path)[0]} == {1}
+    report.flush()  # as a save does
+    now[0] += 60
+    report(5, _BLOCK)
+    report(6, _BLOCK)
+    report.evaluation(6, {"loss": 6.0}, best_step=6)
+    report(7, _BLOCK)
+    report.close()
+    report.close()
+    assert written == [1, 3, 1, 2, 1, 0]
+    steps = [1, 2, 3, 4, 5, 6, 6, 7]
+    assert [line["step"] for line in _lines(tmp_path)] == steps
+    assert {step for step, _ in _events(tmp_path)[0]} == set(steps)
