@@ -159,7 +159,7 @@ from bert_tf.training import (
 
 from absl import logging
 
-# What a run in progress can't change. Its records may be elsewhere.
+# What a run in progress can't change. Its records may move.
 _IDENTITY = (
     "max_seq_length",
     "max_predictions_per_seq",

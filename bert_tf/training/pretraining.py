@@ -415,8 +415,8 @@ def _find_originals(
         )
     config.check_sequence_length(lengths["S"])
     record_type = record_types.PRETRAINING
+    logging.info("The records have no manifest; checking and counting them.")
     padded_inside = record_values.check(files, record_type, lengths, config)
-    logging.info("The records have no manifest; counting them.")
     counts = reading.count(files)
     if not sum(counts):
         raise InputError(f"{files[0]} holds no records.")

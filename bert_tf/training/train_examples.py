@@ -97,7 +97,8 @@ def _kept(folder: str, key: str) -> str | None:
     kept = os.path.join(folder, best.FOLDER)
     with contextlib.suppress(InputError):
         found = opened.read_json(folder, FILE) or opened.read_json(kept, FILE)
-        return found.get(key)
+        value: str | None = found.get(key)
+        return value
     return None
 
 

@@ -8,9 +8,10 @@ import re
 import shutil
 import signal
 import time
+import types
 
 from bert_tf.checkpoints import tf1_files
-from bert_tf.training import evaluation
+from bert_tf.training import evaluation, progress
 from tests import combinations, pretraining_records, processes
 from tests.pretraining_runs import (
     Setting,
@@ -283,3 +284,14 @@ def test_records_with_a_manifest_may_move(tmp_path):
     assert "best was chosen by other scores: eval_file was " in moved.refused(
         output, *flags
     )
+
+
+@pytest.mark.usefixtures("untraced")
+def test_a_save_in_a_bucket_has_the_lines_until_then(
+    setting, tmp_path, monkeypatch
+):
+    in_bucket = types.SimpleNamespace(is_remote=lambda path: True)
+    monkeypatch.setattr(progress, "file_systems", in_bucket)
+    monkeypatch.setattr(progress.Progress, "close", lambda report: None)
+    setting.finished(tmp_path / "out", "--num_train_steps=3")
+    assert [line["step"] for line in metrics(tmp_path / "out")] == [1, 2, 3]

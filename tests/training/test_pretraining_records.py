@@ -15,7 +15,7 @@ from bert_tf.records import (
     record_types,
 )
 from bert_tf.storage import paths
-from bert_tf.training import pretraining
+from bert_tf.training import pretraining, record_values
 from tests import pretraining_records
 
 import numpy as np
@@ -171,3 +171,15 @@ def test_a_later_record_of_another_kind_is_named(tmp_path, has_manifest):
     with pytest.raises(InputError, match=message), data.explained():
         for _ in batches:
             pass
+
+
+def test_all_records_without_a_manifest_are_checked(tmp_path, monkeypatch):
+    monkeypatch.setattr(record_values, "_LOOKING", 0.0)
+    files = pretraining_records.write(tmp_path, [3, 3, 3])
+    values = pretraining_records.values(np.random.default_rng(1))
+    values["input_mask"] = [1] * 9 + [0, 1] + [0] * 5
+    with tf.io.TFRecordWriter(files[2]) as writer:
+        writer.write(reading.first(files[0])[0])
+        writer.write(record_types.PRETRAINING.encode(values))
+    config = modeling.BertConfig(**pretraining_records.CONFIG)
+    assert pretraining.find(files, config, 16, 4).padded_inside == files[2]
