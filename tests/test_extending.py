@@ -62,18 +62,19 @@ def folder(tmp_path_factory):
     return path
 
 
-def _enter(folder):
+def _enter(folder, is_traced):
     """Changes to the folder that a reader would be in."""
     os.chdir(folder)
     sys.path.insert(0, str(folder))
+    tf.config.run_functions_eagerly(not is_traced)
 
 
-def _run(folder, file, *arguments, code=0):
+def _run(folder, file, *arguments, code=0, is_traced=False):
     """Runs a file of the page in a new process; returns its errors."""
     run = scripts.Run(
         *(folder / "log", str(folder / file), list(arguments), {}),
         has_children=True,
-        before=functools.partial(_enter, folder),
+        before=functools.partial(_enter, folder, is_traced),
     )
     assert run.wait() == code, run.stderr
     return run.stderr
@@ -118,6 +119,7 @@ def _train(folder, output):
         *("--init_checkpoint=pretrained", f"--output_dir={output}"),
         *("--train_batch_size=4", "--num_train_epochs=8"),
         *("--learning_rate=0.01", "--save_checkpoints_steps=5"),
+        is_traced=True,
     )
 
 
