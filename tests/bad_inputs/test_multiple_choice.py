@@ -113,7 +113,7 @@ def _write_runs(folder: pathlib.Path) -> None:
     """Makes a run, and copies of it with one error each."""
     matrix.make(
         *(SCRIPT, folder, folder / "run"),
-        *("--num_train_epochs=2", "--save_checkpoints_steps=3"),
+        *("--num_train_epochs=1", "--save_checkpoints_steps=2"),
     )
     in_run = damaged.bytes_in
     damaged.write_changed(

@@ -37,6 +37,13 @@ _PARAGRAPHS = ("data", 3, "paragraphs")
 _PARAGRAPH = (*_PARAGRAPHS, 0)
 _QA = (*_PARAGRAPH, "qas", 0)
 _ANSWER = (*_QA, "answers", 0)
+# Values of other types than SQuAD's, which are taken for those.
+_TYPES: dict[tuple[Any, ...], Any] = {
+    (*_QA, "question"): 7,
+    (*_QA, "id"): 7,
+    (*_QA, "is_impossible"): "false",
+    (*_ANSWER, "answer_start"): "4",
+}
 # File -> the value of a good file that is changed, and its new value.
 _CHANGES: dict[str, tuple[Any, ...]] = {
     "no_data": ("data", None),
@@ -48,18 +55,14 @@ _CHANGES: dict[str, tuple[Any, ...]] = {
     "no_word": (*_PARAGRAPH, "context", "\u0301" * 60),
     "no_qas": (*_PARAGRAPH, "qas", None),
     "no_questions": ("data", []),
-    "question_number": (*_QA, "question", 7),
     "question_null": (*_QA, "question", None),
     "question_empty": (*_QA, "question", " "),
     "surrogate": (*_QA, "question", "who \ud83d ?"),
-    "id_number": (*_QA, "id", 7),
     "answers_object": (*_QA, "answers", {"text": ["cat"]}),
     "no_answer": (*_QA, "answers", []),
     "answer_empty": (*_ANSWER, "text", " "),
     "answer_lost": (*_ANSWER, "text", "berlin"),
     "answer_nowhere": (*_ANSWER, "answer_start", None),
-    "start_text": (*_ANSWER, "answer_start", "4"),
-    "impossible_text": (*_QA, "is_impossible", "false"),
 }
 
 
@@ -71,6 +74,9 @@ def write_data(folder: pathlib.Path) -> None:
     hidden = copy.deepcopy(store)
     for article in hidden["data"]:
         del article["paragraphs"][0]["qas"][0]["answers"]
+    types = store
+    for place, value in _TYPES.items():
+        types = _changed(types, *place, to=value)
     version_2 = _changed(store, *_QA, "answers", to=[])
     version_2 = _changed(version_2, *_QA, "is_impossible", to=True)
     stores: dict[str, Any] = {
@@ -78,6 +84,7 @@ def write_data(folder: pathlib.Path) -> None:
         "dev": store,
         "list": store["data"],
         "number": 7,
+        "types": types,
         "hidden": hidden,
         "version_2": version_2,
         **{
