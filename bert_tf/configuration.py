@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from bert_tf import config_keys, terminals
 from bert_tf.errors import InputError
@@ -266,9 +266,7 @@ class BertConfig:
             said = {"model_type": self.model_type} | said
         return json.dumps(said, indent=2) + "\n"
 
-    def with_head_of(
-        self, other: "BertConfig | type[BertConfig]"
-    ) -> "BertConfig":
+    def with_head_of(self, other: "BertConfig | type[BertConfig]") -> Self:
         """Returns the config with another's head; of a class: the defaults."""
         return dataclasses.replace(
             self, **{name: getattr(other, name) for name in _OF_HEAD}

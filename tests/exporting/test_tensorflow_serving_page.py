@@ -79,7 +79,7 @@ def answer(name: str, body: str) -> tuple[dict[str, Any], set[str]]:
     found = {key: _json(x.numpy()) for key, x in serve(**inputs).items()}
     names = {*specs, *found}
     # The name of a single output is omitted.
-    only = next(iter(found.values()))
+    only: Any = next(iter(found.values()))
     if form == "inputs":
         return {"outputs": found if len(found) > 1 else only}, names
     if len(found) > 1:

@@ -1,5 +1,7 @@
 """Dropout in the inner loop: masks differ where they must, and only there."""
 
+from typing import Any
+
 from bert_tf.encoders import ops
 from bert_tf.training import loop, replica_step
 from tests import reference, tiny_model, tiny_trainer
@@ -93,9 +95,8 @@ class TestDropout:
 
 
 def test_micro_batches_have_the_seeds_of_fold_in():
-    step = replica_step.ReplicaStep(
-        *(None, None, MASKS, lambda function: function), seed=7, accumulate=3
-    )
+    unused: Any = None
+    step = replica_step.ReplicaStep(unused, unused, MASKS, unused, 7, 3)
     key = tf.random.fold_in(tf.constant([7, 0]), tf.constant(2**40, tf.int64))
     key = tf.random.fold_in(key, tf.constant(1, tf.int64))
     np.testing.assert_array_equal(
