@@ -17,8 +17,9 @@ Byte pairs are compared with `tokenizers`, and SentencePiece models with
 has the number of texts, and the number of texts for which the ids differ
 between the reference and the Python tokenizer, the bulk tokenizer, and a
 SavedModel in tf.data. If a SentencePiece model scores two segmentations
-equally, to 1e-3 or four roundings, sentencepiece decides by the preceding text in the
-line, and the graph's op by its own rounding: such ties are counted separately.
+equally, to 1e-3 or four roundings, sentencepiece decides by the preceding text
+in the line, and the graph's op by its own rounding: such ties are counted
+separately.
 All other counts must be 0; otherwise the exit code is 1.
 """
 

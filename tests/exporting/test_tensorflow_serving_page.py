@@ -79,13 +79,13 @@ def answer(name: str, body: str) -> tuple[dict[str, Any], set[str]]:
     found = {key: _json(x.numpy()) for key, x in serve(**inputs).items()}
     names = {*specs, *found}
     # The name of a single output is omitted.
-    only: Any = next(iter(found.values()))
+    values = next(iter(found.values()))
     if form == "inputs":
-        return {"outputs": found if len(found) > 1 else only}, names
+        return {"outputs": found if len(found) > 1 else values}, names
     if len(found) > 1:
         rows = zip(*found.values(), strict=True)
-        only = [dict(zip(found, x, strict=True)) for x in rows]
-    return {"predictions": only}, names
+        values = [dict(zip(found, x, strict=True)) for x in rows]
+    return {"predictions": values}, names
 
 
 def _specs(serve: Any) -> dict[str, tf.TensorSpec]:
