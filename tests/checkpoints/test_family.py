@@ -368,7 +368,8 @@ def test_rates_of_dropout(monkeypatch, architecture):
     theirs = hf.make(architecture, **rates, attn_implementation="eager")
     config = huggingface_names.to_config(theirs.config.to_dict())
     inputs = samples.batch(config)
-    wanted, found = [], []
+    wanted: list[float] = []
+    found: list[float] = []
 
     def drop(x, p=0.5, training=True, inplace=False):
         wanted.append(p)

@@ -1,6 +1,7 @@
 """Hugging Face folders that are written, compared with transformers."""
 
 import dataclasses
+from typing import Any
 
 from bert_tf import heads, modeling, tokenization
 from bert_tf.checkpoints import formats, huggingface_names, keras_hub_names
@@ -139,7 +140,10 @@ def test_a_pooler_of_the_last_token():
 
 
 def test_two_dropout_rates():
-    rates = {"hidden_dropout_prob": 0.2, "attention_probs_dropout_prob": 0.3}
+    rates: dict[str, Any] = {
+        "hidden_dropout_prob": 0.2,
+        "attention_probs_dropout_prob": 0.3,
+    }
     config = xlnet_config.XlnetConfig(40, **rates)
     (note,) = huggingface_names.differences(config, "encoder")
     assert "attention_probs_dropout_prob=0.2 instead of 0.3" in note
