@@ -78,6 +78,11 @@ class BertConfig:
     least_types: ClassVar[int] = 1
     one_value: ClassVar[Mapping[str, Any]] = _ONE_VALUE
     unused_keys: ClassVar[frozenset[str]] = frozenset()
+    # Keys of dropout rates that transformers has for what is trained here with
+    # `hidden_dropout_prob`.
+    other_rates: ClassVar[Mapping[str, str]] = {
+        "classifier_dropout": "heads are"
+    }
     # Fields that the model does not read, and that can't be changed. Without a
     # transform, its fields can't be changed either.
     unread: ClassVar[tuple[str, ...]] = ()
@@ -246,6 +251,11 @@ class BertConfig:
         return self.num_hidden_layers
 
     @property
+    def projection_dropout_prob(self) -> float:
+        """The dropout rate after the output projection of attention."""
+        return self.hidden_dropout_prob
+
+    @property
     def head_dropout_prob(self) -> float:
         """The dropout rate of a classifier's input."""
         return self.hidden_dropout_prob
@@ -406,12 +416,7 @@ def _notes(values: Mapping[str, Any], config: BertConfig) -> list[str]:
         notes.append(
             f"not used, the model is the same: {', '.join(sorted(unused))}."
         )
-    rate = config.hidden_dropout_prob
-    if values.get("classifier_dropout") not in (None, rate):
-        notes.append(
-            f"heads are trained with hidden_dropout_prob={rate}, not with "
-            f"classifier_dropout={values['classifier_dropout']}."
-        )
+    notes += rate_notes(values, config)
     if _is_erf_in_theirs(values, config):
         notes.append(
             "a config of Hugging Face, where gelu is the erf form. In this "
@@ -424,6 +429,17 @@ def _notes(values: Mapping[str, Any], config: BertConfig) -> list[str]:
     if missing:
         notes.append(f"not in the file, so the default: {', '.join(missing)}.")
     return notes
+
+
+def rate_notes(values: Mapping[str, Any], config: BertConfig) -> list[str]:
+    """Describes dropout rates of transformers that are not used."""
+    rate = config.hidden_dropout_prob
+    return [
+        f"{part} trained with hidden_dropout_prob={rate}, not with "
+        f"{key}={values[key]}."
+        for key, part in config.other_rates.items()
+        if values.get(key) not in (None, rate)
+    ]
 
 
 def _is_erf_in_theirs(values: Mapping[str, Any], config: BertConfig) -> bool:

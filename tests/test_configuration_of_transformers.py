@@ -193,3 +193,20 @@ class TestConfigOfTransformers:
             configuration.BertConfig.from_json_file(path)
         start = f"{path}: This is {said}, not BERT"
         assert str(caught.value).startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("kind", "key"),
+    [
+        ("bert", "classifier_dropout"),
+        ("distilbert", "seq_classif_dropout"),
+        ("openai-gpt", "embd_pdrop"),
+        ("xlnet", "summary_last_dropout"),
+    ],
+)
+def test_rates_that_are_not_used(kind, key):
+    config = families.FAMILIES[kind].config(40, hidden_dropout_prob=0.2)
+    for rate in (None, 0.2):
+        assert not configuration.rate_notes({key: rate}, config)
+    (note,) = configuration.rate_notes({key: 0.3}, config)
+    assert note.endswith(f"hidden_dropout_prob=0.2, not with {key}=0.3.")

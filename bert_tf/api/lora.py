@@ -208,7 +208,9 @@ def read(
             f"{path} holds no adapter: it needs {_CONFIG} and {_WEIGHTS}."
         )
     _check(config, path)
-    shapes, read_stored = huggingface_weights.open_safetensors(path, [_WEIGHTS])
+    shapes, read_stored = huggingface_weights.open_safetensors(
+        os.path.join(path, _WEIGHTS)
+    )
     theirs = families.find(model.config).huggingface
     prefix = theirs.prefix if theirs else ""
     layer_of = {module: name for name, module in _modules(model)}

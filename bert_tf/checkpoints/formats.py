@@ -322,7 +322,7 @@ def write(
         else:
             weights = _WRITERS[output_format](folder, source, config)
         if output_format == "hf":
-            notes += _lost_for_transformers(source)
+            notes += _lost_for_transformers(source, config, head)
             head = huggingface_names.head_there(config, head)
             notes += huggingface_names.differences(config, head)
             if card is None:
@@ -366,14 +366,27 @@ def _card(
     )
 
 
-def _lost_for_transformers(source: opened.Checkpoint) -> list[str]:
+def _lost_for_transformers(
+    source: opened.Checkpoint, config: modeling.BertConfig, head: str
+) -> list[str]:
     vocabulary = source.read_vocabulary()
-    if vocabulary is None or tokenizer_files.find_writer(vocabulary):
+    if vocabulary is None:
         return []
-    return [
-        "transformers has no tokenizer of this vocabulary, so there is none "
-        f"in the folder. Received: kind={vocabulary.kind}"
-    ]
+    notes = []
+    if not tokenizer_files.find_writer(vocabulary):
+        notes.append(
+            "transformers has no tokenizer of this vocabulary, so there is "
+            f"none in the folder. Received: kind={vocabulary.kind}"
+        )
+    special, is_last = vocabulary.special, not vocabulary.template.after
+    is_last &= config.pools_last and head == "classification"
+    if is_last and special.pad == special.unk:
+        notes.append(
+            "transformers classifies a text by its last token that is not "
+            f"padding, which is {special.pad.text} here: texts that end with "
+            "an unknown character get other answers there."
+        )
+    return notes
 
 
 def _lost_in_a_preset(

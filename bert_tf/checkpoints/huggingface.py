@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert_tf import files, modeling
+from bert_tf import config_keys, configuration, files, modeling, terminals
 from bert_tf.checkpoints import (
     huggingface_names,
     huggingface_tokenizer,
@@ -19,13 +19,14 @@ from bert_tf.checkpoints import (
 )
 from bert_tf.encoders import families, foreign
 from bert_tf.errors import InputError, listed, repeated, shortened
+from bert_tf.vocabularies import tokenizer_config
 
 import numpy as np
 import tensorflow as tf
 from absl import logging
 from safetensors import numpy as safetensors_numpy
 
-CONFIG = "config.json"
+CONFIG, GENERATION = "config.json", "generation_config.json"
 # Heads that truncate longer inputs. Most others read them in windows.
 CUT = ("classification", "multiple_choice")
 # From this length, transformers takes a tokenizer as one without a limit.
@@ -47,6 +48,7 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         values = huggingface_names.with_own_kind(values)
         # A model that is none of ours is named before its weights are read.
         config = huggingface_names.to_config(values)
+        _warn_of_code(values, config, folder)
         stored, read_stored = huggingface_weights.open_files(folder)
         told = huggingface_names.with_kind(values, stored, folder)
         if told is not values:
@@ -59,9 +61,10 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         head = huggingface_names.find_head(theirs, values, today)
         config = huggingface_names.with_pooler(config, head)
         has_labels = names.HEADS[head].has_labels
-        labels = _labels(values, head) if has_labels else None
+        count = _count(theirs, head, today, stored)
+        labels = _labels(values, head, count) if has_labels else None
         if head == "classification":
-            config = _with_cross_encoder_settings(config, values, folder)
+            config = _with_cross_encoder_settings(config, values, folder, count)
         elif head == "tagging":
             # Without the key: transformers' pipelines label every token.
             splits_cjk = values.get("splits_cjk", True)
@@ -89,13 +92,9 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
     shapes |= zeros
     names.check(config, shapes, folder)
     encoder = families.find(config)
-    is_causal = getattr(encoder.model, "is_causal", False)
-    if is_causal and encoder.pooler & shapes.keys():
-        logging.warning(
-            "%s: the pooled output is computed from the last token, in "
-            "transformers from the first, which sees no other.",
-            folder,
-        )
+    if encoder.pooler & shapes.keys():
+        for note in huggingface_names.pooler_notes(config):
+            logging.warning("%s: %s", folder, note)
 
     def read(wanted: Sequence[str]) -> dict[str, np.ndarray]:
         arrays = {}
@@ -113,7 +112,7 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
     huggingface_tokenizer.warn_of_class(folder)
     if head in CUT:
         huggingface_tokenizer.warn_of_side(folder, head)
-    return opened.Checkpoint(
+    source = opened.Checkpoint(
         path=folder,
         format="hf",
         shapes=shapes,
@@ -129,6 +128,56 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         left_over=tuple(sorted(left_over.values())),
         max_seq_length=_max_length(folder, config) if head in CUT else None,
     )
+    if head == "seq2seq" and (vocabulary := source.read_vocabulary()):
+        _check_generation(
+            folder, values, theirs.keys.token_ids(vocabulary.special)
+        )
+    for note in configuration.rate_notes(values, config):
+        terminals.log_once(f"{os.path.join(folder, CONFIG)}: {note}")
+    return source
+
+
+def _warn_of_code(
+    values: Mapping[str, Any], config: modeling.BertConfig, folder: str
+) -> None:
+    """Warns of a model that transformers computes by code in the folder."""
+    auto_map = values.get("auto_map")
+    own = set(auto_map) if isinstance(auto_map, dict) else set()
+    if own := own - {"AutoConfig", "AutoTokenizer"}:
+        tokenizer_config.warn_once(
+            f"{os.path.join(folder, CONFIG)} names code of the model, which "
+            "bert_tf does not run: it computes as "
+            f"model_type={config.model_type}. Compare the outputs. "
+            f"Received: auto_map of {listed(sorted(own))}"
+        )
+
+
+def _check_generation(
+    folder: str, values: Mapping[str, Any], ours: Mapping[str, int]
+) -> None:
+    """Raises InputError if texts begin or end with other tokens than `ours`.
+
+    Logs other settings of generation, which are not used.
+    """
+    values = {**values, **opened.read_json(folder, GENERATION)}
+    for key in ("decoder_start_token_id", "eos_token_id"):
+        if values.get(key) not in (None, ours[key], [ours[key]]):
+            raise InputError(
+                f"{folder}: generated texts must begin and end with the tokens "
+                f"of the vocabulary, and `{key}` in {CONFIG} or {GENERATION} "
+                f"must be {ours[key]}: models with other tokens are not "
+                f"supported. Received: {key}={values[key]!r}"
+            )
+    others = [
+        f"{key}={values[key]}"
+        for key in sorted(config_keys.GENERATION & values.keys())
+        if values[key] not in (None, False)
+    ]
+    if others:
+        terminals.log_once(
+            f"{folder}: not used, generation has its own flags, such as "
+            f"--beam_size: {listed(others)}."
+        )
 
 
 def _max_length(folder: str, config: modeling.BertConfig) -> int | None:
@@ -148,7 +197,10 @@ def _max_length(folder: str, config: modeling.BertConfig) -> int | None:
 
 
 def _with_cross_encoder_settings(
-    config: modeling.BertConfig, values: Mapping[str, Any], folder: str
+    config: modeling.BertConfig,
+    values: Mapping[str, Any],
+    folder: str,
+    count: int,
 ) -> modeling.BertConfig:
     """Returns the config with what a CrossEncoder's own files add to it.
 
@@ -170,7 +222,7 @@ def _with_cross_encoder_settings(
         default_prompt_name=str,
     )
     return huggingface_names.with_activation(
-        config, values, encoder_settings, _count(values)
+        config, values, encoder_settings, count
     )
 
 
@@ -277,8 +329,10 @@ def _check_tied(
             )
 
 
-def _labels(values: Mapping[str, Any], head: str) -> tuple[str, ...] | None:
-    """Returns the names of the classes, unless they are the default ones.
+def _labels(
+    values: Mapping[str, Any], head: str, count: int
+) -> tuple[str, ...] | None:
+    """Returns the names of `count` classes, unless they are the default ones.
 
     A classifier of one class gives a score, whatever its name, unless a text
     may have several. Raises InputError for missing numbers, for names that are
@@ -326,7 +380,6 @@ def _labels(values: Mapping[str, Any], head: str) -> tuple[str, ...] | None:
     is_several = values.get("problem_type") == modeling.MULTI_LABEL
     if head == "classification" and len(labels) == 1 and not is_several:
         return None
-    count = _count(values)
     if values.get("problem_type") == "regression" and count > 1:
         raise InputError(
             "A model has one score, or classes: give a model for each score. "
@@ -336,9 +389,19 @@ def _labels(values: Mapping[str, Any], head: str) -> tuple[str, ...] | None:
     return None if labels == numbered else tuple(labels)
 
 
-def _count(values: Mapping[str, Any]) -> int:
-    """How many classes a config.json names; transformers names two."""
-    return len(values.get("id2label") or (0, 1))
+def _count(
+    theirs: foreign.HuggingFace,
+    head: str,
+    today: Mapping[str, str],
+    stored: huggingface_weights.Shapes,
+) -> int:
+    """Returns how many outputs a head's last layer has; 0 if it has none."""
+    outputs = (
+        stored[today[row.theirs]]
+        for row in theirs.heads[head].rows
+        if row.ours.endswith("output_weights") and row.theirs in today
+    )
+    return sum(next(outputs, ())[:1])
 
 
 # ---- Writing ----------------------------------------------------------------

@@ -103,7 +103,7 @@ def canonical(
         new = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", new)
         today[new] = name
     for copy, original in theirs.tied.items():
-        if copy.endswith(".bias") and original not in today and copy in today:
+        if original not in today and copy in today:
             today[original] = today.pop(copy)
     return today
 
@@ -323,10 +323,22 @@ def _with_several(
     return config
 
 
+def pooler_notes(config: modeling.BertConfig) -> list[str]:
+    """Says in a sentence whether transformers pools another token."""
+    if not getattr(families.find(config).model, "is_causal", False):
+        return []
+    return [
+        "The pooled output is computed from the last token, in transformers "
+        "from the first, which sees no other."
+    ]
+
+
 def differences(config: modeling.BertConfig, head: str) -> list[str]:
     """Says in sentences what transformers will compute otherwise."""
-    notes = []
     keys = find_tables(config, head).keys
+    notes = pooler_notes(config) if has_pooler(config, head) else []
+    if "attention_probs_dropout_prob" in keys.unsaid:
+        notes += foreign.rate_notes(config, "transformers")
     fixed = dict(keys.fixed)
     pooler_act = fixed.pop("pooler_act", "tanh")
     if config.pooler_act not in (pooler_act, configuration.NO_POOLER):

@@ -8,7 +8,7 @@ versions 2 to 4; no later version reads it.
 import contextlib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from bert_tf.checkpoints import opened, tf1_files
@@ -22,6 +22,7 @@ import tensorflow as tf
 # The first that is there is read.
 FILES = tuple(weights.file for weights in weight_files.HUGGING_FACE)
 FILE, _INDEX, _TORCH, _TORCH_INDEX, _TENSORFLOW = FILES
+_INDEXES = (_INDEX, _TORCH_INDEX)
 _OTHER_WEIGHTS = ("flax_model.msgpack",)
 
 Shapes = dict[str, tuple[int, ...]]
@@ -34,81 +35,110 @@ def open_files(folder: str) -> tuple[Shapes, Reader]:
     Raises:
         InputError: There are none; UnreadableError if they are damaged.
     """
-    if tf.io.gfile.exists(os.path.join(folder, FILE)):
-        return open_safetensors(folder, [FILE])
-    if tf.io.gfile.exists(os.path.join(folder, _INDEX)):
-        return open_safetensors(folder, _parts(folder, _INDEX))
-    if tf.io.gfile.exists(os.path.join(folder, _TORCH)):
-        return _open_torch([os.path.join(folder, _TORCH)])
-    if tf.io.gfile.exists(os.path.join(folder, _TORCH_INDEX)):
-        parts = _parts(folder, _TORCH_INDEX)
-        return _open_torch([os.path.join(folder, part) for part in parts])
-    if tf.io.gfile.exists(os.path.join(folder, _TENSORFLOW)):
-        return _open_h5(os.path.join(folder, _TENSORFLOW))
-    here = sorted(set(tf.io.gfile.listdir(folder)) & set(_OTHER_WEIGHTS))
-    raise InputError(
-        f"There are no weights beside it, none of {', '.join(FILES)}. "
-        + (f"{here[0]} can't be read. " if here else "")
-        + "Download one of them, or write it with save_pretrained."
-    )
+    found = [
+        name for name in FILES if tf.io.gfile.exists(os.path.join(folder, name))
+    ]
+    if not found:
+        here = sorted(set(tf.io.gfile.listdir(folder)) & set(_OTHER_WEIGHTS))
+        raise InputError(
+            f"There are no weights beside it, none of {', '.join(FILES)}. "
+            + (f"{here[0]} can't be read. " if here else "")
+            + "Download one of them, or write it with save_pretrained."
+        )
+    # An index alone may have been downloaded with the tokenizer.
+    whole = (x for x in found if x not in _INDEXES or _has_part(folder, x))
+    name = next(whole, found[0])
+    is_torch = name in (_TORCH, _TORCH_INDEX)
+    open_file = _open_torch if is_torch else open_safetensors
+    if name in _INDEXES:
+        return _open_parts(folder, name, open_file)
+    path = os.path.join(folder, name)
+    return _open_h5(path) if name == _TENSORFLOW else open_file(path)
 
 
-def _parts(folder: str, index: str) -> list[str]:
-    """Returns the files that an index of weights names."""
+def _parts(folder: str, index: str) -> dict[str, set[str]]:
+    """Returns the files that an index of weights names -> names of tensors."""
     weight_map = opened.read_json(folder, index, weight_map=dict).get(
         "weight_map"
     )
-    found = sorted(set(map(str, (weight_map or {}).values())))
-    if not found:
+    parts: dict[str, set[str]] = {}
+    for name, file in (weight_map or {}).items():
+        parts.setdefault(str(file), set()).add(name)
+    if not parts:
         raise tf1_files.UnreadableError(
             f"{os.path.join(folder, index)} names no files of weights: "
             "`weight_map` is not there. Download it again."
         )
-    for name in found:
-        if not tf.io.gfile.exists(os.path.join(folder, name)):
+    return dict(sorted(parts.items()))
+
+
+def _has_part(folder: str, index: str) -> bool:
+    parts = (os.path.join(folder, x) for x in _parts(folder, index))
+    return any(map(tf.io.gfile.exists, parts))
+
+
+def _open_parts(
+    folder: str, index: str, open_part: Callable[[str], tuple[Shapes, Reader]]
+) -> tuple[Shapes, Reader]:
+    """Opens the files that an index names, which must agree with it."""
+    shapes: Shapes = {}
+    readers: dict[str, Reader] = {}
+    files: dict[str, str] = {}
+    for file, wanted in _parts(folder, index).items():
+        path = os.path.join(folder, file)
+        if not tf.io.gfile.exists(path):
             raise tf1_files.UnreadableError(
-                f"{folder} is not all there: {index} names {name}, and there "
+                f"{folder} is not all there: {index} names {file}, and there "
                 "is no such file. Download it again."
             )
-    return found
-
-
-def open_safetensors(
-    folder: str, files: Sequence[str]
-) -> tuple[Shapes, Reader]:
-    """Does as `open_files` with the safetensors of these names in a folder."""
-    shapes, handles = {}, {}
-    for name in files:
-        path = os.path.join(folder, name)
-        try:
-            # It is mapped into memory: a copy may go once it is open.
-            with input_files.local_copy(path) as local:
-                handle = safetensors.safe_open(local, "np")
-        except safetensors.SafetensorError as error:
-            size = tf.io.gfile.stat(path).length
+        own, read = open_part(path)
+        # TensorFlow's names, with slashes, are longer in an index.
+        lost = {x for x in wanted if "/" not in x} - own.keys()
+        twice = own.keys() & files.keys()
+        if lost or twice:
+            name = min(lost or twice)
+            problem = (
+                f"{index} says that {name} is in {file}, and it is not there"
+                if lost
+                else f"{name} is in {files[name]} and in {file}"
+            )
             raise tf1_files.UnreadableError(
-                tf1_files.not_weights(path)
-                or f"{path} can't be read, it is truncated or corrupt, such as "
-                f"a download that was cut off: {error}. Download it again. "
-                f"Received: {size} bytes"
-            ) from error
-        for key in handle.keys():  # noqa: SIM118 (it is no dict)
-            shapes[key] = tuple(handle.get_slice(key).get_shape())
-            handles[key] = handle
-
-    def read(name: str) -> np.ndarray:
-        return handles[name].get_tensor(name)
-
-    formats = [(x.metadata() or {}).get("format") for x in handles.values()]
-    if "tf" in formats:
-        return _of_tensorflow(shapes, read, {name: name for name in shapes})
-    return shapes, read
+                f"{folder} has files of different models: {problem}. Download "
+                "all of them again."
+            )
+        shapes |= own
+        readers |= dict.fromkeys(own, read)
+        files |= dict.fromkeys(own, file)
+    return shapes, lambda name: readers[name](name)
 
 
-def _open_torch(paths: Sequence[str]) -> tuple[Shapes, Reader]:
-    tensors: dict[str, Any] = {}
-    for path in paths:
-        tensors |= _load_torch(path)
+def open_safetensors(path: str) -> tuple[Shapes, Reader]:
+    """Does as `open_files` with one file of safetensors."""
+    try:
+        # It is mapped into memory: a copy may go once it is open.
+        with input_files.local_copy(path) as local:
+            handle = safetensors.safe_open(local, "np")
+    except safetensors.SafetensorError as error:
+        size = tf.io.gfile.stat(path).length
+        raise tf1_files.UnreadableError(
+            tf1_files.not_weights(path)
+            or f"{path} can't be read, it is truncated or corrupt, such as "
+            f"a download that was cut off: {error}. Download it again. "
+            f"Received: {size} bytes"
+        ) from error
+    shapes = {
+        name: tuple(handle.get_slice(name).get_shape())
+        for name in handle.keys()  # noqa: SIM118 (it is no dict)
+    }
+    if (handle.metadata() or {}).get("format") == "tf":
+        return _of_tensorflow(
+            shapes, handle.get_tensor, {name: name for name in shapes}
+        )
+    return shapes, handle.get_tensor
+
+
+def _open_torch(path: str) -> tuple[Shapes, Reader]:
+    tensors = _load_torch(path)
 
     def read(name: str) -> np.ndarray:
         # `named_parameters()` gives tensors that track gradients.
@@ -230,18 +260,21 @@ def _of_tensorflow(
     `stored` has the name in the file of each.
     """
     by_name = {_torch_name(name): name for name in shapes}
-
-    def is_turned(name: str) -> bool:
-        return by_name[name].endswith("/kernel:0")
+    torch_shapes: Shapes = {}
+    for name, own in by_name.items():
+        shape = shapes[own]
+        if own.endswith("/kernel:0"):
+            shape = shape[::-1]
+        elif own.endswith("/bias:0") and shape[:-1] == (1,):
+            shape = shape[1:]  # A GPT-1's.
+        torch_shapes[name] = shape
 
     def read(name: str) -> np.ndarray:
         value = read_stored(stored[by_name[name]])
-        return value.T if is_turned(name) else value
+        is_kernel = by_name[name].endswith("/kernel:0")
+        return value.T if is_kernel else value.reshape(torch_shapes[name])
 
-    return {
-        name: shapes[own][::-1] if is_turned(name) else shapes[own]
-        for name, own in by_name.items()
-    }, read
+    return torch_shapes, read
 
 
 def _torch_name(name: str) -> str:

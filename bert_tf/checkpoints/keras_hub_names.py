@@ -123,9 +123,11 @@ def differences(config: modeling.BertConfig, head: str) -> list[str]:
         for name, value in wanted.items()
         if value != fixed[name]
     ]
+    notes = foreign.rate_notes(config, "KerasHub")
     if not changed:
-        return []
+        return notes
     return [
+        *notes,
         f"KerasHub computes with {', '.join(changed)}: the weights are the "
-        "same, the outputs will differ a little."
+        "same, the outputs will differ a little.",
     ]

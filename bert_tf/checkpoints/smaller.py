@@ -37,17 +37,26 @@ def keep_layers(
         elif layer in numbers:
             old[family.renumbered(name, numbers[layer])] = name
 
-    # One variable for all layers.
-    stacks = {x for x, letters in family.variables.items() if letters[0] == "L"}
+    few = dataclasses.replace(config, num_hidden_layers=len(layers))
+    whole, wanted = (names.shapes(x, "encoder") for x in (config, few))
+    # One variable for all layers; in an ELMo, for the embeddings, too.
+    stacks = {
+        name: [*range(first), *(first + layer for layer in layers)]
+        for name in source.shapes.keys() & whole.keys() & wanted.keys()
+        if family.layer(name) is None and whole[name] != wanted[name]
+        for first in [wanted[name][0] - len(layers)]
+    }
 
     def read(wanted: Sequence[str]) -> dict[str, np.ndarray]:
         values = source.read([old[name] for name in wanted])
-        values |= {x: values[x][list(layers)] for x in stacks & values.keys()}
+        values |= {
+            x: values[x][rows] for x, rows in stacks.items() if x in values
+        }
         return {name: values[old[name]] for name in wanted}
 
     shapes = {name: source.shapes[theirs] for name, theirs in old.items()}
-    for name in stacks & shapes.keys():
-        shapes[name] = (len(layers), *shapes[name][1:])
+    for name, rows in stacks.items():
+        shapes[name] = (len(rows), *shapes[name][1:])
     small = _changed(source, shapes, read, num_hidden_layers=len(layers))
     try:
         names.check(_config_of(small), small.shapes, source.path)

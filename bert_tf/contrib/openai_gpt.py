@@ -101,8 +101,9 @@ class OpenAIGPTConfig(left_to_right.LeftToRightConfig):
         **configuration.BertConfig.one_value,
         "n_special": 0,
     }
-    # The embeddings' dropout, here always `resid_pdrop`; another name of
-    # `n_positions`; and the head for multiple choice.
+    other_rates: ClassVar[Mapping[str, str]] = {"embd_pdrop": "embeddings are"}
+    # The embeddings' dropout, another name of `n_positions`, and the head for
+    # multiple choice.
     unused_keys: ClassVar[frozenset[str]] = frozenset(
         {
             "embd_pdrop",

@@ -94,6 +94,9 @@ class XlnetConfig(configuration.BertConfig):
         **configuration.BertConfig.one_value,
         **_ONE_VALUE,
     }
+    other_rates: ClassVar[Mapping[str, str]] = {
+        "summary_last_dropout": "heads are"
+    }
     unused_keys: ClassVar[frozenset[str]] = frozenset(_UNUSED.split())
 
     max_position_embeddings: int = 4096

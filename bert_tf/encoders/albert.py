@@ -224,6 +224,7 @@ _HUGGINGFACE = foreign.HuggingFace(
     keys=foreign.ConfigKeys(
         defaults={"vocab_size": 30000, "maps_embeddings": True},
         fixed={"pooler_act": "tanh"},
+        act="gelu_new",
         unsaid=frozenset({"maps_embeddings"}),
         written={"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3},
     ),

@@ -114,6 +114,9 @@ class DistilBertConfig(modeling.BertConfig):
     tells: ClassVar[str] = "dim"
     least_types: ClassVar[int] = 0
     unread: ClassVar[tuple[str, ...]] = ("type_vocab_size",)
+    other_rates: ClassVar[Mapping[str, str]] = {
+        "seq_classif_dropout": "heads are"
+    }
     # Dropout of heads, how positions began, and that words are tied.
     unused_keys: ClassVar[frozenset[str]] = frozenset(
         {
@@ -128,6 +131,11 @@ class DistilBertConfig(modeling.BertConfig):
     hidden_act: str = "gelu_erf"
     type_vocab_size: int = 0
     pooler_act: str = "relu"
+
+    @property
+    def projection_dropout_prob(self) -> float:
+        """The dropout rate after the output projection of attention: none."""
+        return 0.0
 
     @classmethod
     def in_our_words(cls, values: Mapping[str, Any]) -> dict[str, Any]:

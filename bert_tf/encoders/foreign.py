@@ -82,6 +82,18 @@ def keras_norm(ours: str, theirs: str) -> tuple[Row, ...]:
     return tuple(Row(f"{ours}/{x}", f"{theirs}/{x}") for x in ("gamma", "beta"))
 
 
+def rate_notes(config: configuration.BertConfig, library: str) -> list[str]:
+    """Says in a sentence whether a library with one dropout rate loses one."""
+    rate = config.hidden_dropout_prob
+    if config.attention_probs_dropout_prob == rate:
+        return []
+    return [
+        f"{library} has one dropout rate for this model: further training "
+        f"there has attention_probs_dropout_prob={rate} instead of "
+        f"{config.attention_probs_dropout_prob}."
+    ]
+
+
 # ---- Hugging Face -----------------------------------------------------------
 
 # Theirs -> ours. The first name of each of ours is the one to write.
@@ -113,6 +125,7 @@ class ConfigKeys:
         defaults: Our field -> the default of transformers, where it differs
             from ours.
         fixed: Our field -> the only value that transformers supports.
+        act: The default activation, by its name in transformers.
         transform_act: The activation of the head of masked words, whatever
             `hidden_act` is; None: `hidden_act`.
         unsaid: Our fields that their file does not have.
@@ -127,6 +140,7 @@ class ConfigKeys:
     renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    act: str = "gelu"
     transform_act: str | None = None
     unsaid: frozenset[str] = frozenset()
     needed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -152,7 +166,7 @@ class ConfigKeys:
         keys = self._keys(config)
         given = {x: values[key] for x, key in keys.items() if key in values}
         key = keys["hidden_act"]
-        act = given.get("hidden_act", "gelu")
+        act = given.get("hidden_act", self.act)
         if not isinstance(act, str) or act not in ACTIVATIONS:
             raise InputError(
                 f"`{key}` must be one of {', '.join(ACTIVATIONS)}. "

@@ -322,6 +322,7 @@ class Attention(keras.layers.Layer):
         super().__init__(**kwargs)
         self.self_attention = SelfAttention(config, name="self")
         self.residual = Residual(config, config.hidden_size, name="output")
+        self.residual.rate = config.projection_dropout_prob
 
     def build(self, input_shape=None):
         self.self_attention.build()

@@ -257,7 +257,10 @@ def _row(
     bos, eos = ends
     written = {"bos_token_id": bos, "eos_token_id": eos}
     keys = dataclasses.replace(
-        theirs.keys, written={**theirs.keys.written, **written}, told_by={}
+        theirs.keys,
+        defaults={**theirs.keys.defaults, "vocab_size": 30522},
+        written={**theirs.keys.written, **written},
+        told_by={},
     )
     return dataclasses.replace(
         ROBERTA,

@@ -7,7 +7,14 @@ from typing import Any
 
 from bert_tf import modeling
 from bert_tf.checkpoints import formats, huggingface_names, model_files
-from bert_tf.encoders import albert, distilbert, electra, families, roberta
+from bert_tf.encoders import (
+    albert,
+    distilbert,
+    electra,
+    families,
+    ops,
+    roberta,
+)
 from bert_tf.errors import InputError
 from tests import combinations, reference
 from tests import huggingface_models as hf
@@ -17,6 +24,9 @@ import keras
 import keras_hub
 import numpy as np
 import pytest
+import safetensors
+import tensorflow as tf
+from safetensors import torch as safetensors_torch
 
 pytestmark = pytest.mark.slow
 
@@ -332,3 +342,59 @@ def test_a_decoder_s_pooled_output(tmp_path, caplog):
     is_token = inputs["input_mask"] > 0
     found = model(inputs).sequence[is_token]
     np.testing.assert_allclose(found, wanted[is_token], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("row", _ROWS, ids=lambda row: row.name)
+def test_defaults_of_a_config(row):
+    kind = row.huggingface.model_type or row.name
+    whole = hf.transformers.AutoConfig.for_model(kind).to_dict()
+    assert huggingface_names.to_config({"model_type": kind}) == (
+        huggingface_names.to_config(whole)
+    )
+
+
+@pytest.mark.parametrize(
+    "architecture", ["BertModel", "RobertaModel", "DistilBertModel"]
+)
+def test_rates_of_dropout(monkeypatch, architecture):
+    """As many as in transformers, in the same order."""
+    is_distilbert = architecture.startswith("Distil")
+    names = (
+        ("dropout", "attention_dropout")
+        if is_distilbert
+        else ("hidden_dropout_prob", "attention_probs_dropout_prob")
+    )
+    rates = dict(zip(names, (0.2, 0.3), strict=True))
+    theirs = hf.make(architecture, **rates, attn_implementation="eager")
+    config = huggingface_names.to_config(theirs.config.to_dict())
+    inputs = samples.batch(config)
+    wanted: list[float] = []
+    found: list[float] = []
+
+    def drop(x, p=0.5, training=True, inplace=False):
+        wanted.append(p)
+        return x
+
+    def dropout(x, rate, seed):
+        found.append(rate)
+        return x
+
+    monkeypatch.setattr(hf.torch.nn.functional, "dropout", drop)
+    monkeypatch.setattr(ops, "dropout", dropout)
+    theirs.train()(hf.torch.tensor(np.int64(inputs["input_ids"])))
+    families.make(config)(inputs, tf.constant([1, 2]))
+    assert [x for x in found if x] == wanted
+
+
+def test_tied_words_under_their_second_name(tmp_path):
+    """safetensors keeps the first name in the alphabet."""
+    theirs = hf.make("RobertaForMaskedLM")
+    folder = hf.save(theirs, tmp_path)
+    path = str(tmp_path / "model.safetensors")
+    safetensors_torch.save_model(theirs, path)
+    with safetensors.safe_open(path, "np") as file:
+        names = set(file.keys())
+    assert "lm_head.decoder.weight" in names
+    assert "roberta.embeddings.word_embeddings.weight" not in names
+    model, head = samples.load(folder)
+    _compare(model, head, theirs)

@@ -352,3 +352,25 @@ def test_other_embeddings(folder, name):
     message = rf"{name} is not a tensor of bert's embeddings.*model_type=bert"
     with pytest.raises(ValueError, match=message):
         formats.open_checkpoint(str(folder))
+
+
+def test_a_score_that_only_its_tensor_tells(tmp_path):
+    made = heads.BertClassifier(modeling.Bert(_CONFIG), 1)
+    tf1 = samples.write_tf1(tmp_path / "tf1", made)
+    path = huggingface_folder(tmp_path, tf1) / "config.json"
+    change(path, id2label=None, num_labels=1, problem_type="regression")
+    assert formats.open_checkpoint(str(path.parent)).labels is None
+
+
+def test_what_the_config_says_and_is_not_used(folder, caplog):
+    caplog.set_level("INFO", "absl")
+    change(
+        folder / "config.json",
+        classifier_dropout=0.3,
+        auto_map={"AutoConfig": "own.Config", "AutoModel": "own.Model"},
+    )
+    for _ in range(2):
+        formats.open_checkpoint(str(folder))
+    code, rate = caplog.messages
+    assert code.endswith("Received: auto_map of AutoModel")
+    assert rate.endswith("prob=0.1, not with classifier_dropout=0.3.")

@@ -3,7 +3,7 @@
 import json
 import re
 
-from bert_tf.checkpoints import formats
+from bert_tf.checkpoints import formats, huggingface_weights
 from tests import interop_samples as samples
 
 import h5py
@@ -118,3 +118,58 @@ def test_a_folder_of_folders_names_them(folder, tmp_path, inside):
     folder.rename(path)
     with pytest.raises(ValueError, match=f"Received: {path}$"):
         formats.open_checkpoint(str(tmp_path / "run"))
+
+
+def _save(path, tensors):
+    if path.suffix == ".bin":
+        torch.save({n: torch.tensor(x) for n, x in tensors.items()}, path)
+    else:
+        safetensors_numpy.save_file(tensors, path, {"format": "pt"})
+
+
+@pytest.mark.parametrize(
+    "start, end", [("pytorch_model", "bin"), ("model", "safetensors")]
+)
+def test_parts_that_are_not_of_one_model(folder, start, end):
+    tensors = taken(folder)
+    first, *names = sorted(tensors)
+    files = [f"{start}-0000{i}-of-00002.{end}" for i in (1, 2)]
+    weight_map = {first: files[0], **dict.fromkeys(names, files[1])}
+    index = folder / f"{start}.{end}.index.json"
+    index.write_text(json.dumps({"weight_map": weight_map}))
+    rest = {name: tensors[name] for name in names}
+    _save(folder / files[1], rest)
+    _save(folder / files[0], {"other": tensors[first]})
+    with pytest.raises(ValueError, match=f"{first} is in {files[0]}, and it"):
+        formats.open_checkpoint(str(folder))
+    _save(folder / files[0], {n: tensors[n] for n in (first, names[0])})
+    message = f"{names[0]} is in {files[0]} and in {files[1]}"
+    with pytest.raises(ValueError, match=message):
+        formats.open_checkpoint(str(folder))
+    _save(folder / files[0], {first: tensors[first]})
+    formats.open_checkpoint(str(folder))
+
+
+def test_an_index_without_its_files(folder, tf1):
+    _save(folder / "pytorch_model.bin", taken(folder))
+    part = "model-00001-of-00001.safetensors"
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"a": part}}))
+    samples.convert(str(folder), "tf1", folder / "again")
+    samples.assert_equal(str(folder / "again"), tf1)
+    (folder / "pytorch_model.bin").unlink()
+    with pytest.raises(ValueError, match=f"names {part}, and there is no"):
+        formats.open_checkpoint(str(folder))
+
+
+def test_biases_of_tensorflow_s_gpt(tmp_path):
+    """TFConv1D of transformers 4.57 has biases of shape [1, n]."""
+    bias = np.arange(3.0)
+    with h5py.File(tmp_path / "tf_model.h5", "w") as file:
+        path = "transformer/tf_open_aigpt_model/transformer/h_._0/attn/c_attn"
+        file[f"{path}/bias:0"] = bias[np.newaxis]
+        file[f"{path}/weight:0"] = np.ones([2, 3])
+    shapes, read = huggingface_weights.open_files(str(tmp_path))
+    name = "transformer.h.0.attn.c_attn"
+    assert shapes == {f"{name}.bias": (3,), f"{name}.weight": (2, 3)}
+    np.testing.assert_array_equal(read(f"{name}.bias"), bias)

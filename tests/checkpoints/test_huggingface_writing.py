@@ -1,9 +1,11 @@
 """Hugging Face folders that are written, compared with transformers."""
 
 import dataclasses
+from typing import Any
 
 from bert_tf import heads, modeling, tokenization
-from bert_tf.checkpoints import formats, huggingface_names
+from bert_tf.checkpoints import formats, huggingface_names, keras_hub_names
+from bert_tf.contrib import left_to_right, xlnet_config
 from bert_tf.encoders import families, roberta
 from tests import huggingface_models as hf
 from tests import interop_samples as samples
@@ -128,3 +130,25 @@ def test_tokenizer(tmp_path, do_lower_case):
     assert theirs.model_max_length == 20
     again = formats.open_checkpoint(str(tmp_path / "hf"))
     assert again.do_lower_case is do_lower_case
+
+
+def test_a_pooler_of_the_last_token():
+    config = left_to_right.LeftToRightConfig(40)
+    (note,) = huggingface_names.differences(config, "encoder")
+    assert "from the last token, in transformers from the first" in note
+    assert not huggingface_names.differences(config, "tagging")
+
+
+def test_two_dropout_rates():
+    rates: dict[str, Any] = {
+        "hidden_dropout_prob": 0.2,
+        "attention_probs_dropout_prob": 0.3,
+    }
+    config = xlnet_config.XlnetConfig(40, **rates)
+    (note,) = huggingface_names.differences(config, "encoder")
+    assert "attention_probs_dropout_prob=0.2 instead of 0.3" in note
+    assert not huggingface_names.differences(_CONFIG, "encoder")
+    bert = dataclasses.replace(_CONFIG, **rates)
+    assert not huggingface_names.differences(bert, "encoder")
+    notes = keras_hub_names.differences(bert, "encoder")
+    assert notes[0] == note.replace("transformers", "KerasHub")

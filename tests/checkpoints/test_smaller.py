@@ -7,7 +7,7 @@ import re
 
 from bert_tf import modeling, options
 from bert_tf.checkpoints import formats, names, opened, smaller
-from bert_tf.contrib import awd_lstm
+from bert_tf.contrib import awd_lstm, elmo_config
 from bert_tf.encoders import albert, families
 from bert_tf.errors import InputError
 from tests import combinations, reference
@@ -183,3 +183,18 @@ def test_layers_of_different_sizes():
 def test_families_tell_which_layers_share_weights():
     shared = {n for n, x in families.FAMILIES.items() if x.shares_layers}
     assert shared == {"albert"}
+
+
+def test_values_of_each_layer_in_one_variable():
+    """The mixture of an ELMo has one for the embeddings, too."""
+    config = elmo_config.ElmoConfig(num_hidden_layers=3)
+    shapes = names.shapes(config, "encoder")
+    name = "elmo/mixture/weights"
+    source = opened.Checkpoint(
+        *("there", "tf1", shapes, lambda _: {name: np.arange(4)}), config=config
+    )
+    kept = smaller.keep_layers(source, [0, 2])
+    small = dataclasses.replace(config, num_hidden_layers=2)
+    assert kept.config == small
+    assert kept.shapes == names.shapes(small, "encoder")
+    assert [*kept.read([name])[name]] == [0, 1, 3]

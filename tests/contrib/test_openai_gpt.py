@@ -361,3 +361,19 @@ def test_fine_tuning_with_the_auxiliary_loss(tmp_path):
     for row, answer in zip(scores.tolist(), answers, strict=True):
         expected = {labels[i]: x for i, x in enumerate(row)}
         assert answer["probabilities"] == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("has_special", [True, False])
+def test_texts_that_end_like_padding(tmp_path, has_special):
+    """transformers takes <unk> for padding where there is no <pad>."""
+    tokenizer = _their_tokenizer(has_special)
+    config = transformers.OpenAIGPTConfig(
+        **SIZES | {"vocab_size": len(tokenizer)}
+    )
+    model = transformers.OpenAIGPTForSequenceClassification(config)
+    for saved in (model, tokenizer):
+        saved.save_pretrained(tmp_path / "theirs")
+    source = formats.open_checkpoint(str(tmp_path / "theirs"))
+    written = formats.write(str(tmp_path / "again"), "hf", source)
+    notes = [x for x in written.notes if "end with an unknown" in x]
+    assert len(notes) == (not has_special)

@@ -1,6 +1,7 @@
 """Encoder-decoders: numbers, texts and files of transformers."""
 
 import dataclasses
+import json
 
 from bert_tf import modeling
 from bert_tf.checkpoints import formats, names, opened, restoring
@@ -138,6 +139,23 @@ class TestFiles:
         )
         assert again.config.decoder_start_token_id == theirs.START
         assert again.config.eos_token_id == theirs.END
+
+    def test_settings_of_generation(self, bert2bert, tmp_path, caplog):
+        caplog.set_level("INFO", "absl")
+        bert2bert[0].save_pretrained(tmp_path)
+        text = "".join(f"{x}\n" for x in samples.VOCAB)
+        (tmp_path / "vocab.txt").write_text(text)
+        path = tmp_path / "generation_config.json"
+        usual = json.loads(path.read_text())
+        more = {"num_beams": 3, "min_length": 0, "eos_token_id": [theirs.END]}
+        path.write_text(json.dumps(usual | more))
+        formats.open_checkpoint(str(tmp_path))
+        (line,) = [x for x in caplog.messages if "generation" in x]
+        assert line.endswith("--beam_size: num_beams=3.")
+        for key in ("decoder_start_token_id", "eos_token_id"):
+            path.write_text(json.dumps(usual | {key: theirs.PAD}))
+            with pytest.raises(InputError, match=f"Received: {key}=0"):
+                formats.open_checkpoint(str(tmp_path))
 
     @pytest.mark.parametrize("shared", encoder_decoders.SHARED)
     def test_names_are_those_of_the_model(self, shared):
