@@ -68,7 +68,8 @@ def export(
             labels. By default as in its checkpoint, else false.
         **options: Settings of a Keras model that its checkpoint and its run
             lack, such as `max_seq_length` or `pairs`: the options of
-            `bert_tf.load`, except files.
+            `bert_tf.load`, except files. With `regression`, a CrossEncoder's
+            score is the logit itself, without its sigmoid.
 
     Raises:
         InputError: The model can't be exported, not all that is needed is
@@ -140,7 +141,10 @@ def _make(
             name: value for name, value in said.items() if value is not None
         }
         said = arguments.check(said)
-    source = _as_checkpoint(model, bert.config, multi_label, found, lower)
+    config = bert.config
+    if said["regression"]:
+        config = dataclasses.replace(config, score_act="linear")
+    source = _as_checkpoint(model, config, multi_label, found, lower)
     head = serving_model.find_head(source, said["head"])
     source = dataclasses.replace(
         source, max_seq_length=known.length_for(head), vectors=known.vectors

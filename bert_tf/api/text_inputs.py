@@ -13,10 +13,12 @@ from bert_tf.api import text_reading
 from bert_tf.api import tokenizer as api_tokenizer
 from bert_tf.errors import InputError
 from bert_tf.serving import served_heads
+from bert_tf.tasks.multiple_choice import choice_graph
 
 import keras
 import numpy as np
 import tensorflow as tf
+from absl import logging
 
 # The keys of a dictionary of texts.
 _FIRST = ("text_a", "text", "question", "prompt")
@@ -60,21 +62,30 @@ class WithTexts(keras.Model):
         By default it has the checkpoint's vocabulary and the sequence length of
         its run, or else of the checkpoint whose head is used, else 128 tokens,
         or 384 for question answering. Set it to use another length or
-        vocabulary: `.keras` files and exports keep both.
+        vocabulary, for all heads of the encoder: `.keras` files and exports
+        keep both.
+
+        A classifier of a run with `--long_documents=tail` or `head_tail` passes
+        `long_documents` to it.
         """
         bert = self._encoder()
         found = getattr(bert, "_tokenizer", None)
         reading = getattr(bert, "reading", None)
-        if found is None and reading is not None and reading.vocab is not None:
-            found = api_tokenizer.Tokenizer(
+        if found is not None or reading is None or reading.vocab is None:
+            return found
+        # By length: heads on one encoder may differ in it. Keras would take
+        # tokenizers in an attribute for layers.
+        made = bert.__dict__.setdefault("_default_tokenizers", {})
+        length = self._sequence_length(reading)
+        if length not in made:
+            made[length] = api_tokenizer.Tokenizer(
                 reading.vocab.to_config(),
                 reading.lower_cases(),
-                self._sequence_length(reading),
+                length,
                 reading.pad_to_max,
                 reading.masks,
             )
-            object.__setattr__(bert, "_tokenizer", found)
-        return found
+        return made[length]
 
     @tokenizer.setter
     def tokenizer(self, tokenizer: api_tokenizer.Tokenizer) -> None:
@@ -215,19 +226,27 @@ class WithTexts(keras.Model):
             )
             for i in range(0, len(first), _CHUNK)
         ]
-        return _joined(chunks), _as_arrays(y)
+        return _joined(chunks), _of_outputs(y)
 
     def _tokenize_dataset(
         self, dataset: tf.data.Dataset, reads_targets: bool
     ) -> tf.data.Dataset:
         spec = dataset.element_spec
         is_row = isinstance(spec, tuple)
-        if reads_targets and is_row and len(spec) > 1:
+        has_targets = is_row and len(spec) > 1
+        if reads_targets and has_targets:
             self._check_targets(spec[1])
         if not is_texts(spec[0] if is_row else spec):
             return dataset
-        self._known_tokenizer()
+        if not reads_targets and has_targets and is_texts(spec[1]):
+            logging.warning(
+                "predict takes the second element of (texts, texts) for "
+                "targets, and does not read it. If these are pairs, make the "
+                "data set of ((first, second),) or of dictionaries."
+            )
 
+        # Errors keep their type and message.
+        @tf.autograph.experimental.do_not_convert
         def tokenize(x, *rest):
             inputs = self._tokenize(x)
             return (inputs, *rest) if is_row else inputs
@@ -262,7 +281,11 @@ class WithTexts(keras.Model):
         first, second = _pair(inputs)
         if self.head == "multiple_choice":
             return _tokenize_choices(tokenizer, first, second)
-        return tokenizer(first) if second is None else tokenizer(first, second)
+        if second is not None:
+            return tokenizer(first, second)
+        flags = self._encoder().reading.flags_for(self.head)
+        method = flags.get("long_documents", "head")
+        return tokenizer(first, long_documents=method)
 
     def _known_tokenizer(self) -> api_tokenizer.Tokenizer:
         name = type(self).__name__
@@ -342,19 +365,21 @@ def _tokenize_choices(
 ) -> dict[str, tf.Tensor]:
     """Tokenizes prompts [B] with their choices [B, K]: [B, K, S]."""
     try:
-        choices = tf.convert_to_tensor(choices)
-        shape = tf.shape(choices)
-        prompts = tf.convert_to_tensor(prompts)[:, tf.newaxis]
-        prompts = tf.broadcast_to(prompts, shape)
+        prompts = tf.convert_to_tensor(prompts, tf.string)
+        choices = tf.convert_to_tensor(choices, tf.string)
+        shape = prompts.shape.concatenate([None])
+        choices = tf.ensure_shape(choices, shape.with_rank(2))
     except (TypeError, ValueError, tf.errors.InvalidArgumentError) as error:
         raise InputError(
             "Multiple choice takes a pair: prompts [batch], and lists of "
-            "choices [batch, choices], as many for each prompt. "
-            f"Received: {type(choices).__name__}"
+            "choices [batch, choices], as many for each prompt: pad them with "
+            f'"". Received: {type(choices).__name__}'
         ) from error
-    rows = tokenizer(tf.reshape(prompts, [-1]), tf.reshape(choices, [-1]))
-    whole = tf.concat([shape, [-1]], axis=0)
-    return {name: tf.reshape(ids, whole) for name, ids in rows.items()}
+    rows, _ = choice_graph.pack(
+        *(tokenizer._tokenizer, prompts, choices),
+        *(tokenizer.max_seq_length, tokenizer.pad_to_max),
+    )
+    return rows
 
 
 def _joined(chunks: list[dict[str, tf.Tensor]]) -> dict[str, np.ndarray]:

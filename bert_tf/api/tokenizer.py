@@ -19,7 +19,7 @@ from bert_tf.checkpoints import (
 )
 from bert_tf.errors import InputError
 from bert_tf.storage import weight_files
-from bert_tf.text import text_graph
+from bert_tf.text import long_documents, text_graph
 from bert_tf.vocabularies import added_tokens
 
 import keras
@@ -117,6 +117,7 @@ class Tokenizer(keras.layers.Layer):
     def __call__(self, text_a, text_b=None, **kwargs):
         """Takes lists of texts too, which Keras takes for no inputs."""
         first = _texts(text_a, "text_a")
+        _documents(kwargs.get("long_documents", "head"))  # may raise
         if text_b is None:
             return super().__call__(first, **kwargs)
         second = _texts(text_b, "text_b")
@@ -128,17 +129,23 @@ class Tokenizer(keras.layers.Layer):
             )
         return super().__call__(first, second, **kwargs)
 
-    def call(self, text_a, text_b=None):
+    def call(self, text_a, text_b=None, long_documents="head"):
         """Returns input_ids, input_mask and segment_ids, int32 [B, S].
 
         Args:
             text_a: string [B], or one text, which gives rows [S].
             text_b: As many second texts; "" stands for none.
+            long_documents: The part that is kept of a single text that is too
+                long: "head", "tail" or "head_tail".
         """
         first = self._tokenizer.tokenize(tf.reshape(text_a, [-1]))
         second = None
         if text_b is not None:
             second = self._tokenizer.tokenize(tf.reshape(text_b, [-1]))
+        else:
+            template = self._tokenizer.vocabulary.template
+            room = self.max_seq_length - template.special(1)
+            first, _ = _documents(long_documents).cut(first, room)
         rows = self._tokenizer.pack(
             first, second, self.max_seq_length, self.pad_to_max
         )
@@ -146,7 +153,7 @@ class Tokenizer(keras.layers.Layer):
             return {name: ids[0] for name, ids in rows.items()}
         return rows
 
-    def compute_output_spec(self, text_a, text_b=None):
+    def compute_output_spec(self, text_a, text_b=None, long_documents="head"):
         """Returns what `call` does of symbolic texts."""
         length = self.max_seq_length if self.pad_to_max else None
         shape = (*text_a.shape, length)
@@ -165,6 +172,18 @@ class Tokenizer(keras.layers.Layer):
             "pad_to_max": self.pad_to_max,
             "masks": self.masks,
         }
+
+
+def _documents(method: str) -> long_documents.LongDocuments:
+    documents = long_documents.LongDocuments(method)
+    if documents.in_windows:
+        raise InputError(
+            "A Keras model reads a sequence of each text. For a run with "
+            "--long_documents=windows use bert_tf.load or the scripts, or read "
+            "only the start by model.tokenizer(texts). "
+            f"Received: long_documents={method}"
+        )
+    return documents
 
 
 def _with_mask(vocabulary: vocabularies.Vocabulary) -> vocabularies.Vocabulary:

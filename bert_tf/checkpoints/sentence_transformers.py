@@ -44,7 +44,7 @@ class Vectors:
     """How a text becomes a vector, of length 1 if `normalize` is set.
 
     The unit (of options.UNITS) is "mean" or "cls" here. `max_seq_length`
-    counts tokens; `features` is a key of features.CHOICES.
+    counts tokens; `features` is a key of feature_layers.CHOICES.
     """
 
     unit: str

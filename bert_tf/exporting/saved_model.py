@@ -271,9 +271,7 @@ def _describe(
     """Returns a function that maps logits [B, C] to labelled outputs."""
 
     def score(logits):
-        one = logits[:, 0]
-        if score_act == "sigmoid":
-            one = tf.nn.sigmoid(one)
+        one = keras.activations.get(score_act)(logits[:, 0])
         return {"score": one, "logits": logits}
 
     def label(logits):

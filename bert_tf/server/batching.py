@@ -286,6 +286,8 @@ class Batcher:
                 self._wait_for_more()
                 # Another thread may have emptied the queue meanwhile.
                 batch = self._take() if self._queue else []
+                if self._queue:
+                    self._changed.notify()  # for the rest of a large request
             if batch:
                 self._answer(batch)
                 del batch

@@ -130,10 +130,17 @@ def _by_logits(own, comparison, teacher, model, _):
 def _outputs(
     teacher: teachers.Teacher, model: keras.Model
 ) -> Callable[[loop.Batch], Any]:
-    """Returns the teacher as a function, with labels in the student's order."""
+    """Returns the teacher as a function, with labels in the student's order.
+
+    A score is what the teacher predicts, not the logit of a sigmoid.
+    """
+    activation = keras.activations.get(teacher.config.score_act)
+    is_score = teacher.head == "classification" and model.num_labels == 1
 
     def outputs(batch: loop.Batch) -> Any:
         found = model(batch)
+        if is_score:
+            return activation(found)
         if teacher.order is None:
             return found
         return tf.gather(found, teacher.order, axis=-1)

@@ -1,6 +1,6 @@
 """Splits texts of any length into windows, in the graph.
 
-The windows are the same as from `tagging_inputs.windows`.
+The windows are the same as from `tagging_words.windows`.
 
 Shapes: B texts, W windows, S sequence length, P tokens of all texts.
 """

@@ -1,5 +1,6 @@
 """Keras models exported as models of raw text."""
 
+import dataclasses
 import json
 import shutil
 from typing import Any
@@ -311,3 +312,17 @@ def test_other_models(tmp_path, run):
     with pytest.raises(bert_tf.InputError, match=r"Other has a `call` of its"):
         bert_tf.export(Other.from_checkpoint(run), tmp_path / "other")
     api_exports._check_kind(Same.from_checkpoint(run))
+
+
+@pytest.mark.slow
+def test_a_score_that_was_trained_without_its_sigmoid(tmp_path, caplog):
+    config = dataclasses.replace(exports.CONFIG, score_act="sigmoid")
+    run = exports.write_run(tmp_path / "run", "score", config=config)
+    with caplog.at_level("WARNING"):
+        model = trained(run)
+    assert "BinaryCrossentropy(from_logits=True)" in caplog.text
+    expected = np.asarray(model(_TEXTS))[:, 0]
+    sigmoid = [x["score"] for x in answering(model)(_TEXTS)]
+    tiny.close(sigmoid, 1 / (1 + np.exp(-expected)))
+    found = [x["score"] for x in answering(model, regression=True)(_TEXTS)]
+    tiny.close(found, expected)

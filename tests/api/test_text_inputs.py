@@ -8,7 +8,7 @@ import bert_tf
 from bert_tf.checkpoints import formats
 from bert_tf.errors import InputError
 from tests import exports, reference
-from tests.api.test_exports import answering
+from tests.api.test_exports import answering, logits
 
 import keras
 import numpy as np
@@ -400,3 +400,88 @@ def test_what_is_wrong(model):
     words = bert_tf.BertMaskedLM(bert_tf.Bert(exports.CONFIG))
     with pytest.raises(InputError, match="needs masked_lm_positions"):
         words(["a film"])
+
+
+# ---- As scripts and exports read texts --------------------------------------
+
+
+@pytest.mark.slow
+def test_choices_that_are_long_or_missing():
+    run = exports.run("multiple_choice")
+    prompts = ["a film " * 9, "bad " * 9, "cafe"]
+    choices = [
+        ["good film what a bad film", "bad"],
+        ["what " * 9 + "good", "a " * 9 + "bad"],
+        ["good", ""],
+    ]
+    serve = exports.made("multiple_choice").signatures["serving_default"]
+    expected = serve(prompt=tf.constant(prompts), choices=tf.constant(choices))
+    model = _compiled(bert_tf.BertMultipleChoice.from_checkpoint(str(run)))
+    _close(model((prompts, choices)), expected["logits"])
+    _close(model.predict((prompts, choices), verbose=0), expected["logits"])
+    assert expected["probabilities"][2, 1] == 0
+    dataset = tf.data.Dataset.from_tensor_slices(((["a"], ["b"]),)).batch(1)
+    for method, given in (
+        (model, (["a"], [["c"], ["d"]])),
+        (model.predict, dataset),
+    ):
+        with pytest.raises(
+            InputError, match=r"^Multiple choice.*pad them with"
+        ):
+            method(given)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["tail", "head_tail"])
+def test_long_documents_of_a_run(method, tmp_path):
+    run = exports.write_run(
+        tmp_path / "run", "one text", f"--long_documents={method}"
+    )
+    text = "a film , what a bad film . good cafe , bad cafe"
+    expected = logits(bert_tf.load(run), [text])
+    model = _compiled(bert_tf.BertClassifier.from_checkpoint(str(run)))
+    _close(model.predict([text], verbose=0), expected)
+    texts = keras.Input([], dtype="string")
+    whole = keras.Model(texts, model(texts))
+    whole.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    _close(again(tf.constant([text])), expected)
+    # Another head was not trained on these parts.
+    tagger = bert_tf.BertTagger.from_checkpoint(str(run), labels=["O", "B-X"])
+    _close(tagger([text]), tagger(tagger.tokenizer([text])))
+
+
+def test_windows_of_a_run(tmp_path):
+    flags = ("--long_documents=windows", "--window_stride=2")
+    run = exports.write_run(tmp_path / "run", "one text", *flags)
+    model = _compiled(bert_tf.BertClassifier.from_checkpoint(str(run)))
+    for texts in (["a film"], tf.data.Dataset.from_tensors(["a film"])):
+        with pytest.raises(InputError, match=r"^A Keras .* bert_tf\.load or"):
+            model.predict(texts)
+
+
+def test_lengths_of_heads_on_one_encoder():
+    bert = bert_tf.Bert.from_checkpoint(str(exports.run("one text")))
+    bert.reading = dataclasses.replace(
+        bert.reading, flags={}, head="classification", max_seq_length=9
+    )
+    heads = (bert, bert_tf.BertClassifier(bert, 2))
+    for _ in range(2):
+        assert [x.tokenizer.max_seq_length for x in heads] == [16, 9]
+    heads[1].tokenizer = bert_tf.Tokenizer(exports.VOCAB, max_seq_length=7)
+    assert {x.tokenizer for x in heads} == {heads[1].tokenizer}
+
+
+def test_pairs_that_are_taken_for_targets(model, caplog):
+    with caplog.at_level("WARNING"):
+        _compiled(model).predict(_dataset(_TEXTS, _LABELS), verbose=0)
+        assert not caplog.text
+        model.predict(_dataset(_TEXTS, _OTHERS), verbose=0)
+    assert caplog.text.count("make the data set of ((first, second),)") == 1
+
+
+def test_targets_of_several_outputs(model):
+    first, second = np.array([1, 0]), np.array([[1.0], [0.0]])
+    _, found = model._tokenize_data(["a", "bad"], [first, second])
+    assert found[0] is first
+    assert found[1] is second

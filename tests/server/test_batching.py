@@ -119,7 +119,8 @@ def test_an_idle_model_waits_for_more_if_it_is_told_to():
     assert model.batches == [[1, 2]]
 
 
-def test_as_many_batches_at_once_as_there_are_threads():
+@pytest.mark.parametrize("requests", [[(3,), (5,)], [(3, 5)]])
+def test_as_many_batches_at_once_as_there_are_threads(requests):
     both = threading.Barrier(2, timeout=30)
 
     def run(signature, inputs):
@@ -128,10 +129,10 @@ def test_as_many_batches_at_once_as_there_are_threads():
 
     batcher = batching.Batcher(run, batching.Limits(1, threads=2))
     asked = [
-        batcher.submit(_ONE, {"text": np.array([b"a" * n], object)})
-        for n in (3, 5)
+        batcher.submit(_ONE, {"text": np.array([b"a" * n for n in x], object)})
+        for x in requests
     ]
-    assert [x.result(30)["score"].tolist() for x in asked] == [[3], [5]]
+    assert [tuple(x.result(30)["score"]) for x in asked] == requests
     batcher.close()
 
 

@@ -74,8 +74,8 @@ class Task:
 
     Attributes:
         labels: Classes in the original's order; None for a score.
-        metrics: From metrics.NAMES. The first is the one that the paper
-            reports, and selects the best checkpoint.
+        metrics: From classification_metrics.NAMES. The first is the one that
+            the paper reports, and selects the best checkpoint.
         splits: "train", "dev", "test", and for MNLI "dev_mismatched" and
             "test_mismatched".
         server_files: Split -> name of the file that the GLUE server expects.

@@ -72,8 +72,9 @@ def custom(
 
     `files` are paths by split ("train", "dev", "test"). If `labels` is None,
     the classes are collected from the training file. They keep the order of
-    `known`, the classes of the resumed run; without it, `labels.ordered` sorts
-    them. `label_separator` separates the labels of a text in multi-label tasks.
+    `known`, the classes of the resumed run; without it, `label_column.ordered`
+    sorts them. `label_separator` separates the labels of a text in multi-label
+    tasks.
 
     Raises:
         InputError: Fewer than two labels, or no file to collect them from.

@@ -48,8 +48,8 @@ def results(
 ) -> dict[str, float]:
     """Computes the task's metrics and the mean loss of logits [B, C].
 
-    `labels` are as for `metrics.compute`. The names of the results begin with
-    "eval_"; one is "eval_loss".
+    `labels` are as for `classification_metrics.compute`. The names of the
+    results begin with "eval_"; one is "eval_loss".
     """
     logits = logits.astype(np.float64)
     if task.labels is None:

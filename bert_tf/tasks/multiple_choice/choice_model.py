@@ -110,8 +110,8 @@ def chooser(
     `segment_ids`, int32 [B, K, S]). Both return `choice`, the index of the best
     choice (int32 [B]), and `probabilities` and `logits` (float32 [B, K]).
 
-    A prompt is truncated if it does not fit into `max_seq_length` with a
-    choice. Raises InputError for invalid arguments.
+    Longer sequences are truncated by choice_graph. Raises InputError for
+    invalid arguments.
     """
     saved_model.check_fits(config, vocabulary, max_seq_length)
     config.check_reads_pairs(vocabulary.template.segments)

@@ -37,7 +37,7 @@ class Encoder:
     def __init__(self, tokenizer: graph_rows.Tokenizer, max_seq_length: int):
         """Traces its graph once, for all files.
 
-        Sequences beyond `max_seq_length` lose tokens of the prompt.
+        Sequences beyond `max_seq_length` are truncated by choice_graph.
         """
         self._max_seq_length = max_seq_length
 
@@ -92,7 +92,7 @@ class Encoder:
         phase.close()
         logging.info(
             "Read %d problems for %s; %d of their %d choices were longer than "
-            "%d tokens with their prompt, which was cut.",
+            "%d tokens with their prompt, and were truncated.",
             len(problems),
             os.path.basename(path),
             cut,

@@ -208,7 +208,7 @@ def _check_columns(
 def known_labels(
     sentences: Sequence[Sentence], known: Sequence[str] | None = None
 ) -> tuple[str, ...]:
-    """Returns the labels of sentences, in the order of `labels.ordered`."""
+    """Returns the labels of sentences in the order of `label_column`."""
     found = {label for sentence in sentences for label in sentence.labels}
     return label_column.ordered(found, known)
 
