@@ -161,7 +161,7 @@ class TestRun:
         with contextlib.chdir(tmp_path):
             scripts.run_checked(
                 tmp_path / "log",
-                *("run_pretraining", *setting.flags("out", "--do_eval")),
+                *("run_pretraining", *setting.flags("out")),
             )
         errors = (tmp_path / "log" / "stderr").read_text()
         assert re.search(
@@ -250,6 +250,7 @@ def test_curves_that_meet_a_quota_end_the_run_saved(setting, tmp_path):
     assert (output / f"model.ckpt-{saved[1]}.index").exists()
 
 
+@pytest.mark.usefixtures("untraced")
 def test_bfloat16(tmp_path):
     # Without dropout, whose masks differ where numbers do.
     setting = Setting.make(

@@ -81,15 +81,31 @@ def assert_same_run(output, uninterrupted):
             assert found.get(name) == expected.get(name), name
 
 
+def _stop(*_):
+    """Interrupts the evaluation that calls it."""
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(600)
+
+
 @pytest.mark.parametrize(("name", "last"), combinations.some(_HELD[1:], _HELD))
-def test_kill_9_while_a_checkpoint_is_written(
-    setting, uninterrupted, tmp_path, name, last
+def test_sigterm_while_it_evaluates_and_kill_9_while_it_saves(
+    setting, uninterrupted, tmp_path, monkeypatch, name, last
 ):
     output, said = tmp_path / "out", tmp_path / "held"
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluation, "_sum", _stop)
+        run = setting.run(output, *LONG)
+    assert run.wait() == 143
+    assert "SIGTERM: saved step 30; ending. To resume, run" in run.stderr
+    assert "Traceback" not in run.stderr
+    assert not (output / "best" / "results.json").exists()
     run = setting.start(
         *(output, *LONG), before=functools.partial(_hold, name, str(said))
     )
     processes.wait_for(said.exists, run, 600)
+    assert "Step 30 has not been evaluated yet." in run.stderr
+    for path in output.glob("model.ckpt-30.*"):
+        path.unlink()  # One more than a run without a signal has.
     # Steps go on, up to the evaluation or save that waits for it.
     processes.wait_for(
         lambda: metrics(output)[-1]["step"] >= last + 24, run, 600
@@ -104,29 +120,6 @@ def test_kill_9_while_a_checkpoint_is_written(
     assert_same_run(output, uninterrupted)
 
 
-def _stop(*_):
-    """Interrupts the evaluation that calls it."""
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(600)
-
-
-def test_sigterm_while_it_evaluates(
-    setting, uninterrupted, tmp_path, monkeypatch
-):
-    output = tmp_path / "out"
-    with monkeypatch.context() as patch:
-        patch.setattr(evaluation, "_sum", _stop)
-        run = setting.run(output, *LONG)
-    assert run.wait() == 143
-    assert "SIGTERM: saved step 30; ending. To resume, run" in run.stderr
-    assert "Traceback" not in run.stderr
-    assert not (output / "best" / "results.json").exists()
-    run = setting.finished(output, *LONG)
-    assert "Step 30 has not been evaluated yet." in run.stderr
-    assert_same_checkpoint(output, uninterrupted, 100)
-    assert metrics(output) == metrics(uninterrupted)
-
-
 @pytest.mark.usefixtures("untraced")
 def test_early_stop(setting, tmp_path):
     # With a rate of 0 no evaluation is better than the first.
@@ -134,7 +127,7 @@ def test_early_stop(setting, tmp_path):
     flags = [
         *("--num_train_steps=50", "--learning_rate=0"),
         *("--save_checkpoints_steps=3", "--eval_steps=2"),
-        "--early_stop_evaluations=3",
+        *("--early_stop_evaluations=3", "--max_eval_steps=1"),
     ]
 
     def end():
@@ -149,7 +142,7 @@ def test_early_stop(setting, tmp_path):
     # One that is over stays over, but goes on for more evaluations. These
     # count, not steps: there are six at step 11.
     end()
-    flags[-2:] = ["--eval_steps=1", "--early_stop_evaluations=6"]
+    flags += ["--eval_steps=1", "--early_stop_evaluations=6"]
     run = setting.finished(output, *flags)
     assert "No lower loss since step 2: ending at step 11." in run.stderr
 
@@ -202,9 +195,13 @@ def test_the_best_of_a_run_that_is_gone_is_removed_with_a_word(
 
 
 @pytest.mark.usefixtures("untraced")
-def test_other_records_at_the_same_place_are_refused(tmp_path):
-    setting, output = Setting.make(tmp_path), tmp_path / "out"
-    setting.finished(output)
+def test_other_records_at_the_same_place_are_refused(trained, tmp_path):
+    # The run and its records, elsewhere.
+    setting = Setting.make(tmp_path)
+    output = shutil.copytree(trained, tmp_path / "out")
+    flags = output / "flags.txt"
+    here = flags.read_text().replace(str(trained.parent), str(tmp_path))
+    flags.write_text(here)
     before = contents(output)
     file = pathlib.Path(setting.files[-1])
     held = file.read_bytes()
@@ -263,7 +260,10 @@ def test_vocabulary_of_the_start_is_kept_in_best(trained, tmp_path):
     flags = f"--init_checkpoint={start}/model.ckpt-2"
     setting.finished(output, flags)
     assert not left.exists()
-    setting.finished(output, flags, "--num_train_steps=4", "--eval_steps=1")
+    setting.finished(
+        *(output, flags, "--num_train_steps=3", "--eval_steps=1"),
+        "--max_eval_steps=1",
+    )
     assert (output / "best" / "vocab.txt").read_text() == text
 
 

@@ -138,6 +138,8 @@ class TestRun:
         answer = values["translate"](lines(folder / "test.src")[1])
         assert answer["target"] == lines(folder / "test.tgt")[1]
 
+    # The loop is that of the other scripts: see test_fine_tuning_scripts.py.
+    @pytest.mark.exhaustive
     def test_a_killed_run_ends_with_the_same_weights(self, folder, tmp_path):
         again = tmp_path / "again"
         shutil.copytree(folder / "output", again)
@@ -157,6 +159,7 @@ class TestRun:
         problem = "chosen by other scores: metric was loss and is bleu. Give"
         assert problem in done.lines[-1]
 
+    @pytest.mark.usefixtures("untraced")
     def test_a_table_and_the_weights_of_a_run(self, folder, tmp_path):
         """The beams are those of the run unless others are given."""
         first, *rows = lines(folder / "test.jsonl")
@@ -231,15 +234,14 @@ def test_an_lstm_with_attention(folder, tmp_path):
     }
     (tmp_path / "config.json").write_text(json.dumps(config))
     out = tmp_path / "out"
-    command = [
-        *("--do_train", "--do_eval", "--do_predict", *FLAGS),
-        *(f"--{x}_file={folder}/{x}.jsonl" for x in ("train", "dev", "test")),
-        *("--source_column=from", "--target_column=to"),
-        *("--learning_rate=0.01", "--save_checkpoints_steps=120"),
+    run(
+        *(tmp_path / "log", "--do_train", "--do_predict", "--do_export"),
+        *(f"--{x}_file={folder}/{x}.jsonl" for x in ("train", "test")),
+        *("--source_column=from", "--target_column=to", *FLAGS[:-1]),
+        *("--learning_rate=0.01", f"--output_dir={out}"),
         f"--bert_config_file={tmp_path}/config.json",
-        *(f"--vocab_file={folder}/bert/vocab.txt", f"--output_dir={out}"),
-    ]
-    run(tmp_path / "log", *command, "--do_export")
+        f"--vocab_file={folder}/bert/vocab.txt",
+    )
     expected = lines(out / "test_predictions.txt")
     assert expected == lines(folder / "test.tgt")
     served = tf.saved_model.load(str(out / "export"))
@@ -262,12 +264,10 @@ def test_an_lstm_with_attention(folder, tmp_path):
         (["--train_batch_size=4000"], "too few examples"),
     ],
 )
-def test_bad_input_in_one_line(flags, words, tmp_path):
-    write_data(tmp_path)
-    write_bert(tmp_path / "bert")
-    given = [flag.format(data=tmp_path) for flag in flags]
+def test_bad_input_in_one_line(flags, words, folder, tmp_path):
+    given = [flag.format(data=folder) for flag in flags]
     done = scripts.run(
-        *(tmp_path / "log", "run_seq2seq", *of_run(tmp_path), "--check_only"),
+        *(tmp_path / "log", "run_seq2seq", *of_run(folder), "--check_only"),
         *("--do_export=false", *given, f"--output_dir={tmp_path}/out"),
     )
     assert done.wait() == 1
