@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import json
+from typing import Any
 
 import bert_tf
 from bert_tf.checkpoints import formats
@@ -461,11 +462,11 @@ def test_windows_of_a_run(tmp_path):
 
 
 def test_lengths_of_heads_on_one_encoder():
-    bert = bert_tf.Bert.from_checkpoint(str(exports.run("one text")))
+    bert: Any = bert_tf.Bert.from_checkpoint(str(exports.run("one text")))
     bert.reading = dataclasses.replace(
         bert.reading, flags={}, head="classification", max_seq_length=9
     )
-    heads = (bert, bert_tf.BertClassifier(bert, 2))
+    heads: list[Any] = [bert, bert_tf.BertClassifier(bert, 2)]
     for _ in range(2):
         assert [x.tokenizer.max_seq_length for x in heads] == [16, 9]
     heads[1].tokenizer = bert_tf.Tokenizer(exports.VOCAB, max_seq_length=7)

@@ -1,6 +1,7 @@
 """What students learn of a teacher's outputs."""
 
 import types
+from typing import Any
 
 from bert_tf.setup import distillation_setup
 
@@ -13,7 +14,7 @@ import tensorflow as tf
 def test_a_score_is_what_the_teacher_predicts(act):
     """As a CrossEncoder of sentence-transformers, whose sigmoid is a score."""
     logits = np.array([[-2.0], [0.5]])
-    teacher = types.SimpleNamespace(
+    teacher: Any = types.SimpleNamespace(
         head="classification",
         order=None,
         config=types.SimpleNamespace(score_act=act),
