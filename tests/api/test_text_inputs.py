@@ -448,7 +448,9 @@ def test_long_documents_of_a_run(method, tmp_path):
     again = keras.saving.load_model(tmp_path / "model.keras")
     _close(again(tf.constant([text])), expected)
     # Another head was not trained on these parts.
-    tagger = bert_tf.BertTagger.from_checkpoint(str(run), labels=["O", "B-X"])
+    tagger: Any = bert_tf.BertTagger.from_checkpoint(
+        str(run), labels=["O", "B-X"]
+    )
     _close(tagger([text]), tagger(tagger.tokenizer([text])))
 
 
