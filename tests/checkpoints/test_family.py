@@ -94,20 +94,7 @@ def _compare(model, head, theirs):
     inputs = _inputs(model)
     is_token = inputs["input_mask"] > 0
     assert not is_token.all()
-    if head == "multiple_choice":
-        hf.compare(model, head, theirs, inputs)
-        return
-    for row, count in enumerate(is_token.sum(1)):
-        # Outputs at padding are not compared.
-        own = {n: x[row : row + 1, :count] for n, x in inputs.items()}
-        hf.compare(model, head, theirs, own)
-    if head == "encoder":
-        return
-    found = hf.our_logits(model, inputs), hf.their_logits(theirs, inputs)
-    for ours, their in zip(*found, strict=True):
-        if ours.shape[:2] == is_token.shape:
-            ours, their = ours[is_token], their[is_token]
-        np.testing.assert_allclose(ours, their, rtol=0, atol=samples.TOLERANCE)
+    hf.compare(model, head, theirs, inputs, is_token)
 
 
 # Heads that several families share: only every second combination is tested.
@@ -135,7 +122,15 @@ def test_transformers(tmp_path, architecture, head, changes):
     assert again.config == opened.config
     formats.write(str(tmp_path / "again"), "hf", again)
     samples.assert_equal(source, str(tmp_path / "again"))
-    _compare(model, head, hf.load(tmp_path / "again", architecture))
+    inputs = _inputs(model)
+    if head == "multiple_choice":
+        inputs = {name: x[:, None] for name, x in inputs.items()}
+    loaded = hf.load(tmp_path / "again", architecture)
+    outputs = (hf.their_logits(x, inputs) for x in (loaded, theirs))
+    for found, wanted in zip(*outputs, strict=True):
+        np.testing.assert_allclose(
+            found, wanted, rtol=0, atol=samples.TOLERANCE
+        )
 
 
 class TestConfigs:
@@ -201,12 +196,12 @@ class TestConfigs:
 def _preset(row, kind, folder):
     name, sizes = row.keras_hub.name, {}
     if row is albert.ALBERT:
-        sizes = {"embedding_dim": 16, "num_groups": 3, "num_segments": 2}
+        sizes = {"embedding_dim": 16, "num_groups": 2, "num_segments": 2}
         sizes |= {"num_inner_repetitions": 2}
     keras.utils.set_random_seed(1)
     backbone = getattr(keras_hub.models, f"{name}Backbone")(
         vocabulary_size=40,
-        num_layers=3,
+        num_layers=2,
         num_heads=4,
         hidden_dim=32,
         intermediate_dim=64,
@@ -235,7 +230,7 @@ _PRESETS = [families.BERT, *_ROWS, albert.ALBERT]
     "row, kind, head",
     combinations.some(
         [
-            *((families.BERT, *kind) for kind in _KINDS[1:]),
+            (families.BERT, *_KINDS[2]),
             (roberta.ROBERTA, *_KINDS[0]),
             (distilbert.DISTILBERT, *_KINDS[1]),
             *((albert.ALBERT, *kind) for kind in _KINDS[::2]),

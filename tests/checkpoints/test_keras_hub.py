@@ -13,7 +13,7 @@ from bert_tf.encoders import roberta
 from bert_tf.errors import InputError
 from bert_tf.storage import written_files
 from bert_tf.vocabularies import word_pieces
-from tests import combinations
+from tests import combinations, tiny_model
 from tests import interop_samples as samples
 
 import kagglehub
@@ -26,10 +26,11 @@ pytestmark = pytest.mark.slow
 
 # Weights of a real size are those of a real model, below.
 _SIZES = combinations.some([samples.SMALL], [samples.SMALL, samples.WIDE])
+_ONE_LAYER = samples.SMALL | {"num_hidden_layers": 1}
 _UNCASED = (*keras_hub_names.of_texts("word_pieces", True),)
 
 
-def backbone(sizes=samples.SMALL):
+def backbone(sizes=_ONE_LAYER):
     """Returns a KerasHub model with random weights."""
     values = keras_hub_names.from_config(modeling.BertConfig(**sizes))
     return randomized(keras_hub.models.BertBackbone(**values))
@@ -109,7 +110,7 @@ class TestReading:
         path = preset(kind(backbone(), 3, activation="tanh"), tmp_path / "act")
         with pytest.raises(InputError, match="activation=tanh, num_classes=3"):
             formats.open_checkpoint(path)
-        values = {x: y for x, y in samples.SMALL.items() if "type" not in x}
+        values = {x: y for x, y in _ONE_LAYER.items() if "type" not in x}
         config = roberta.RobertaConfig(**values)
         sizes = keras_hub_names.from_config(config)
         other = keras_hub.models.RobertaTextClassifier(
@@ -149,6 +150,7 @@ class TestReading:
         with pytest.raises(InputError, match="must be true or false"):
             formats.open_checkpoint(str(tmp_path))
 
+    @tiny_model.untraced()
     def test_texts_are_as_long_as_the_preset_says(self, tmp_path):
         models = keras_hub.models
         tokenizer = models.BertTokenizer(samples.VOCAB, lowercase=True)
@@ -158,7 +160,7 @@ class TestReading:
         path = preset(theirs, tmp_path)
         text = "the cat sat the cat sat the cat"
         (answer,) = bert_tf.load(path, labels=["a", "b", "c"])([text])
-        wanted = keras.ops.softmax(theirs.predict([text])[0])
+        wanted = keras.ops.softmax(theirs(texts([text]))[0])
         close([*answer["probabilities"].values()], wanted)
         path = tmp_path / "preprocessor.json"
         said = json.loads(path.read_text())
@@ -235,7 +237,7 @@ class TestReading:
 class TestWriting:
     def _write(self, folder, head, lower=True, labels=(), **changes):
         """Writes our model as a preset; returns it and the notes."""
-        config = modeling.BertConfig(**samples.SMALL, **changes)
+        config = modeling.BertConfig(**_ONE_LAYER | changes)
         model = samples.random_model(head, config)
         source = samples.source(folder / "tf1", model, labels)
         source = dataclasses.replace(source, do_lower_case=lower)
@@ -243,7 +245,9 @@ class TestWriting:
         return path, model, formats.write(path, "keras_hub", source)
 
     def test_backbone(self, tmp_path):
-        path, model, written = self._write(tmp_path, "encoder")
+        path, model, written = self._write(
+            tmp_path, "encoder", num_hidden_layers=3
+        )
         assert (written.left_out, written.notes) == ((), _UNCASED)
         theirs = keras_hub.models.Backbone.from_preset(path)
         compare_encoders(model, theirs)

@@ -112,6 +112,7 @@ def test_a_run_asks_before_it_begins(
     assert not begun
 
 
+@pytest.mark.usefixtures("untraced")
 class TestTried:
     """The trial accepts the formula, and finds kernels that are wrong."""
 
