@@ -6,6 +6,7 @@ is compared with it.
 """
 
 import functools
+import itertools
 import random
 import string
 import unicodedata
@@ -16,7 +17,7 @@ from bert_tf import tokenization
 from bert_tf.errors import InputError
 from bert_tf.text import graph_offsets, text_graph
 from bert_tf.vocabularies import byte_pairs, sentence_pieces, word_pieces
-from tests import sample_texts
+from tests import combinations, sample_texts
 from tests.contrib import word_end_pair_samples
 from tests.test_tokenization import RELEASED
 from tests.vocabularies import byte_pair_samples, sentence_models, test_symbols
@@ -291,9 +292,12 @@ def test_real_text(name, count, shared_data):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", RELEASED)
 @pytest.mark.parametrize(
-    "every", [False, pytest.param(True, marks=pytest.mark.exhaustive)]
+    ("name", "every"),
+    combinations.some(
+        [("bert_uncased", False), ("bert_multi_cased", False)],
+        itertools.product(RELEASED, [False, True]),
+    ),
 )
 def test_released_vocabularies(name, every, shared_data):
     pieces = tokenization.load_vocab(shared_data / "vocab" / f"{name}.txt")

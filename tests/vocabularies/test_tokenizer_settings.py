@@ -34,7 +34,7 @@ _CHARS = (
 _MARKER = "[E1]"
 
 
-def _texts(count: int = 1500) -> list[str]:
+def _texts(count: int = 980) -> list[str]:
     rng = random.Random(0)
     texts = [
         "".join(rng.choices(_CHARS, k=rng.randrange(14))) for _ in range(count)
@@ -97,11 +97,11 @@ def _write(folder: pathlib.Path, name: str, found: Any) -> pathlib.Path:
 @pytest.mark.parametrize(
     ("lower", "strip_accents", "chinese"),
     [
-        pytest.param(True, False, True, marks=pytest.mark.slow),
+        pytest.param(True, False, True, marks=pytest.mark.exhaustive),
         (True, False, False),
-        pytest.param(True, None, False, marks=pytest.mark.slow),
+        (True, None, False),
         (False, True, True),
-        pytest.param(False, None, False, marks=pytest.mark.slow),
+        pytest.param(False, None, False, marks=pytest.mark.exhaustive),
     ],
 )
 def test_word_pieces(tmp_path, lower, strip_accents, chinese):

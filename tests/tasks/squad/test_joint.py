@@ -326,7 +326,11 @@ def test_answers_are_the_best_of_all_windows(texts):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("has_threshold", [False, True])
+@pytest.mark.parametrize(
+    ("texts", "has_threshold"),
+    [("bert", True), ("roberta", False)],
+    indirect=["texts"],
+)
 def test_exported(texts, has_threshold, monkeypatch):
     model, config, vocabulary = texts
     if has_threshold:
