@@ -475,6 +475,7 @@ def test_lengths_of_heads_on_one_encoder():
     assert {x.tokenizer for x in heads} == {heads[1].tokenizer}
 
 
+@pytest.mark.slow
 def test_pairs_that_are_taken_for_targets(model, caplog):
     with caplog.at_level("WARNING"):
         _compiled(model).predict(_dataset(_TEXTS, _LABELS), verbose=0)
