@@ -14,7 +14,7 @@ from bert_tf.records import pipeline, reading, record_types
 
 import tensorflow as tf
 
-# Seconds for checking records with a manifest: all of them, or a sample.
+# Seconds for checking records: all of them, or a sample.
 _LOOKING = 2.0
 _LOOKED_AT_TOGETHER = 256
 _RECORDS = "records"
@@ -35,15 +35,15 @@ def check(
     lengths: Mapping[str, int],
     config: configuration.BertConfig,
     counts: Sequence[int] | None = None,
+    is_complete: bool = False,
 ) -> str:
     """Raises InputError for numbers outside the model's range.
 
     Returns a file that has padding before a token in a row, or "".
 
-    Reads the files in parallel. `counts` are the expected numbers of records of
-    each file, if a manifest says them: another number is an error, and at most
-    two seconds are spent, which covers small data completely. Other files are
-    read to the end. Error messages name the file.
+    Reads the files in parallel, for at most two seconds unless `is_complete`,
+    which covers small data completely. `counts` are the expected numbers of
+    records of each file, if a manifest says them. Error messages name the file.
     """
     mosts = _mosts(record_type, lengths, config)
     found = _ends(files, record_type, lengths, mosts)
@@ -62,7 +62,7 @@ def check(
                 if not 0 <= least <= most <= mosts[name]:
                     wrong = least if least < 0 else most
                     _refuse(file.decode(), name, wrong, mosts[name])
-            if counts is not None and time.monotonic() > stop:
+            if not is_complete and time.monotonic() > stop:
                 return padded_inside
     times = collections.Counter(files)  # A file may be repeated.
     for file, count in zip(files, counts or (), strict=False):
