@@ -121,4 +121,4 @@ def compare(model, head, theirs, inputs, is_token=None):
         if is_token is not None and x.shape[:2] == is_token.shape:
             x, y = x[is_token], y[is_token]
         differences.append(np.abs(x - y).max())
-    assert max(differences) <= samples.TOLERANCE, differences
+    assert np.max(differences) <= samples.TOLERANCE, differences

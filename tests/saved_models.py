@@ -62,13 +62,13 @@ with open(sys.argv[2], "w") as file:
 
 
 def config(
-    pieces: Sequence[str], layers: int = 1, max_position_embeddings: int = 16
+    pieces: Sequence[str], max_position_embeddings: int = 16
 ) -> modeling.BertConfig:
     """Returns a tiny BERT that gives different texts different results."""
     return modeling.BertConfig(
         vocab_size=len(pieces),
         hidden_size=16,
-        num_hidden_layers=layers,
+        num_hidden_layers=1,
         num_attention_heads=2,
         intermediate_size=32,
         max_position_embeddings=max_position_embeddings,

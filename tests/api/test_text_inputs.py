@@ -36,7 +36,7 @@ def _model():
 
 @pytest.fixture
 def own(model):
-    """The same model, with a tokenizer that a test may replace."""
+    """A model of the same config, whose tokenizer a test may replace."""
     return type(model).from_config(model.get_config())
 
 

@@ -5,7 +5,6 @@ The cases follow from the definitions: see `flag_cases`.
 
 import contextlib
 import io
-import itertools
 import pathlib
 from collections.abc import Callable
 
@@ -41,12 +40,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return made
 
 
-# Scripts share most flags, so each tries a third of the cases.
-@pytest.mark.parametrize(
-    "share", [3, pytest.param(1, marks=pytest.mark.exhaustive)]
-)
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_flags(script, share, folder, monkeypatch):
+def test_flags(script, folder, monkeypatch):
     monkeypatch.chdir(folder)
     before = matrix.contents(folder)
     wrong = []
@@ -59,9 +54,7 @@ def test_flags(script, share, folder, monkeypatch):
             and not flag_cases.about(flag).alias
         }
         ignored = [name for names in keywords.values() for name in names]
-        cases = flag_cases.ScriptFlags(own, ignored, folder).cases()
-        turn = SCRIPTS.index(script) % share
-        for case in itertools.islice(cases, turn, None, share):
+        for case in flag_cases.ScriptFlags(own, ignored, folder).cases():
             code, said = _said(read, case.words)
             for flag in own.values():
                 flag.unparse()

@@ -138,8 +138,6 @@ class TestRun:
         answer = values["translate"](lines(folder / "test.src")[1])
         assert answer["target"] == lines(folder / "test.tgt")[1]
 
-    # The loop is that of the other scripts: see test_fine_tuning_scripts.py.
-    @pytest.mark.exhaustive
     def test_a_killed_run_ends_with_the_same_weights(self, folder, tmp_path):
         again = tmp_path / "again"
         shutil.copytree(folder / "output", again)

@@ -78,7 +78,6 @@ def close(found, expected):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 
 
-@_EAGER
 def test_all_layers(bert):
     served = inference.Encoder(bert, every_layer=True)
     trained, ours = graphs(

@@ -126,6 +126,6 @@ def test_a_length_beyond_the_file(tmp_path, number):
 
 
 def test_files_are_diagnosed_together(monkeypatch):
-    together = threading.Barrier(2, timeout=9)
+    together = threading.Barrier(2, timeout=60)
     monkeypatch.setattr(reading, "_count", lambda _: together.wait())
     assert reading.diagnose(["a", "b"]) is None

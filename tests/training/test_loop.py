@@ -273,7 +273,9 @@ class TestSteps:
 
     @pytest.mark.parametrize(
         "replicas, accumulate",
-        combinations.some([(2, 2)], [(1, 2), (2, 2), (1, 4), (2, 1), (2, 4)]),
+        combinations.some(
+            [(1, 2), (2, 2)], [(1, 2), (2, 2), (1, 4), (2, 1), (2, 4)]
+        ),
     )
     def test_replicas_and_micro_batches_change_nothing(
         self, files, two_replicas, replicas, accumulate

@@ -26,7 +26,7 @@ VOCAB = _PIECES.split()
 VOCABULARY = word_pieces.WordPiece(tuple(VOCAB), True)
 LENGTH = 12
 TOP_K = 4
-CONFIG = saved_models.config(VOCAB, layers=1)
+CONFIG = saved_models.config(VOCAB)
 TEXTS = [
     "What a [MASK].",
     "no mask",

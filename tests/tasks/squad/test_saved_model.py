@@ -23,7 +23,7 @@ _PIECES = """
 """
 VOCAB = _PIECES.split()
 VOCABULARY = word_pieces.WordPiece(tuple(VOCAB), True)
-CONFIG = saved_models.config(VOCAB, layers=1)
+CONFIG = saved_models.config(VOCAB)
 LAYOUT = squad_options.Layout(14, 3, 4)
 SEARCH = squad_options.Search(5, 3, True)
 _CONTEXTS = [

@@ -31,7 +31,7 @@ VOCAB = _PIECES.split()
 VOCABULARY = word_pieces.WordPiece(tuple(VOCAB), True)
 LABELS = ["B-x", "O", "I-x", "B-médium", "I-médium"]
 MAX_SEQ_LENGTH = 12
-CONFIG = saved_models.config(VOCAB, layers=1)
+CONFIG = saved_models.config(VOCAB)
 TEXTS = [
     "What a film, (good) Paris.",
     "",
