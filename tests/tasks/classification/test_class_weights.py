@@ -41,3 +41,5 @@ def test_given_weights():
     for bad in ("b", "d=1", "b=0", "b=-1", "b=nan", "b=inf", "b=1e9", "b=x"):
         with pytest.raises(ValueError, match=f"x=1, b, c.*Received.*{bad}"):
             class_weights.parse([bad], labels)
+    with pytest.raises(ValueError, match=r"x=1, b, c.*Received.*b=3"):
+        class_weights.parse(["b=2", "b=3"], labels)
