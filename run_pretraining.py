@@ -355,10 +355,12 @@ def find_records(config):
     """Returns the records to train on, and those to evaluate on."""
     lengths = _MAX_SEQ_LENGTH.value, _MAX_PREDICTIONS_PER_SEQ.value
     head = config.pretraining_head
-    data = pretraining.find(_INPUT_FILE.value, config, *lengths).for_head(head)
+    may_fuse = _DO_TRAIN.value and run_flags.FUSED_ATTENTION.value is not False
+    find = functools.partial(pretraining.find, may_fuse=may_fuse)
+    data = find(_INPUT_FILE.value, config, *lengths).for_head(head)
     if not _EVAL_FILE.value:
         return data, data
-    eval_data = pretraining.find(_EVAL_FILE.value, config, *lengths)
+    eval_data = find(_EVAL_FILE.value, config, *lengths)
     eval_data = eval_data.for_head(head)
     pretraining.check_alike(data, eval_data, head)
     return data, eval_data
@@ -376,7 +378,7 @@ def check_evaluation(plan, eval_data):
 
     It raises InputError where the best of a run was found on other data.
     """
-    evaluated_on = train_examples.proof(eval_data)
+    evaluated_on = train_examples.records_digest(eval_data)
     run_folder.check_same_evaluation(_CHOSEN_ON, evaluated_on=evaluated_on)
     digest = {best.EVALUATED_ON: evaluated_on} if evaluated_on else {}
     return dataclasses.replace(plan, chosen_on={**plan.chosen_on, **digest})

@@ -50,7 +50,7 @@ _TRANSFORM = ("transform_act", "transform_layer_norm_eps")
 _OF_HEAD = ("problem_type", "score_act", "splits_cjk")
 # Fields that the original does not have. Files only contain them if a model has
 # non-default values.
-UNSAID = (*_TRANSFORM, "pooler_act", *_OF_HEAD)
+OMITTED_BY_DEFAULT = (*_TRANSFORM, "pooler_act", *_OF_HEAD)
 _SIZES = (
     "vocab_size",
     "hidden_size",
@@ -270,7 +270,8 @@ class BertConfig:
         said = {
             x.name: getattr(self, x.name)
             for x in dataclasses.fields(self)
-            if x.name not in UNSAID or getattr(self, x.name) != x.default
+            if x.name not in OMITTED_BY_DEFAULT
+            or getattr(self, x.name) != x.default
         }
         if self.model_type != BertConfig.model_type:
             said = {"model_type": self.model_type} | said

@@ -62,11 +62,11 @@ with open(sys.argv[2], "w") as file:
 
 
 def config(
-    pieces: Sequence[str], max_position_embeddings: int = 16
+    tokens: Sequence[str], max_position_embeddings: int = 16
 ) -> modeling.BertConfig:
     """Returns a tiny BERT that gives different texts different results."""
     return modeling.BertConfig(
-        vocab_size=len(pieces),
+        vocab_size=len(tokens),
         hidden_size=16,
         num_hidden_layers=1,
         num_attention_heads=2,

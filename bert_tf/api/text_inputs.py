@@ -226,7 +226,10 @@ class WithTexts(keras.Model):
             )
             for i in range(0, len(first), _CHUNK)
         ]
-        return _joined(chunks), _of_outputs(y)
+        # A list as long as the texts has their rows, except for two outputs.
+        is_of_rows = isinstance(y, list) and len(y) == len(first)
+        make = _as_arrays if is_of_rows and self.head != "span" else _of_outputs
+        return _joined(chunks), make(y)
 
     def _tokenize_dataset(
         self, dataset: tf.data.Dataset, reads_targets: bool
@@ -285,7 +288,9 @@ class WithTexts(keras.Model):
             return tokenizer(first, second)
         flags = self._encoder().reading.flags_for(self.head)
         method = flags.get("long_documents", "head")
-        return tokenizer(first, long_documents=method)
+        # Subclasses of Tokenizer need not know the argument.
+        how = {} if method == "head" else {"long_documents": method}
+        return tokenizer(first, **how)
 
     def _known_tokenizer(self) -> api_tokenizer.Tokenizer:
         name = type(self).__name__

@@ -37,7 +37,7 @@ _FILE = re.compile(
 # All files but the weights.
 _FILES = (
     *(huggingface.CONFIG, *tokenizer_config.FILES),
-    *(huggingface.GENERATION, huggingface_names.SBERT_FILE),
+    *(huggingface.GENERATION_FILE, huggingface_names.SBERT_FILE),
     *sentence_transformers.FILES,
     *(original.CONFIG, original.LABELS, *original.vocab_names()),
     *keras_hub.FILES,

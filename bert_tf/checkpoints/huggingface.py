@@ -26,7 +26,7 @@ import tensorflow as tf
 from absl import logging
 from safetensors import numpy as safetensors_numpy
 
-CONFIG, GENERATION = "config.json", "generation_config.json"
+CONFIG, GENERATION_FILE = "config.json", "generation_config.json"
 # Heads that truncate longer inputs. Most others read them in windows.
 CUT = ("classification", "multiple_choice")
 # From this length, transformers takes a tokenizer as one without a limit.
@@ -159,14 +159,14 @@ def _check_generation(
 
     Logs other settings of generation, which are not used.
     """
-    values = {**values, **opened.read_json(folder, GENERATION)}
+    values = {**values, **opened.read_json(folder, GENERATION_FILE)}
     for key in ("decoder_start_token_id", "eos_token_id"):
         if values.get(key) not in (None, ours[key], [ours[key]]):
             raise InputError(
                 f"{folder}: generated texts must begin and end with the tokens "
-                f"of the vocabulary, and `{key}` in {CONFIG} or {GENERATION} "
-                f"must be {ours[key]}: models with other tokens are not "
-                f"supported. Received: {key}={values[key]!r}"
+                f"of the vocabulary, and `{key}` in {CONFIG} or "
+                f"{GENERATION_FILE} must be {ours[key]}: models with other "
+                f"tokens are not supported. Received: {key}={values[key]!r}"
             )
     others = [
         f"{key}={values[key]}"

@@ -94,6 +94,8 @@ def _open_parts(
         own, read = open_part(path)
         # TensorFlow's names, with slashes, are longer in an index.
         lost = {x for x in wanted if "/" not in x} - own.keys()
+        if lost and open_part is open_safetensors:
+            lost -= _tied_names(path)
         twice = own.keys() & files.keys()
         if lost or twice:
             name = min(lost or twice)
@@ -112,6 +114,12 @@ def _open_parts(
     return shapes, lambda name: readers[name](name)
 
 
+def _tied_names(path: str) -> set[str]:
+    """Returns names of tensors that the file has by another name, and more."""
+    with input_files.local_copy(path) as local:
+        return set(safetensors.safe_open(local, "np").metadata() or {})
+
+
 def open_safetensors(path: str) -> tuple[Shapes, Reader]:
     """Does as `open_files` with one file of safetensors."""
     try:
@@ -128,7 +136,7 @@ def open_safetensors(path: str) -> tuple[Shapes, Reader]:
         ) from error
     shapes = {
         name: tuple(handle.get_slice(name).get_shape())
-        for name in handle.keys()  # noqa: SIM118 (it is no dict)
+        for name in sorted(handle.keys())
     }
     if (handle.metadata() or {}).get("format") == "tf":
         return _of_tensorflow(

@@ -223,7 +223,7 @@ class ConfigKeys:
         values = {
             self.renamed.get(x.name, x.name): getattr(config, x.name)
             for x in dataclasses.fields(config)
-            if x.name not in {*configuration.UNSAID, *self.unsaid}
+            if x.name not in {*configuration.OMITTED_BY_DEFAULT, *self.unsaid}
         }
         key = self.renamed.get("hidden_act", "hidden_act")
         act = config.hidden_act

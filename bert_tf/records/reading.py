@@ -15,6 +15,7 @@ from bert_tf.storage import input_files
 
 import numpy as np
 import tensorflow as tf
+from absl import logging
 
 # For error messages: the meaning of each symbolic length, and the way out.
 _LENGTHS = {
@@ -30,7 +31,7 @@ _FILES_AT_A_TIME = 8
 _PARSER = "ParseExample"
 # Bytes around each record: the length, and two checksums.
 _AROUND_A_RECORD = 8 + 4 + 4
-_COUNTED_TOGETHER = 256
+_READ_TOGETHER = 256
 
 
 # ---- Contents of records ----------------------------------------------------
@@ -96,11 +97,31 @@ def explained(
         how = (lengths, is_by_manifest)
         check(record_type, paths, *how)
         if _PARSER in getattr(error, "message", _PARSER):
+            logging.info("A record can't be parsed. Looking for it...")
             for file in paths:
-                rows = tf.data.TFRecordDataset(file).as_numpy_iterator()
-                for number, record in enumerate(rows, start=1):
-                    _check_record(record_type, file, number, record, *how)
+                _check_records(record_type, file, *how)
         raise
+
+
+def _check_records(
+    record_type: record_types.RecordType,
+    file: str,
+    lengths: Mapping[str, int],
+    is_by_manifest: bool,
+) -> None:
+    """Raises InputError for the first record that can't be parsed."""
+    number = 1
+    batches = tf.data.TFRecordDataset(file).batch(_READ_TOGETHER)
+    for batch in batches:
+        try:
+            record_type.parse(batch, lengths)
+        except tf.errors.InvalidArgumentError:
+            for i, record in enumerate(batch.numpy()):
+                _check_record(
+                    *(record_type, file, number + i, record),
+                    *(lengths, is_by_manifest),
+                )
+        number += len(batch)
 
 
 def _check_record(
@@ -202,7 +223,7 @@ def check_lengths(file: str, most: int | None = None) -> None:
 
 def _count(file: str) -> int:
     check_lengths(file)
-    dataset = tf.data.TFRecordDataset(file).batch(_COUNTED_TOGETHER)
+    dataset = tf.data.TFRecordDataset(file).batch(_READ_TOGETHER)
     zero = np.int64(0)
 
     @tf.autograph.experimental.do_not_convert

@@ -319,10 +319,12 @@ def find(
     config: configuration.BertConfig,
     max_seq_length: int | None,
     max_predictions_per_seq: int | None,
+    may_fuse: bool = True,
 ) -> Data:
     """Finds the records, and compares them with the flags and the model.
 
-    Flags that say nothing are None. It raises InputError if they contradict
+    Flags that say nothing are None. `may_fuse` is whether attention may be
+    fused, if there are GPUs. It raises InputError if they contradict
     each other, or the files are no records: of many with a manifest some are
     looked into, and `Data.explained` names others when they are read.
     """
@@ -330,7 +332,7 @@ def find(
     manifest = manifests.find(files)
     if manifest is None:
         return _find_originals(
-            files, config, max_seq_length, max_predictions_per_seq
+            files, config, max_seq_length, max_predictions_per_seq, may_fuse
         )
     if manifest.record_type not in record_types.PRETRAINING_TYPES:
         raise InputError(
@@ -393,6 +395,7 @@ def _find_originals(
     config: configuration.BertConfig,
     max_seq_length: int | None,
     max_predictions_per_seq: int | None,
+    may_fuse: bool,
 ) -> Data:
     """Looks at records of BERT's or ALBERT's script, without manifest."""
     lengths = {
@@ -417,9 +420,9 @@ def _find_originals(
     record_type = record_types.PRETRAINING
     logging.info("The records have no manifest; checking and counting them.")
     # cuDNN's fused attention would read other rows wrongly.
-    may_fuse = bool(tf.config.list_physical_devices("GPU"))
+    is_complete = may_fuse and bool(tf.config.list_physical_devices("GPU"))
     padded_inside = record_values.check(
-        files, record_type, lengths, config, is_complete=may_fuse
+        files, record_type, lengths, config, is_complete=is_complete
     )
     counts = reading.count(files)
     if not sum(counts):

@@ -194,18 +194,23 @@ class Progress:
 
     def flush(self) -> None:
         """Writes the lines and events that are not yet in the folder."""
-        # Not written again after an error, which may leave half a line.
-        unwritten, self._unwritten = self._unwritten, []
-        if not unwritten:
+        if not self._unwritten:
             return
+        unwritten, self._unwritten = self._unwritten, []
         lines = [json.dumps({"step": step, **x}) for step, x in unwritten]
         folder, name = os.path.split(self.path)
         with (
             files.locked_folder(folder) as locked,
             files.naming(folder, locked),
         ):
-            with tf.io.gfile.GFile(os.path.join(locked, name), "a") as file:
-                file.write("".join(f"{line}\n" for line in lines))
+            try:
+                with tf.io.gfile.GFile(os.path.join(locked, name), "a") as file:
+                    file.write("".join(f"{line}\n" for line in lines))
+            except tf.errors.OpError:
+                # Half a line may be in a folder. A bucket has all or nothing.
+                if file_systems.is_remote(self.path):
+                    self._unwritten = unwritten
+                raise
             with self.writer.as_default():
                 for step, scalars in unwritten:
                     for name, value in scalars.items():
@@ -214,9 +219,14 @@ class Progress:
         self._written_at = time.monotonic()
 
     def close(self) -> None:
-        """Writes what is left, and removes the bar."""
+        """Writes the remaining lines, and removes the bar.
+
+        A run that ends with an error says that one: others are only logged.
+        """
         try:
             self.flush()
+        except (OSError, tf.errors.OpError) as error:
+            logging.warning("The last lines of %s: %s", self.path, error)
         finally:
             if self._bar is not None:
                 self._bar.close()

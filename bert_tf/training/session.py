@@ -250,7 +250,7 @@ class Session:
                 finally:
                     save_state(step, since)
 
-            return training_run.run(
+            end = training_run.run(
                 train,
                 start,
                 self.stop,
@@ -270,6 +270,8 @@ class Session:
                 breaks_off=distribution.is_alone(self.strategy),
                 compiles=self._compiles,
             )
+            report.flush()
+            return end
 
     def _of_all_workers(self) -> dict[str, object]:
         """Returns what must be the same for all: name -> any text."""

@@ -49,7 +49,7 @@ def of_records(data: "pretraining.Data") -> dict[str, int | str]:
     return {"records": sum(data.counts), "sha256": digest}
 
 
-def proof(data: "pretraining.Data") -> str | None:
+def records_digest(data: "pretraining.Data") -> str | None:
     """Returns a digest that only the same records have; None if unknown.
 
     Without a manifest, other records can have the same names and counts.
@@ -88,7 +88,7 @@ def is_table(folder: str, table: str | None) -> bool | None:
 
 def are_records(folder: str, data: "pretraining.Data") -> bool:
     """Whether a run certainly trained on these records, wherever they are."""
-    digest = proof(data)
+    digest = records_digest(data)
     return digest is not None and digest == _kept(folder, "sha256")
 
 

@@ -484,8 +484,14 @@ def test_pairs_that_are_taken_for_targets(model, caplog):
     assert caplog.text.count("make the data set of ((first, second),)") == 1
 
 
-def test_targets_of_several_outputs(model):
-    first, second = np.array([1, 0]), np.array([[1.0], [0.0]])
-    _, found = model._tokenize_data(["a", "bad"], [first, second])
-    assert found[0] is first
-    assert found[1] is second
+@pytest.mark.parametrize("texts", [["a", "bad"], ["a", "bad", "film"]])
+def test_targets_of_several_outputs(texts, model):
+    """A list as long as the texts has rows, but for a head of two outputs."""
+    rows = [np.array([1, 0]), np.array([0, 1]), np.array([1, 1])][: len(texts)]
+    _, found = model._tokenize_data(texts, rows)
+    np.testing.assert_array_equal(found, np.stack(rows))
+    starts, ends = np.ones(len(texts)), np.ones([len(texts), 1])
+    finder: Any = bert_tf.BertSpanFinder(model.bert)
+    _, outputs = finder._tokenize_data((texts, texts), [starts, ends])
+    assert outputs[0] is starts
+    assert outputs[1] is ends

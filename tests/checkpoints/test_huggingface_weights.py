@@ -150,6 +150,23 @@ def test_parts_that_are_not_of_one_model(folder, start, end):
     formats.open_checkpoint(str(folder))
 
 
+def test_a_tied_tensor_that_only_the_index_names(folder):
+    """As the converter of PyTorch's shards leaves it out of the file."""
+    tensors = taken(folder)
+    file, tied = "model-00001-of-00001.safetensors", "cls.decoder.weight"
+    words = "bert.embeddings.word_embeddings.weight"
+    weight_map = dict.fromkeys([*tensors, tied], file)
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": weight_map}))
+    for found in folder.glob("*.safetensors"):
+        found.unlink()
+    safetensors_numpy.save_file(tensors, folder / file, {tied: words})
+    formats.open_checkpoint(str(folder))
+    safetensors_numpy.save_file(tensors, folder / file)
+    with pytest.raises(ValueError, match=f"{tied} is in {file}, and it is not"):
+        formats.open_checkpoint(str(folder))
+
+
 def test_an_index_without_its_files(folder, tf1):
     _save(folder / "pytorch_model.bin", taken(folder))
     part = "model-00001-of-00001.safetensors"

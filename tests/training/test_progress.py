@@ -3,6 +3,7 @@
 import json
 import logging
 import sys
+from unittest import mock
 
 from bert_tf.storage import run_lock
 from bert_tf.training import progress
@@ -379,3 +380,21 @@ def test_a_bucket_gets_many_lines_at_once(tmp_path, monkeypatch):
     steps = [1, 2, 3, 4, 5, 6, 6, 7]
     assert [line["step"] for line in _lines(tmp_path)] == steps
     assert {step for step, _ in _events(tmp_path)[0]} == set(steps)
+
+
+def test_lines_that_a_bucket_did_not_take_are_written_later(
+    tmp_path, monkeypatch, caplog
+):
+    report = progress.Progress(f"file://{tmp_path}", 0, 9)
+    report(1, _BLOCK)
+    report(2, _BLOCK)
+    with monkeypatch.context() as away:
+        error = tf.errors.AbortedError(None, None, "All 10 attempts failed")
+        away.setattr(tf.io.gfile.GFile, "write", mock.Mock(side_effect=error))
+        with pytest.raises(tf.errors.AbortedError, match="All 10 attempts"):
+            report.flush()
+        # The end of a run that has another error is that error.
+        report.close()
+        assert "All 10 attempts" in caplog.text
+    report.flush()
+    assert [line["step"] for line in _lines(tmp_path)] == [1, 2]

@@ -35,10 +35,11 @@ def _kinds(splits_cjk: bool) -> np.ndarray:
     for char in characters.assigned():
         if char.isspace():
             kinds[ord(char)] = _SPACE
+        elif splits_cjk and tagging_words.is_cjk_mark(char):
+            kinds[ord(char)] = _ALONE
         elif tagging_words.is_edge(char):
             kinds[ord(char)] = _EDGE
     if splits_cjk:
-        kinds[0x80:][kinds[0x80:] == _EDGE] = _ALONE
         kinds[list(map(ord, characters.all_cjk()))] = _ALONE
     return kinds
 
@@ -46,13 +47,12 @@ def _kinds(splits_cjk: bool) -> np.ndarray:
 class WordSplitter(tf.Module):
     """Splits texts at white space, and punctuation off the ends of words.
 
-    If `splits_cjk`, each Chinese character is a word, and so is each mark that
-    is not ASCII: text without spaces has such marks between words.
+    If `splits_cjk`, each Chinese character is a word, and so is each mark of
+    Chinese texts (`tagging_words.is_cjk_mark`), which stands between words.
     """
 
     def __init__(self, splits_cjk: bool):
         super().__init__()
-        self._splits_cjk = splits_cjk
         self._kinds = graph_code_tables.CodeTable(_kinds(splits_cjk))
 
     def split(self, texts: tf.Tensor, split_punctuation: bool) -> Words:
@@ -91,8 +91,8 @@ class WordSplitter(tf.Module):
     ) -> tf.Tensor:
         """Returns where words begin, [N], with punctuation split off."""
         is_alone = kinds == _ALONE
-        begins |= is_alone | (tf.concat([[False], is_alone], 0)[:-1])
-        chunk = tf.maximum(tf.cumsum(tf.cast(begins, tf.int32)) - 1, 0)
+        starts = begins | is_alone | tf.concat([[False], is_alone], 0)[:-1]
+        chunk = tf.maximum(tf.cumsum(tf.cast(starts, tf.int32)) - 1, 0)
         chunks = tf.size(codes) + 1
         index = tf.range(tf.size(codes))
         is_inner = (kinds == _INNER) | is_alone
@@ -106,6 +106,5 @@ class WordSplitter(tf.Module):
         is_outside = (index < first) | (index > last)
         is_other = codes != tf.concat([[-1], codes], 0)[:-1]
         begins = (index == first) | (is_outside & is_other)
-        # In other texts, punctuation alone is a smiley or an ellipsis.
-        is_split = self._splits_cjk | (last >= 0)
-        return begins & (kinds != _SPACE) & is_split
+        # Punctuation without other characters is not split.
+        return (starts | (begins & (last >= 0))) & (kinds != _SPACE)

@@ -6,6 +6,7 @@ Shapes: W windows per text.
 import collections
 import dataclasses
 import functools
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
 from bert_tf import characters, vocabularies
@@ -24,6 +25,14 @@ _STICKY = "@#$+"
 def is_edge(char: str) -> bool:
     """Whether the character is split off the ends of words."""
     return char not in _STICKY and characters.split_punctuation(char) != char
+
+
+def is_cjk_mark(char: str) -> bool:
+    """Whether a character is punctuation of texts without spaces, such as 、.
+
+    Quotes and dashes that other languages share are not.
+    """
+    return is_edge(char) and unicodedata.east_asian_width(char) in "WFH"
 
 
 def splits_cjk(sentences: Iterable[conll.Sentence]) -> bool:

@@ -367,11 +367,17 @@ def test_words_of_raw_text(text, words):
     ("text", "words"),
     [
         ("张三在IBM工作。", "张|三|在|IBM|工|作|。"),
-        ("读《红楼》、《西游》……", "读|《|红|楼|》|、|《|西|游|》|…|…"),
+        ("读《红楼》、《西游》……", "读|《|红|楼|》|、|《|西|游|》|……"),
         ("约3.5％ (见 x)，カナ漢", "约|3.5|％|(|见|x|)|，|カナ|漢"),
         ('和Mac，iPad 5:《书》:"a"', '和|Mac|，|iPad|5|:|《|书|》|:|"|a|"'),
         ("𠀀\u3000a，", "𠀀|a|，"),
         ("Ada, 博!", "Ada|,|博|!"),
+        ("他说“好” :-)", "他|说|“|好|”|:-)"),
+        # Of other languages, as without Chinese characters.
+        (
+            "don’t Köln–Bonn l’Italie",
+            "don’t|Köln–Bonn|l’Italie",
+        ),
     ],
 )
 def test_chinese_characters_as_words(text, words):

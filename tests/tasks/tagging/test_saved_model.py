@@ -160,7 +160,7 @@ def test_words_are_those_of_python_for_any_characters(splits_cjk):
     splitter = graph_words.WordSplitter(splits_cjk)
     rng = np.random.default_rng(2)
     characters = list(
-        "ab.,(@$ \t\u3000\u2028é博\U00020000士カ。“!?\u0301\x01\U0001f600"
+        "ab.,(@$ \t\u3000\u2028é博\U00020000士カ。，“’–!?\u0301\x01\U0001f600"
     )
     texts = [
         "".join(characters[i] for i in rng.integers(0, len(characters), n))

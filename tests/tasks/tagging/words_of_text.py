@@ -12,12 +12,12 @@ def split_text(text: str, splits_cjk: bool = False) -> list[tuple[int, int]]:
     As in files for tagging, words are separated by white space, and punctuation
     is split off both ends. Punctuation alone, such as `:-)`, stays one word.
 
-    If `splits_cjk`, each Chinese character and each mark that is not ASCII is a
-    word, as if there were white space around it; punctuation alone is split.
+    If `splits_cjk`, each Chinese character and each mark of Chinese texts is a
+    word, as if there were white space around it.
     """
 
     def is_alone(char: str) -> bool:
-        is_mark = tagging_words.is_edge(char) and not char.isascii()
+        is_mark = tagging_words.is_cjk_mark(char)
         return splits_cjk and (is_mark or characters.is_cjk(char))
 
     spans: list[tuple[int, int]] = []
@@ -32,19 +32,17 @@ def split_text(text: str, splits_cjk: bool = False) -> list[tuple[int, int]]:
                 if is_alone(text[end]):
                     break
                 end += 1
-        spans += _split_ends(text, start, end, splits_cjk)
+        spans += _split_ends(text, start, end)
         start = end
     return spans
 
 
-def _split_ends(
-    text: str, start: int, end: int, splits_alone: bool
-) -> Iterator[tuple[int, int]]:
+def _split_ends(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Splits punctuation off one word; `!!` stays together."""
     first, last = start, end - 1
     while first < end and tagging_words.is_edge(text[first]):
         first += 1
-    if first == end and not splits_alone:
+    if first == end:
         yield start, end
         return
     while last >= first and tagging_words.is_edge(text[last]):
