@@ -29,6 +29,8 @@ _LENGTHS = {
 _FILES_AT_A_TIME = 8
 # The op whose error message says that a record can't be parsed.
 _PARSER = "ParseExample"
+# TensorFlow's message contains the bytes of a record, which may not be text.
+_UNPARSED = (tf.errors.InvalidArgumentError, UnicodeDecodeError)
 # Bytes around each record: the length, and two checksums.
 _AROUND_A_RECORD = 8 + 4 + 4
 _READ_TOGETHER = 256
@@ -91,9 +93,7 @@ def explained(
     """
     try:
         yield
-    # TensorFlow's message contains the bytes of a record, which may not be
-    # text.
-    except (tf.errors.InvalidArgumentError, UnicodeDecodeError) as error:
+    except _UNPARSED as error:
         how = (lengths, is_by_manifest)
         check(record_type, paths, *how)
         if _PARSER in getattr(error, "message", _PARSER):
@@ -115,7 +115,7 @@ def _check_records(
     for batch in batches:
         try:
             record_type.parse(batch, lengths)
-        except tf.errors.InvalidArgumentError:
+        except _UNPARSED:
             for i, record in enumerate(batch.numpy()):
                 _check_record(
                     *(record_type, file, number + i, record),
