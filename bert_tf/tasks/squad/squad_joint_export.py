@@ -100,7 +100,7 @@ def joint_span_finder(
 ) -> saved_model.Export:
     """Returns the model as one that takes raw text.
 
-    Signatures are the same as in `saved_model.span_finder`, but `serve_ids`
+    Signatures are the same as in `squad_model.span_finder`, but `serve_ids`
     returns the starts, ends and scores of `joint_answers.Beams`. The answer is
     "" if the logit of no answer, `null_score`, exceeds `threshold`.
     """
