@@ -1,13 +1,13 @@
-# Each target makes .venv first when there is none.
+# Each target first creates .venv if it does not exist.
 #   make help         this text
 #   make quickstart   pre-train, fine-tune, export, predict: six minutes
 #   make pretrain-demo TEXT=... DATA=...
 #                     pre-train for two hours on WikiExtractor's text, then
-#                     fine-tune on DATA/glue, beside random weights
+#                     fine-tune on DATA/glue, also from random weights
 #                     (DTYPE=float32 for processors without bfloat16)
 #   make test         the quick tests: a few minutes
-#   make test-all     every test, exhaustive ones too: before a release
-#   make bad-inputs   every script with every bad input we know of
+#   make test-all     all tests, including exhaustive ones: before a release
+#   make bad-inputs   all scripts with all known bad inputs
 #   make kills        kills runs of seven kinds 100 times, and compares
 #   make mutants      how many small faults in the code the tests detect
 #                     (MUTANTS_FLAGS=--only=losses for one module)
@@ -21,9 +21,9 @@
 #                     opens on the way to the first training step
 #   make picture      the picture of docs/architecture.md, from the imports
 #                     (needs dot of Graphviz)
-#   make docs         docs/ as a site, into site/; in .venv-docs, of its own
-#   make docs-serve   the site at http://127.0.0.1:8000, built again when a
-#                     page changes
+#   make docs         docs/ as a site, into site/; uses .venv-docs
+#   make docs-serve   the site at http://127.0.0.1:8000, rebuilt when a page
+#                     changes
 #   make wheel URL=https://...
 #                     a wheel for a package index, into dist/. URL is the
 #                     public address of this repository, for the README's links

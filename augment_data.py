@@ -1,4 +1,4 @@
-r"""Augments a table with rows whose words a masked language model replaced.
+r"""Augments a table: a masked language model replaces words in copies of rows.
 
 A task of GLUE, as TinyBERT's data augmentation:
     python augment_data.py --task_name=MRPC --data_dir=$GLUE_DIR/MRPC \
@@ -91,7 +91,7 @@ _MASKED_SHARE = _WORDS.number(
     "masked_share",
     0.25,
     "Max share of a row's tokens that are masked at once. 0 masks one at a "
-    "time, as TinyBERT, which takes far longer.",
+    "time, as TinyBERT does, which takes far longer.",
     min=0,
     max=1,
     rare=True,

@@ -4,7 +4,7 @@ A released checkpoint for Hugging Face's transformers:
     python convert_checkpoint.py --output_format=hf --output_path=/tmp/hf \
         --input_checkpoint=uncased_L-12_H-768_A-12/bert_model.ckpt
 
-A Hugging Face model for our scripts, or for the original's:
+A Hugging Face model as a TF1 checkpoint, for the original's scripts:
     python convert_checkpoint.py --output_format=tf1 --output_path=/tmp/tf1 \
         --input_checkpoint=google-bert/bert-base-uncased
 
@@ -53,7 +53,7 @@ _OUTPUT_FORMAT = _OUTPUT.choice(
     "output_format",
     None,
     options.CHECKPOINT_FORMATS,
-    "The format to write. tf1: the original's and ours. hf: Hugging Face. "
+    "The format to write. tf1: TensorFlow 1, the original's. hf: Hugging Face. "
     "keras_hub: KerasHub.",
     required=True,
 )

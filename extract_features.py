@@ -54,7 +54,7 @@ _LAYERS = _VECTORS.words(
 )
 shared_flags.bert_config_file(_MODEL)
 _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
-    _DATA, 128, "Max number of tokens per line; longer lines are cut.", min=4
+    _DATA, 128, "Max number of tokens per line; longer ones are cut.", min=4
 )
 _INIT_CHECKPOINT = shared_flags.init_checkpoint(
     _MODEL, "Checkpoint of the model, of any format.", required=True
@@ -79,7 +79,7 @@ _FEATURES = _VECTORS.choice(
     "layers",
     options.FEATURES,
     "How layers are combined: layers returns a vector for each of --layers; "
-    "the others are those of table 7 of the BERT paper.",
+    "the others are from table 7 of the BERT paper.",
 )
 _LAYER_WEIGHTS = _VECTORS.words(
     "layer_weights",
@@ -301,7 +301,8 @@ def warn_of_cut(cut, count, length):
     """Logs how many lines were longer than the model reads, if any were."""
     if cut:
         logging.warning(
-            "%d of %d lines were longer than --max_seq_length=%d and were cut.",
+            "%d of %d lines were longer than --max_seq_length=%d and were "
+            "truncated.",
             cut,
             count,
             length,

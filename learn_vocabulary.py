@@ -92,7 +92,7 @@ _KIND = _MODEL.choice(
     "kind",
     _WORDS,
     _KINDS,
-    "Kind of vocabulary: word_pieces as BERT, byte_pairs as RoBERTa, "
+    "Kind of vocabulary: word_pieces as in BERT, byte_pairs as in RoBERTa, "
     "sentence_pieces as ALBERT, or symbols, separated by white space.",
 )
 _EXTEND_VOCAB = _MODEL.input_path(

@@ -55,7 +55,7 @@ flags.adopt_module_key_flags(search_flags)
 _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     flag_sections.Section("Data"),
     128,
-    "Tokens per example; longer examples are cut, shorter ones padded.",
+    "Max length of an example, in tokens; longer examples are truncated.",
     min=4,
 )
 _TRAINING = flag_sections.Section("Training", only_with="do_train")

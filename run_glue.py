@@ -6,9 +6,9 @@ r"""Fine-tunes on all GLUE tasks, and writes a table and the submission.
         --vocab_file=$BERT_BASE_DIR/vocab.txt \
         --do_predict=true --output_dir=/tmp/glue
 
-Each run is a process of run_classifier.py, and this script accepts its flags of
-the model, batches, optimizer and devices. All runs train and evaluate, so there
-are no --do_train and --do_eval. --seeds replaces --seed, and
+Each run is a process of run_classifier.py, and this script accepts its flags
+for the model, batches, optimizer and devices. All runs train and evaluate, so
+there are no --do_train and --do_eval. --seeds replaces --seed, and
 export_saved_model.py replaces --do_export. A finished run is a line in
 output_dir/results.jsonl and is not repeated: after a kill, the same command
 resumes the run that was killed. More seeds, tasks or settings add runs.

@@ -8,8 +8,8 @@ SWAG, as in the paper (section 4.4):
 A file is SWAG's CSV, or JSON lines: RACE's objects (article, question,
 options, answer; or questions, options and answers of an article), or your own
 {"prompt": ..., "choices": [...], "label": 0}. The model reads
-`[CLS] prompt [SEP] choice [SEP]` for each choice. Long prompts are cut, but
-choices are not.
+`[CLS] prompt [SEP] choice [SEP]` for each choice. Long prompts are truncated. A
+choice is truncated only if it is too long by itself.
 
 Files in output_dir: eval_results.txt and, with --do_predict,
 test_predictions.jsonl and test_results.tsv (a row of probabilities for each
@@ -56,7 +56,8 @@ _PREDICTIONS_WITH_TEXTS = flag_sections.Section(
 _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     _DATA,
     128,
-    "Tokens of a prompt with a choice; longer prompts are cut.",
+    "Max length of a prompt with a choice, in tokens; longer prompts are "
+    "truncated.",
     min=4,
 )
 

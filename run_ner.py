@@ -13,7 +13,7 @@ after each sentence. Named entity recognition on WNUT-17:
 
 Each word's label is predicted at its first token (paper, section 5.3). Texts
 longer than --max_seq_length are read in windows that overlap by half, and each
-word's label comes from the window with the most context on both of its sides.
+word's label comes from the window with the most context on both sides of it.
 
 Files in output_dir: eval_results.txt and eval_report.txt (with a line for each
 type). With --do_predict also test_predictions.conll (the test file with a

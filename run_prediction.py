@@ -1,4 +1,4 @@
-r"""Predicts from lines of text with a trained model with any head.
+r"""Runs inference on lines of text, with any trained model.
 
 Lines of a file, with the model in the folder of a run:
     python run_prediction.py --model_dir=/tmp/mrpc_output \
@@ -43,7 +43,7 @@ _SAVED_MODEL = _MODEL.input_path(
 _ALLOW_UNSAFE_OPS = _MODEL.boolean(
     "allow_unsafe_ops",
     False,
-    "Whether the SavedModel may have operations that touch files or the host, "
+    "Whether the SavedModel may have operations that access files or the host, "
     "such as WriteFile. Only for models whose source you trust.",
     only_with="saved_model",
     rare=True,

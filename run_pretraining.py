@@ -55,14 +55,14 @@ _INPUT_FILE = _DATA.input_paths(
 _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     _DATA,
     None,
-    "Tokens per sequence of the data. By default the number in its manifest, "
-    "or 128.",
+    "Tokens per sequence of the records. By default as in their manifest, or "
+    "128.",
     min=1,
 )
 _MAX_PREDICTIONS_PER_SEQ = _DATA.integer(
     "max_predictions_per_seq",
     None,
-    "Max masked words per sequence of the data. By default the number in its "
+    "Max masked words per sequence of the records. By default as in their "
     "manifest, or 20.",
     min=1,
 )
@@ -80,7 +80,7 @@ _TRAIN_BATCH_SIZE = shared_flags.train_batch_size(
 _TRAINING.integer("num_train_steps", 100000, "Training steps.", min=1)
 _TRAINING.integer("num_warmup_steps", 10000, "Steps of linear warm-up.", min=0)
 _POLY_POWER = _TRAINING.number(
-    "poly_power", 1.0, "ALBERT's name of --lr_power. Must be 1.", rare=True
+    "poly_power", 1.0, "ALBERT's name for --lr_power. Must be 1.", rare=True
 )
 _START_WARMUP_STEP = _TRAINING.integer(
     "start_warmup_step", 0, "A flag of ALBERT. Must be 0.", rare=True

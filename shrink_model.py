@@ -357,7 +357,7 @@ def main(_):
     write(_OUTPUT_PATH.value, small, describe(found, layers, units, count))
     logging.info(
         "Wrote %s: %d of %d layers, %d of %d units, %s of %s weights. "
-        "Fine-tune it again, by --init_checkpoint.",
+        "Fine-tune it again: pass it to --init_checkpoint.",
         _OUTPUT_PATH.value,
         sizes.layers,
         config.num_hidden_layers,

@@ -257,7 +257,7 @@ def lasting(doing: str) -> Iterator[None]:
             bar.close()
         if was_shown:
             passed = time.monotonic() - start
-            logging.info("%s: %s in all", doing, duration(passed))
+            logging.info("%s: took %s", doing, duration(passed))
 
 
 def rate(done: float, seconds: float) -> float:

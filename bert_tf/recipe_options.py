@@ -79,7 +79,7 @@ class RecipeOptions(options.Options):
     clipping: str = options.option(
         "global",
         "What to clip: the gradient of the whole batch, or the gradient of "
-        "each replica before the sum, as the original did on TPUs.",
+        "each replica before the sum, as the original does on TPUs.",
         choices=options.CLIPPING,
         rare=True,
     )

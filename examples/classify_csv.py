@@ -1,4 +1,4 @@
-"""Trains a classifier on your own CSV with Keras, and predicts one text.
+r"""Trains a classifier on your own CSV with Keras, and predicts one text.
 
 The file has a header and the columns `text` and `label`:
 

@@ -25,16 +25,16 @@ _DATA = flag_sections.Section("Data")
 _TRAINING = flag_sections.Section("Training")
 
 _INIT_CHECKPOINT = _MODEL.input_path(
-    "init_checkpoint", "With config and vocabulary.", required=True
+    "init_checkpoint", "A checkpoint with config and vocabulary.", required=True
 )
 _DO_LOWER_CASE = _MODEL.boolean(
     "do_lower_case", True, "True for uncased models, False for cased ones."
 )
 _TRAIN_FILE = _DATA.input_path(
-    "train_file", "Words and labels in CoNLL's columns.", required=True
+    "train_file", "Training file, in CoNLL format.", required=True
 )
 _DEV_FILE = _DATA.input_path(
-    "dev_file", "To choose the epoch by.", required=True
+    "dev_file", "Dev file, to choose the best epoch.", required=True
 )
 _TEST_FILE = _DATA.input_path("test_file", "To score too.")
 _SCHEME = _DATA.choice(

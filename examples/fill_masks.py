@@ -12,7 +12,7 @@ import bert_tf
 
 
 def main(checkpoint, texts):
-    """Prints the five likeliest tokens for each mask of each text."""
+    """Prints the five most likely tokens for each mask of each text."""
     model = bert_tf.load(checkpoint, head="masked_lm", top_k=5)
     for text, answer in zip(texts, model(texts), strict=True):
         print(text)

@@ -72,7 +72,7 @@ def test_what_can_not_say_how_far_it_is(said, monkeypatch):
         processes.wait_for(lambda: len(said.messages) >= 2)
     *before, last = said.messages
     assert set(before) == {"Writing: 0:00 so far"}
-    assert last == "Writing: 0:00 in all"
+    assert last == "Writing: took 0:00"
 
 
 class TestDuration:

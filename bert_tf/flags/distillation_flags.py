@@ -26,9 +26,10 @@ DISTILLATION = _LEARNING.choice(
     None,
     options.DISTILLATIONS,
     "What the student learns. logits, the default: the teacher's predictions "
-    "and the labels. tinybert_layers: attention and hidden states, and minilm: "
-    "the relations of the last layer; both come before a run with logits. "
-    "distilbert, in pre-training: words and last hidden states.",
+    "and the labels. tinybert_layers: attention scores and hidden states. "
+    "minilm: the relations of the last layer. After one of these two, train "
+    "again with logits. distilbert, for pre-training: predicted words and last "
+    "hidden states.",
 )
 TEMPERATURE = _LEARNING.number(
     "temperature",

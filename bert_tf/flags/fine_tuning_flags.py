@@ -22,7 +22,7 @@ _PREDICTION = flag_sections.Section("Prediction", only_with="do_predict")
 VOCAB_FILE = shared_flags.vocab_file(
     _MODEL,
     "The model's vocabulary. By default the vocabulary that comes with "
-    "init_checkpoint, or that of the run in output_dir.",
+    "init_checkpoint or belongs to the run in output_dir.",
 )
 DO_LOWER_CASE = shared_flags.do_lower_case(_MODEL)
 WORD_VECTORS = _NEW_MODEL.input_path(

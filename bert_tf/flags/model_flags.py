@@ -67,7 +67,7 @@ MAX_SEQ_LENGTH = shared_flags.max_seq_length(
     _OF_MODEL,
     None,
     "Max number of tokens that the model reads at a time. By default as in "
-    "training or as the checkpoint says, otherwise 128, or 384 for question "
+    "training or as in the checkpoint, otherwise 128, or 384 for question "
     "answering.",
     min=4,
 )

@@ -22,7 +22,7 @@ _ORIGINAL = flag_sections.Section("Flags of the original")
 BERT_CONFIG_FILE = shared_flags.bert_config_file(
     _MODEL,
     "The bert_config.json of the model's architecture. By default the config "
-    "that comes with init_checkpoint, or that of the run in output_dir.",
+    "that comes with init_checkpoint or belongs to the run in output_dir.",
 )
 INIT_CHECKPOINT = shared_flags.init_checkpoint(
     _MODEL,
@@ -70,8 +70,8 @@ LOG_STEPS = _TRAINING.integer(
     "log_steps",
     None,
     "Steps between log lines, which also go to metrics.jsonl and TensorBoard. "
-    "By default 10, on TPUs 100. At a terminal the progress bar moves as "
-    "often, and lines come at most every ten seconds.",
+    "By default 10, on TPUs 100. In a terminal, the progress bar is updated "
+    "as often, and log lines appear at most every ten seconds.",
     min=1,
 )
 REPORT_TO = _TRAINING.words(
@@ -128,17 +128,17 @@ USE_XLA = _TRAINING.boolean(
     "use_xla",
     None,
     "Compiles the training step with XLA: faster on GPUs, slower on CPUs. "
-    "Compiling takes up to a minute. Draws other dropout masks. By default, "
-    "GPUs compile; TPUs always do.",
+    "Compiling takes up to a minute. Draws other dropout masks. By default "
+    "true on GPUs; TPUs always compile.",
     rare=True,
 )
 FUSED_ATTENTION = _TRAINING.boolean(
     "fused_attention",
     None,
-    "Computes attention by cuDNN's fused kernel: compiled pre-training in "
+    "Computes attention with cuDNN's fused kernel, in compiled pre-training in "
     "bfloat16 or float16 on NVIDIA GPUs of compute capability 8.0 or higher. "
-    "A run that resumes draws other dropout masks in attention. By default, "
-    "used where it works.",
+    "A resumed run draws other dropout masks in attention. By default, used "
+    "where it works.",
     rare=True,
 )
 LOGICAL_CPUS = _DEVICES.integer(

@@ -136,7 +136,7 @@ def file_format(
         None,
         table_formats.FORMATS,
         "Format of your own files. In tsv, quotes are plain characters. By "
-        "default found by the file's name and first line.",
+        "default detected from the file's name and first line.",
         **how,
     )
 
@@ -161,7 +161,7 @@ def strict(
         "strict",
         False,
         f"Whether to stop at the first invalid {noun}. By default, invalid "
-        f"{noun}s are skipped, counted and listed in one line.",
+        f"{noun}s are skipped, and reported in one log line.",
         **how,
     )
 

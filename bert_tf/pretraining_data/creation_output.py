@@ -239,26 +239,27 @@ class Result:
         tokens, real = counts["tokens"], counts["real_tokens"]
         rows, instances = counts["rows"], counts["instances"]
         padding = counts["padding_tokens"] / (real + counts["padding_tokens"])
+        noun = "file" if len(self.files) == 1 else "files"
         lines = [
             f"Read {counts['documents']:,} documents, "
             f"{counts['sentences']:,} sentences, {tokens:,} tokens "
             f"({counts['unknown_tokens'] / tokens:.2%} [UNK]).",
             f"Wrote {instances:,} instances in {rows:,} rows, "
-            f"{len(self.files):,} files: {real / instances:.1f} tokens each, "
+            f"{len(self.files):,} {noun}: {real / instances:.1f} tokens each, "
             f"{padding:.1%} padding, {counts['random_next'] / instances:.1%} "
             "with a random or swapped second segment.",
         ]
         if unused := counts["unused_tokens_once"]:
             is_long = counts["tokens_beyond_length"] > _FEW * tokens
             lines.append(
-                f"{unused / tokens:.1%} of the tokens are in no sequence: "
-                "segments that are too long are cut."
+                f"{unused / tokens:.1%} of the tokens are in no sequence, "
+                "because segments that are too long are cut."
                 + is_long
                 * (
                     " Many sentences are longer than a sequence. "
                     + (
-                        "If a line has several, --input_format=documents "
-                        "splits them."
+                        "If your lines have several sentences, "
+                        "--input_format=documents splits them."
                         if input_format == "lines"
                         else "Check that --language matches the text."
                     )

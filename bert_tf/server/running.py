@@ -150,7 +150,7 @@ async def _run(
             following = _follow(reread, served, settings.poll_seconds)
             tasks.append(asyncio.create_task(following))
         await stop.wait()
-        _LOG.info("Stopping: requests under way are answered first.")
+        _LOG.info("Stopping: finishing open requests first.")
     finally:
         app.is_stopping = True
         for task in tasks:

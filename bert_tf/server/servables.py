@@ -127,7 +127,7 @@ class Servable:
             requests = warmup.read(self.path)
         except ImportError:
             _LOG.info(
-                "Warm-up with made-up texts: tensorflow-serving-api, which "
+                "Warm-up with generated texts: tensorflow-serving-api, which "
                 "reads %s, is not installed.",
                 path,
             )

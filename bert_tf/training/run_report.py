@@ -38,7 +38,7 @@ def log_model(replicas: Replicas, model: keras.Model, rows: int) -> None:
     parameters = sum(math.prod(v.shape) for v in model.trainable_variables)
     logging.info("Model: %s.", count(parameters, "parameter"))
     logging.info(
-        "Devices: %s, %s at a time on each, %s.",
+        "Devices: %s, %s at a time per replica, %s.",
         count(replicas.number, f"{replicas.kind} replica"),
         count(rows, "sequence"),
         model.compute_dtype,
@@ -60,7 +60,7 @@ def log_plan(
     steps = count(stop - start, "step")
     if start:
         steps += f" from step {start:,} to {stop:,}"
-    parts = [steps, f"{batch_size:,} per step"]
+    parts = [steps, f"batch size {batch_size:,}"]
     if examples:
         epochs = f"{stop * batch_size / examples:.3g}"
         parts += [count(examples, "example"), f"{epochs} epochs"]

@@ -27,7 +27,7 @@ def steps(family: str) -> list[tuple[str, str]]:
     flags = f"--flagfile=configs/quickstart/{family}"
     return [
         (
-            "Writing texts out of Python's own documentation",
+            "Extracting texts from Python's own documentation",
             f"examples/quickstart/make_data.py {folder}/data",
         ),
         (
@@ -35,7 +35,7 @@ def steps(family: str) -> list[tuple[str, str]]:
             f"learn_vocabulary.py {flags}_vocabulary.flags",
         ),
         (
-            "Making pre-training records",
+            "Creating pre-training records",
             f"create_pretraining_data.py {flags}_records.flags",
         ),
         (

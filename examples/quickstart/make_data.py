@@ -362,7 +362,8 @@ def main(folder: str) -> None:
     text = json.dumps(counts, indent=2)
     (out / "statistics.json").write_text(text + "\n", encoding="utf-8")
     for name, value in counts.items():
-        print(f"  {name} = {value}")
+        shown = f"{value:.1%}" if isinstance(value, float) else value
+        print(f"  {name.replace('_', ' ')}: {shown}")
 
 
 if __name__ == "__main__":

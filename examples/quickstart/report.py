@@ -85,7 +85,9 @@ def draw(folder: pathlib.Path, baseline: float, majority: float) -> None:
     ):
         points = read_metric(folder / name, "eval_accuracy")
         right.plot(*points, marker=".", label=label)
-    right.axhline(majority, color="gray", linestyle="--", label="majority")
+    right.axhline(
+        majority, color="gray", linestyle="--", label="majority class"
+    )
     right.set(
         title="Fine-tuning",
         xlabel="step",
@@ -117,7 +119,7 @@ def table(folder: pathlib.Path) -> list[tuple[str, str]]:
             f"{counts['corpus_characters'] / 1e6:.2f} MB",
         ),
         ("pre-training speed", f"{speeds[-1]:.0f} sequences/s"),
-        ("held-out text, masked words: most frequent", f"{baseline:.1%}"),
+        ("held-out text, masked words: most frequent token", f"{baseline:.1%}"),
         (
             "held-out text, masked words: BERT",
             f"{results['masked_lm_accuracy']:.1%}",
@@ -126,9 +128,12 @@ def table(folder: pathlib.Path) -> list[tuple[str, str]]:
             "held-out text, next sentence: BERT",
             f"{results['next_sentence_accuracy']:.1%}",
         ),
-        ("test, areas: majority", f"{counts['majority_baseline']:.1%}"),
-        ("test, areas: from random weights", f"{random:.1%}"),
-        ("test, areas: from pre-trained weights", f"{tuned:.1%}"),
+        (
+            "test accuracy: majority class",
+            f"{counts['majority_baseline']:.1%}",
+        ),
+        ("test accuracy: from random weights", f"{random:.1%}"),
+        ("test accuracy: from pre-trained weights", f"{tuned:.1%}"),
         ("gain from pre-training", f"{100 * (tuned - random):+.1f} points"),
     ]
     rows += [(f"seconds, {name}", f"{s:.0f}") for name, s in seconds.items()]

@@ -30,7 +30,7 @@ _START_UP_NOTES = (
 # For each step its title, its name in the report, and its command.
 STEPS = (
     (
-        "Writing texts out of Python's own documentation",
+        "Extracting texts from Python's own documentation",
         "texts",
         f"examples/quickstart/make_data.py {_FOLDER}/data",
     ),
@@ -40,12 +40,12 @@ STEPS = (
         f"learn_vocabulary.py {_FLAGS}/learn_vocabulary.flags",
     ),
     (
-        "Making pre-training records",
+        "Creating pre-training records",
         "records",
         f"create_pretraining_data.py {_FLAGS}/create_pretraining_data.flags",
     ),
     (
-        "Making records of text that is held out",
+        "Creating records of held-out text",
         "held-out records",
         f"create_pretraining_data.py {_FLAGS}/create_evaluation_data.flags",
     ),
@@ -65,7 +65,7 @@ STEPS = (
         f"run_classifier.py {_FLAGS}/fine_tune_pretrained.flags",
     ),
     (
-        "Fine-tuning the same from random weights, to compare",
+        "Fine-tuning the same classifier from random weights, to compare",
         "fine-tuning, random",
         f"run_classifier.py {_FLAGS}/fine_tune_random.flags",
     ),
@@ -79,10 +79,10 @@ STEPS = (
 
 _NEXT = """
 == What to try next
-Which area is a sentence of yours about?
+Classify a sentence of yours:
     echo "Open a socket and wait for a connection." | \\
       {python} run_prediction.py --model_dir={folder}/fine_tuned
-Which words does the pre-trained model put into gaps?
+Predict a masked word with the pre-trained model:
     echo "Return a new [MASK] with the same items." | \\
       {python} run_prediction.py --init_checkpoint={folder}/pretrained
 To classify your own table of texts, read docs/your_own_csv.md."""
@@ -129,7 +129,7 @@ def run(number: int, total: int, title: str, command: str) -> float:
     if code:
         sys.exit(
             f"error: step {number} ended with exit code {code}; the lines "
-            f"above say why. It can be run alone: {sys.executable} {command}"
+            f"above say why. To run it alone: {sys.executable} {command}"
         )
     return time.monotonic() - start
 
@@ -138,14 +138,14 @@ def main() -> None:
     """Runs all steps and the report."""
     folder = _ROOT / _FOLDER
     if folder.exists():
-        print(f"== Removing the last quickstart's results in {_FOLDER}")
+        print(f"== Removing the results of the last quickstart in {_FOLDER}")
         shutil.rmtree(folder)
     seconds = {
         name: run(number, len(STEPS), title, command)
         for number, (title, name, command) in enumerate(STEPS, 1)
     }
     (folder / "seconds.json").write_text(json.dumps(seconds), encoding="utf-8")
-    print("\n== What was measured", flush=True)
+    print("\n== Results", flush=True)
     code = execute(f"examples/quickstart/report.py {_FOLDER}")
     if not code:
         print(_NEXT.format(python=_python(), folder=_FOLDER))

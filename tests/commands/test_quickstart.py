@@ -238,7 +238,7 @@ def test_whole_run_with_few_steps(tmp_path):
         re.split(r"  +", line.strip())
         for line in (folder / "report.txt").read_text().splitlines()
     )
-    assert rows["test, areas: majority"] == "14.3%"
+    assert rows["test accuracy: majority class"] == "14.3%"
     assert re.fullmatch(r"[+-]\d+\.\d points", rows["gain from pre-training"])
     assert (folder / "curves.png").read_bytes()[1:4] == b"PNG"
     # Three sentences, each with one of the areas.

@@ -188,7 +188,7 @@ class TestCheckOnly:
         )
         for text in (
             f"Restored 30 variables of {trained}",
-            " replica, 8 sequences at a time on each, float32",
+            " replica, 8 sequences at a time per replica, float32",
             " MB per replica, and the framework's own.",
             "Found nothing that would stop this run",
         ):

@@ -25,16 +25,17 @@ def test_model_and_devices(caplog):
     assert first == f"Model: {model.count_params():,} parameters."
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
     assert second == (
-        f"Devices: 1 {kind} replica, 32 sequences at a time on each, float32."
+        f"Devices: 1 {kind} replica, 32 sequences at a time per replica, "
+        "float32."
     )
 
 
 @pytest.mark.parametrize(
     ("examples", "start", "expected"),
     [
-        (540, 0, "51 steps, 32 per step, 540 examples, 3.02 epochs."),
-        (1, 50, "1 step from step 50 to 51, 32 per step, 1 example, "),
-        (None, 0, "51 steps, 32 per step."),
+        (540, 0, "51 steps, batch size 32, 540 examples, 3.02 epochs."),
+        (1, 50, "1 step from step 50 to 51, batch size 32, 1 example, "),
+        (None, 0, "51 steps, batch size 32."),
     ],
 )
 def test_plan(caplog, examples, start, expected):

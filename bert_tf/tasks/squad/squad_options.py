@@ -24,7 +24,7 @@ class Layout(options.Options):
     )
     max_query_length: int = options.option(
         64,
-        "Max number of tokens in a question; longer questions are cut.",
+        "Max number of tokens in a question; longer ones are truncated.",
         min=1,
     )
 
