@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from bert_tf import configuration, files, modeling, vocabularies
 from bert_tf.checkpoints import (
+    best,
     casing,
     hub,
     huggingface,
@@ -31,6 +32,7 @@ from bert_tf.storage import weight_files, written_files
 from bert_tf.vocabularies import tokenizer_json
 
 import tensorflow as tf
+from absl import logging
 
 
 def open_checkpoint(path: str | os.PathLike[str]) -> opened.Checkpoint:
@@ -84,7 +86,9 @@ def _open_folder(folder: str) -> opened.Checkpoint:
     if has_theirs and keras_hub.CONFIG in here:
         return huggingface.open_checkpoint(folder)
     if any(name.endswith(".index") for name in here):
-        return original.open_checkpoint(tf1_files.find(folder))
+        newest = tf1_files.find(folder)
+        _log_best(folder, newest)
+        return original.open_checkpoint(newest)
     for row in families.FAMILIES.values():
         if row.weights_file and row.weights_file.name in here:
             return _open_weights_file(folder, row, row.weights_file)
@@ -146,6 +150,18 @@ def _open_weights_file(
         config=config,
         vocab=vocabularies.among(file.vocabulary),
     )
+
+
+def _log_best(folder: str, newest: str) -> None:
+    """Logs that the best checkpoint of a run's folder is another one."""
+    with contextlib.suppress(InputError):
+        kept = best.checkpoint(folder)
+        if kept and os.path.basename(kept) != os.path.basename(newest):
+            logging.info(
+                "%s is the newest checkpoint of the run. For its best "
+                "evaluation (%s), pass %s.",
+                *(newest, os.path.basename(kept), os.path.dirname(kept)),
+            )
 
 
 def _models_inside(folder: str, here: Iterable[str]) -> list[str]:

@@ -123,6 +123,26 @@ def warn_of_unseen(
         )
 
 
+def warn_of_similar(path: str, labels: Iterable[str]) -> None:
+    """Warns of labels that differ only in case, or are the same integer.
+
+    Tables that are joined from several may have 1 and 1.0, or True and TRUE.
+    """
+    spelt: dict[str, list[str]] = {}
+    for label in sorted(labels):
+        text = label.strip().casefold()
+        if re.fullmatch(r"[+-]?\d+(\.0*)?", text):
+            text = str(int(text.partition(".")[0]))
+        spelt.setdefault(text, []).append(label)
+    similar = [" and ".join(same) for same in spelt.values() if len(same) > 1]
+    if similar:
+        logging.warning(
+            "%s has labels that differ only in how they are written, and each "
+            "becomes a class: %s. Write them in the same way if they are one.",
+            *(path, listed(similar)),
+        )
+
+
 def check_one(label: str, where: str) -> None:
     """Raises InputError if a label is empty or contains a line break."""
     if not label.strip() or "\n" in label or label.endswith("\r"):

@@ -60,6 +60,13 @@ def quote(first_line: str, separator: str) -> str:
     return "'" if is_single and len(names) > 1 else '"'
 
 
+def is_quoted(text: str) -> bool:
+    """Returns whether a text is quoted as in CSV, with quotes inside."""
+    inner = text[1:-1]
+    is_around = len(text) > 2 and text[0] == text[-1] == '"'
+    return is_around and '""' in inner and '"' not in inner.replace('""', "")
+
+
 def is_utf_16(start: bytes) -> bool:
     """Whether a file begins with the UTF-16 byte-order mark."""
     return start.startswith(_UTF_16) and not start.startswith(_UTF_32)

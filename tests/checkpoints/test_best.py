@@ -173,6 +173,25 @@ def test_tensorflow_finds_the_best(tmp_path, model):
     assert tf.train.latest_checkpoint(folder) is None
 
 
+def test_the_folder_of_a_run_names_its_best(tmp_path, model, caplog):
+    for path, content in _FILES.items():
+        (tmp_path / path).write_bytes(content)
+    kept = _best(tmp_path)
+    for step, is_named in ((3, False), (6, True)):
+        kept.offer(step, {"f1": 1 / step}, model)
+        tensors = {v.path: tf.convert_to_tensor(v) for v in model.variables}
+        prefix = str(tmp_path / f"model.ckpt-{step}")
+        tf1_files.write(prefix, {**tensors, "global_step": np.int64(step)})
+        tf1_files.write_state(str(tmp_path), [prefix])
+        with caplog.at_level("INFO"):
+            assert formats.open_checkpoint(tmp_path).path == prefix
+        best_one = f"evaluation (model.ckpt-3), pass {tmp_path}/best."
+        assert (best_one in caplog.text) == is_named
+    caplog.clear()
+    formats.open_checkpoint(tmp_path / "best")
+    assert not caplog.text
+
+
 class _KilledError(BaseException):
     """Simulates a kill: error handlers do not catch it."""
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from bert_tf import extras
 from bert_tf.errors import InputError
 from bert_tf.storage import data_sets, input_files
-from bert_tf.tasks import label_column, left_out_rows, tables
+from bert_tf.tasks import label_column, left_out_rows, table_formats, tables
 
 from absl import logging
 from etils import epath
@@ -149,6 +149,7 @@ def read(
         )
     found = False
     empty: list[int] = []
+    quoted: list[int] = []
     seen: set[label_column.Label] = set()
     skip = task.skips_short_rows and row.label is not None
     left_out = _left_out(path, row)
@@ -169,6 +170,8 @@ def read(
         texts = [columns[x] for x in ("text_a", "text_b") if x in columns]
         if not all(text.strip() for text in texts):
             empty.append(line)
+        if any(map(table_formats.is_quoted, texts)):
+            quoted.append(line)
         yield tables.Example(
             columns.get("key", f"{split}-{line}"),
             columns["text_a"],
@@ -180,6 +183,13 @@ def read(
         left_out.warn(number + 1, "rows")
     if empty:
         _warn_of_empty(path, empty)
+    if quoted and row.file_format == "tsv" and task.name == CUSTOM:
+        logging.warning(
+            "%s: texts in quotes with doubled quotes inside: %d, the first at "
+            "line %d. Quotes are characters of the text in TSV. If a program "
+            "put them there, such as Excel, save the table as CSV instead.",
+            *(path, len(quoted), quoted[0]),
+        )
     if split == "train" and task.labels:
         label_column.warn_of_unseen(path, task.labels, seen)
     if not found:

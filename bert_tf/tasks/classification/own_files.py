@@ -234,4 +234,5 @@ def _learned_labels(
             "Use --regression if they are scores.",
             *(split.file, len(found), number),
         )
+    label_column.warn_of_similar(split.file, found)
     return found

@@ -5,9 +5,8 @@ scripts without spaces. If neither text has a word, F1 is 0 in version 1.1 and 1
 in version 2.0.
 
 Chinese, Japanese and Thai are written without spaces. In answers to questions
-about such a context, and in other texts with their characters, each of these
-characters is a word, punctuation of all scripts is removed and articles are
-not, as in MLQA's script for Chinese.
+about such a context, each of their characters is a word, punctuation of all
+scripts is removed and articles are not, as in MLQA's script for Chinese.
 """
 
 import collections
@@ -58,10 +57,10 @@ def normalize(text: str, unspaced: bool = False) -> str:
 
     Returns:
         The words, joined by spaces. Only ASCII punctuation is removed, unless
-        `unspaced`, or the text has characters of scripts without spaces.
+        `unspaced`.
     """
     text = text.lower()
-    if unspaced or characters.UNSPACED.search(text):
+    if unspaced:
         text = text.translate(_all_punctuation())
         return " ".join(characters.UNSPACED.sub(r" \g<0> ", text).split())
     text = text.translate(_PUNCTUATION)

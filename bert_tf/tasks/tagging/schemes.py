@@ -46,6 +46,9 @@ SCHEMES = {
     # Of Chinese data sets.
     "BMES": Scheme("BS", "ME", "ES"),
 }
+_PREFIXES = {
+    prefix for scheme in SCHEMES.values() for prefix in scheme.prefixes
+}
 # Every word is labelled independently.
 NO_SCHEME = "none"
 
@@ -102,30 +105,34 @@ def chains(
         start = i + 1
 
 
+def _has_type(label: str) -> bool:
+    """Returns whether a label is one letter, a hyphen and a type."""
+    prefix, kind = split_label(label)
+    return len(prefix) == 1 and kind != ""
+
+
 def detect_scheme(labels: Sequence[str]) -> str:
     """Detects the scheme of a set of labels.
 
     Warns if it does not know the scheme of labels that look like entities.
     """
-    prefixes = set()
-    for label in labels:
-        if label == OUTSIDE:
-            continue
-        prefix, kind = split_label(label)
-        if len(prefix) != 1 or not kind:
-            return NO_SCHEME
-        prefixes.add(prefix)
-    if prefixes <= {"I"}:
-        return "IO" if prefixes else NO_SCHEME
-    for name in ("BIO", "BIOES", "BILOU", "BMES"):
-        if prefixes <= set(SCHEMES[name].prefixes):
-            return name
-    if OUTSIDE in labels:
+    others = [label for label in labels if label != OUTSIDE]
+    plain = [label for label in others if not _has_type(label)]
+    prefixes = {label[:1] for label in others}
+    if not plain:
+        if prefixes <= {"I"}:
+            return "IO" if prefixes else NO_SCHEME
+        for name in ("BIO", "BIOES", "BILOU", "BMES"):
+            if prefixes <= set(SCHEMES[name].prefixes):
+                return name
+    # A header among the labels, or labels without types (B, I, O).
+    are_bare = all(label in _PREFIXES for label in plain)
+    if OUTSIDE in labels and (are_bare or len(plain) < len(others)):
         logging.warning(
-            "No known scheme has all labels that start with one of %s and a "
-            "hyphen, so each word counts by itself. Spell them in one of %s, "
+            "No known scheme has all labels, so each word counts by itself and "
+            "entities are not scored. Spell them in one of %s, such as B-PER, "
             "or give --scheme=none. Received: labels=%s",
-            *(", ".join(sorted(prefixes)), ", ".join(SCHEMES), listed(labels)),
+            *(", ".join(SCHEMES), listed(sorted(labels, key=_has_type))),
         )
     return NO_SCHEME
 

@@ -237,6 +237,19 @@ def test_scores_that_are_taken_for_classes(tmp_path, caplog):
     assert "--regression" in caplog.text
 
 
+def test_labels_that_differ_only_in_how_they_are_written(tmp_path, caplog):
+    labels = ["1", "1.0", "True", "TRUE", "2", "02.0", "x", "1.1", "01.1"]
+    rows = "".join(f"a\t{label}\n" for label in labels)
+    path = _write(tmp_path / "a.tsv", f"text\tlabel\n{rows}")
+    assert len(_custom({"train": path}).labels) == len(labels)
+    same = "class: 02.0 and 2, 1 and 1.0, TRUE and True. Write"
+    assert same in caplog.text
+    caplog.clear()
+    path = _write(tmp_path / "b.tsv", "text\tlabel\na\t1\nb\t0\n")
+    _custom({"train": path})
+    assert not caplog.text
+
+
 def test_labels_that_no_row_to_train_on_has(tmp_path, caplog):
     strict = dataclasses.replace(_COLUMNS, strict=True)
     path = _write(tmp_path / "a.tsv", "text\tlabel\nx\t1,2\ny\t\n")

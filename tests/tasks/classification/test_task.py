@@ -1,7 +1,7 @@
 import dataclasses
 
 from bert_tf.tasks import tables
-from bert_tf.tasks.classification import classification_task, glue
+from bert_tf.tasks.classification import classification_task, glue, own_files
 
 import pytest
 
@@ -65,3 +65,23 @@ def test_short_rows_are_skipped_only_where_there_are_labels(tmp_path, caplog):
     )
     assert len(found) == 4
     assert "test.tsv: empty texts: 3, the first at line 3" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("text", "is_warned"),
+    [
+        ('"He said ""hi"" to me"', True),
+        ('"so"', False),
+        ('""so""', False),
+        ('"a "" b" "" c"', False),
+    ],
+)
+def test_quotes_of_spreadsheets_in_tsv(text, is_warned, tmp_path, caplog):
+    path = tmp_path / "a.tsv"
+    path.write_text(f"text\tlabel\nso\tx\n{text}\ty\n")
+    columns = own_files.Columns("text", None, "label")
+    task = own_files.custom(columns, {"train": str(path)}, None, False)
+    _, example = classification_task.read(task, "", "train")
+    assert example.text_a == text
+    warning = "doubled quotes inside: 1, the first at line 3"
+    assert (warning in caplog.text) == is_warned

@@ -42,10 +42,10 @@ def _f1(left, right):
 )
 def test_chinese_as_mlqas_script(prediction, gold):
     words, wanted = _mlqa(prediction), _mlqa(gold)
-    assert squad_metrics.exact_match(prediction, gold) == float(words == wanted)
-    assert squad_metrics.f1(prediction, gold) == pytest.approx(
-        _f1(words, wanted)
-    )
+    exact = squad_metrics.exact_match(prediction, gold, unspaced=True)
+    assert exact == float(words == wanted)
+    f1 = squad_metrics.f1(prediction, gold, unspaced=True)
+    assert f1 == pytest.approx(_f1(words, wanted))
 
 
 @pytest.mark.parametrize(
@@ -56,14 +56,13 @@ def test_chinese_as_mlqas_script(prediction, gold):
         ("北京大学。", "北京大学", 1, 1),
         ("東京タワー", "東京タワーは", 0, 10 / 11),
         ("กรุงเทพ", "กรุงเทพฯ", 0, 14 / 15),
-        # Unchanged for words with spaces: only ASCII punctuation is removed.
-        ("the “Rome”", "“Rome”", 1, 1),
-        ("“Rome”", "Rome", 0, 0),
     ],
 )
 def test_characters_are_words(prediction, gold, exact, f1):
-    assert squad_metrics.exact_match(prediction, gold) == exact
-    assert squad_metrics.f1(prediction, gold) == pytest.approx(f1)
+    found = squad_metrics.exact_match(prediction, gold, unspaced=True)
+    assert found == exact
+    found = squad_metrics.f1(prediction, gold, unspaced=True)
+    assert found == pytest.approx(f1)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +90,27 @@ def test_the_context_decides(prediction, gold, chinese):
     }
     second = squad_metrics.evaluate_2([question], predictions)
     assert (second["exact"], second["f1"]) == tuple(found.values())
-    # English ones, even with some characters, are scored as by SQuAD.
-    assert not squad_metrics.is_unspaced(
-        "Peking University (北京大学) is in Beijing, China, since 1898."
+
+
+@pytest.mark.parametrize(
+    ("prediction", "gold", "exact", "f1"),
+    [
+        # By evaluate-v1.1.py: articles and ASCII punctuation are removed.
+        ("the Peking University (北京大学)", "Peking University", 0, 4 / 5),
+        ("the 北京大学", "北京大学", 1, 1),
+        ("北京大", "北京大学", 0, 0),
+        ("the “Peking”", "“Peking”", 1, 1),
+        ("“Peking”", "Peking", 0, 0),
+    ],
+)
+def test_english_contexts_are_scored_as_by_squad(prediction, gold, exact, f1):
+    question = squad_questions.Question(
+        "1",
+        "?",
+        "Peking University (北京大学) is in Beijing, China, since 1898.",
+        (squad_questions.Answer(gold, None),),
     )
+    assert squad_metrics.evaluate([question], {"1": prediction}) == {
+        "exact_match": 100 * exact,
+        "f1": pytest.approx(100 * f1),
+    }

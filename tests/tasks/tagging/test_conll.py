@@ -231,12 +231,18 @@ def test_detect_scheme(labels, scheme):
         ("O B-x M-x W-x", True),
         ("O B-x I-x M-x", True),
         ("B-x W-x", False),
-        ("O B-x NN", False),
+        # The header of a table, and labels without types.
+        ("O B-x tag", True),
+        ("O B I", True),
+        ("O N V B", False),
+        ("NN O -LRB-", False),
     ],
 )
 def test_labels_of_an_unknown_scheme(labels, is_told, caplog):
     assert schemes.detect_scheme(labels.split()) == "none"
     assert ("No known scheme has all labels" in caplog.text) == is_told
+    # Those without a type come first.
+    assert ("labels=O, tag, B-x" in caplog.text) == ("tag" in labels)
 
 
 def test_scheme_that_labels_are_not_spelt_in():
