@@ -87,7 +87,9 @@ _VERBOSE_LOGGING = _DATA.boolean(
     False,
     "Whether warnings about the data name every affected question.",
 )
-_STRICT = shared_flags.strict(_DATA, "question", only_with="do_train")
+_STRICT = shared_flags.strict(
+    _DATA, "question", "that cannot be learned", only_with="do_train"
+)
 
 command_line.start(__name__, later=("version_2_with_negative", "answer_head"))
 

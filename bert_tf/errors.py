@@ -32,9 +32,20 @@ def shortened(text: str, length: int = 80) -> str:
     return text if len(text) <= length else text[:length] + "…"
 
 
+def quoted(name: str) -> str:
+    """Returns a name of a list, in quotes as in CSV where it needs them.
+
+    A name needs them if it has commas or quotes, or spaces at its ends.
+    """
+    if name and name == name.strip() and not {",", '"'} & {*name}:
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
 def listed(names: Sequence[str], separator: str = ", ") -> str:
     """Returns names for a message: the first ones and the count."""
-    text = separator.join(map(shortened, names[:_MOST_LISTED]))
+    parts = (quoted(shortened(name)) for name in names[:_MOST_LISTED])
+    text = separator.join(parts)
     if len(names) > _MOST_LISTED:
         text += f" and others, {len(names)} in all"
     return text
