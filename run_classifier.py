@@ -158,7 +158,12 @@ class Classification(fine_tune.Task):
         *("class_weights", "double_unordered", "auxiliary_lm_weight"),
         *("long_documents", "window_stride"),
     )
-    reading = ("long_documents", "max_seq_length", "regression")
+    reading = (
+        "long_documents",
+        "max_seq_length",
+        "regression",
+        "label_separator",
+    )
     more_reading = ("do_lower_case", "window_stride", "text_b_column")
 
     def prepare(self):

@@ -277,7 +277,8 @@ def open_model():
     source = trained_models.with_trained_head(
         formats.open_checkpoint(_INIT_CHECKPOINT.value), "classification"
     )
-    reading = ["long_documents", "max_seq_length", "regression"]
+    reading = ["long_documents", "max_seq_length"]
+    reading += ["regression", "label_separator"]
     model_files_setup.take_flags(reading, source.path)
     if classification_flags.LONG_DOCUMENTS.value == "windows":
         model_files_setup.take_flags(["window_stride"], source.path)

@@ -191,7 +191,7 @@ def check_same_evaluation(
         if before[best.EVALUATED_ON] == evaluated_on:
             changed.pop(names[0], None)
         else:
-            changed.setdefault(names[0], f"{names[0]} had other records")
+            changed.setdefault(names[0], f"{names[0]} had other content")
     # Other missing flags had no effect, or earlier versions did not keep them.
     others = [
         changed[name]
