@@ -4,6 +4,7 @@ Called from the `main` of the fine-tuning scripts only.
 """
 
 import dataclasses
+import functools
 import itertools
 import os
 import tempfile
@@ -208,14 +209,7 @@ def make_folder(
 
 def _removed_at_end(folder: str) -> str:
     """Returns the folder, to be removed when the script ends."""
-
-    def remove():
-        try:
-            tf.io.gfile.rmtree(folder)
-        except tf.errors.OpError as error:
-            logging.warning("%s could not be removed: %s", folder, error)
-
-    command_line.at_end(remove)
+    command_line.at_end(functools.partial(run_folder.remove_or_warn, folder))
     command_line.unwind_at_signals()
     return folder
 

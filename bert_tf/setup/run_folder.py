@@ -15,6 +15,7 @@ from bert_tf.storage import kept_flags, run_lock, written_files
 from bert_tf.training import distribution, progress, train_examples
 
 import tensorflow as tf
+from absl import logging
 
 # The folder's locks: an evaluation may run during a training.
 _TRAINING_LOCK, _EVALUATION_LOCK = "lock", "evaluation.lock"
@@ -52,7 +53,7 @@ def claim_output_dir(
     files.remove_leftovers(folder, names)
     leftovers = os.path.join(folder, records_folder(trains))
     if tf.io.gfile.exists(leftovers):
-        tf.io.gfile.rmtree(leftovers)
+        remove_or_warn(leftovers)
     if not tf.io.gfile.exists(flags_file()):
         # Marks the folder as a run's for later commands.
         flagfiles.write_flagfile(flags_file())
@@ -143,6 +144,14 @@ def check_output_dir(identity: tuple[str, ...] | None) -> None:
         run_flags.OUTPUT_DIR.value,
         _TRAINING_LOCK if trains else _EVALUATION_LOCK,
     )
+
+
+def remove_or_warn(folder: str) -> None:
+    """Removes a folder; logs why if it remains, as in some buckets."""
+    try:
+        tf.io.gfile.rmtree(folder)
+    except tf.errors.OpError as error:
+        logging.warning("%s could not be removed: %s", folder, error.message)
 
 
 def records_folder(trains: bool) -> str:

@@ -157,6 +157,16 @@ def test_scores_that_chose_the_best(run, monkeypatch, before, changed):
             run_folder.check_same_evaluation([*now])
 
 
+def test_a_folder_that_cannot_be_removed_is_logged(monkeypatch, caplog):
+    def rmtree(path):
+        raise tf.errors.PermissionDeniedError(None, None, "retained")
+
+    monkeypatch.setattr(tf.io.gfile, "rmtree", rmtree)
+    run_folder.remove_or_warn("gs://b/records.tmp")
+    expected = "gs://b/records.tmp could not be removed: retained"
+    assert caplog.messages == [expected]
+
+
 def test_batches_of_many_shapes_are_not_for_tpus(monkeypatch):
     flags.FLAGS.mark_as_parsed()
     strategy = tf.distribute.get_strategy()
