@@ -105,7 +105,7 @@ command_line.start(__name__, later=("long_documents",))
 
 from bert_tf import heads
 from bert_tf.checkpoints import tf1_files, trained_models
-from bert_tf.errors import listed
+from bert_tf.errors import counted, listed
 from bert_tf.exporting import saved_model
 from bert_tf.setup import (
     auxiliary_lm,
@@ -339,7 +339,8 @@ class Classification(fine_tune.Task):
                 continue
             path = _path(run, "test_results{}.tsv", split)
             predictions.write_probabilities(path, logits, self.is_multi_label)
-            logging.info("Wrote %d predictions to %s.", len(logits), path)
+            number = counted(len(logits), "prediction")
+            logging.info("Wrote %s to %s.", number, path)
             path = _path(run, "predictions{}.jsonl", split)
             keys = (example.guid for example in self.examples(split))
             texts = None

@@ -24,7 +24,7 @@ To resume a run after a crash or a kill, run the same command again. It ends
 with the same weights as an uninterrupted run.
 """
 
-from bert_tf.errors import InputError, listed, quoted
+from bert_tf.errors import InputError, counted, listed, quoted
 from bert_tf.flags import (
     command_line,
     distillation_flags,
@@ -274,7 +274,8 @@ class Tagging(fine_tune.Task):
         tagging_results.write_columns(
             path, split.path, split.columns, split.sentences, predicted
         )
-        logging.info("Wrote %d predictions to %s.", len(predicted), path)
+        number = counted(len(predicted), "prediction")
+        logging.info("Wrote %s to %s.", number, path)
         path = run.path("test_entities.jsonl")
         tagging_results.write_entities(
             path, split.sentences, predicted, self.scheme

@@ -94,7 +94,7 @@ _STRICT = shared_flags.strict(
 command_line.start(__name__, later=("version_2_with_negative", "answer_head"))
 
 from bert_tf import heads, joint_answers, losses
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.setup import fine_tune, trained_setup
 from bert_tf.tasks.squad import (
     squad_answers,
@@ -345,7 +345,9 @@ class Answering(fine_tune.Task):
         if self.work.predict:
             squad_answers.write(run.folder, answers, threshold)
             logging.info(
-                "Wrote %d predictions to %s.", len(answers), run.folder
+                "Wrote %s to %s.",
+                counted(len(answers), "prediction"),
+                run.folder,
             )
 
     def export(self, run):

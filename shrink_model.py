@@ -22,7 +22,7 @@ import math
 import os
 
 from bert_tf import options
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.flags import (
     classification_flags,
     command_line,
@@ -331,7 +331,8 @@ def find_importance(source, task, vocabulary, strategy):
         _MAX_EXAMPLES.value,
         _SEED.value,
     )
-    logging.info("Measuring on %d examples of %s.", len(examples), split)
+    number = counted(len(examples), "example")
+    logging.info("Measuring on %s of %s.", number, split)
     found = measure(strategy, model, task, class_weights, examples, encoder)
     return found, len(examples)
 

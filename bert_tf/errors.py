@@ -51,6 +51,11 @@ def listed(names: Sequence[str], separator: str = ", ") -> str:
     return text
 
 
+def counted(number: int, noun: str) -> str:
+    """Returns a number with its noun, as in 1 step or 1,000 steps."""
+    return f"{number:,} {noun}" + "s" * (number != 1)
+
+
 def repeated(names: Iterable[str]) -> list[str]:
     """Returns the names that occur more than once, each once, in order."""
     counts = collections.Counter(names)

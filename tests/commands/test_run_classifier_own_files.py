@@ -94,7 +94,7 @@ def test_the_flags_of_spam_on_a_copy_with_a_header(
     assert {x.split(b"\t")[0] for x in lines[1:]} == {b"ham", b"spam"}
     assert "Labels: ham, spam." in done.stderr
     held_out = round(rows / 10)
-    assert f"Read {rows - held_out} examples for train." in done.stderr
+    assert f"Read {rows - held_out:,} examples for train." in done.stderr
     assert f"Read {held_out} examples for eval." in done.stderr
 
 

@@ -33,6 +33,7 @@ def test_model_and_devices(caplog):
     ("examples", "start", "expected"),
     [
         (540, 0, "51 steps, 32 per step, 540 examples, 3.02 epochs."),
+        (1_632, 0, "51 steps, 32 per step, 1,632 examples, 1 epoch."),
         (1, 50, "1 step from step 50 to 51, 32 per step, 1 example, "),
         (None, 0, "51 steps, 32 per step."),
     ],
