@@ -24,7 +24,7 @@ import math
 import os
 
 from bert_tf import options
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.flags import command_line, flag_sections, shared_flags
 from bert_tf.storage import written_files
 
@@ -288,9 +288,9 @@ def write_features(extractor, reader, windows, output, phase):
     phase.close()
     check_count(count)
     logging.info(
-        "%d lines, %d tokens: %.1f lines/s, %.0f tokens/s",
-        count,
-        tokens,
+        "%s, %s: %.1f lines/s, %.0f tokens/s",
+        counted(count, "line"),
+        counted(tokens, "token"),
         meter.rate(count),
         meter.rate(tokens),
     )

@@ -105,7 +105,7 @@ command_line.start(__name__, later=("long_documents",))
 
 from bert_tf import heads
 from bert_tf.checkpoints import tf1_files, trained_models
-from bert_tf.errors import listed
+from bert_tf.errors import counted, listed
 from bert_tf.exporting import saved_model
 from bert_tf.setup import (
     auxiliary_lm,
@@ -158,7 +158,12 @@ class Classification(fine_tune.Task):
         *("class_weights", "double_unordered", "auxiliary_lm_weight"),
         *("long_documents", "window_stride"),
     )
-    reading = ("long_documents", "max_seq_length", "regression")
+    reading = (
+        "long_documents",
+        "max_seq_length",
+        "regression",
+        "label_separator",
+    )
     more_reading = ("do_lower_case", "window_stride", "text_b_column")
 
     def prepare(self):
@@ -192,10 +197,16 @@ class Classification(fine_tune.Task):
 
     def check_trained(self):
         """Returns the trained weights; InputError if their labels differ."""
-        trained_models.check_labels(run_flags.OUTPUT_DIR.value, self.labels)
+        self.check_labels()
         source = super().check_trained()
         trained_models.check_classes(source, self.labels, self.is_multi_label)
         return source
+
+    def check_labels(self):
+        """Raises InputError if the model in output_dir has other labels."""
+        task_name = classification_flags.TASK_NAME.value
+        folder = run_flags.OUTPUT_DIR.value
+        trained_models.check_labels(folder, self.labels, task_name)
 
     def read(self):
         """Checks the settings, and finds the weights of the classes."""
@@ -209,19 +220,18 @@ class Classification(fine_tune.Task):
             return
         if self.hold_out:
             trained_setup.warn_of_hold_out((*self.hold_out, *_COLUMNS))
-        folder = run_flags.OUTPUT_DIR.value
-        if tf1_files.latest(folder):  # The run resumes from it.
-            trained_models.check_labels(folder, self.labels)
+        if tf1_files.latest(run_flags.OUTPUT_DIR.value):  # The run resumes.
+            self.check_labels()
         class_weights = classification_setup.find_class_weights(
             self.task, self.examples("train")
         )
         self.objective = objective.make_objective(self.task, class_weights)
         self.comparison = objective.comparison(self.task, class_weights)
 
-    def examples(self, split, **keywords):
-        """Reads the examples of a split."""
+    def examples(self, split, warns=False, **keywords):
+        """Reads the examples of a split; warns of them if `warns`."""
         return classification_task.read_split(
-            self.task, self.data_dir, split, **keywords
+            self.task, self.data_dir, split, warns=warns, **keywords
         )
 
     def record_file(self, split):
@@ -250,9 +260,9 @@ class Classification(fine_tune.Task):
         has_gold = self.task.splits[split].gold is not None
         if has_gold and _PREDICTIONS_WITH_TEXTS.value:
             # Errors in labels that are only shown come before the work, too.
-            examples = self.examples(split, with_gold=True)
+            examples = self.examples(split, warns=True, with_gold=True)
             return (dataclasses.replace(x, label=None) for x in examples)
-        examples = self.examples(split)
+        examples = self.examples(split, warns=True)
         is_doubled = _DOUBLE_UNORDERED.value and self.task.is_symmetric
         if split == "train" and is_doubled:
             logging.info("Training on each pair in both orders.")
@@ -329,7 +339,8 @@ class Classification(fine_tune.Task):
                 continue
             path = _path(run, "test_results{}.tsv", split)
             predictions.write_probabilities(path, logits, self.is_multi_label)
-            logging.info("Wrote %d predictions to %s.", len(logits), path)
+            number = counted(len(logits), "prediction")
+            logging.info("Wrote %s to %s.", number, path)
             path = _path(run, "predictions{}.jsonl", split)
             keys = (example.guid for example in self.examples(split))
             texts = None

@@ -64,6 +64,7 @@ _MAX_SEQ_LENGTH = shared_flags.max_seq_length(
 command_line.start(__name__)
 
 from bert_tf import heads
+from bert_tf.errors import counted
 from bert_tf.setup import fine_tune
 from bert_tf.tasks.classification import classification_task, predictions
 from bert_tf.tasks.multiple_choice import (
@@ -131,7 +132,8 @@ class MultipleChoice(fine_tune.Task):
             logits,
             _PREDICTIONS_WITH_TEXTS.value,
         )
-        logging.info("Wrote %d predictions to %s.", len(logits), run.folder)
+        number = counted(len(logits), "prediction")
+        logging.info("Wrote %s to %s.", number, run.folder)
 
     def export(self, run):
         return choice_model.chooser(

@@ -24,7 +24,7 @@ To resume a run after a crash or a kill, run the same command again. It ends
 with the same weights as an uninterrupted run.
 """
 
-from bert_tf.errors import InputError, listed
+from bert_tf.errors import InputError, counted, listed, quoted
 from bert_tf.flags import (
     command_line,
     distillation_flags,
@@ -152,7 +152,8 @@ def check_labels(source, labels, do_train):
     if trained != labels and (trained or shape != (len(labels),)):
         raise InputError(
             f"{source.path} was trained with {shape[0]} labels"
-            f"{': ' * bool(trained)}{', '.join(trained)}. Give the same by "
+            f"{': ' * bool(trained)}{', '.join(map(quoted, trained))}. Give "
+            "the same by "
             "--labels, in this order, or start from a model without a tagging "
             "head. "
             f"Received: labels={listed(labels, ',')}"
@@ -273,7 +274,8 @@ class Tagging(fine_tune.Task):
         tagging_results.write_columns(
             path, split.path, split.columns, split.sentences, predicted
         )
-        logging.info("Wrote %d predictions to %s.", len(predicted), path)
+        number = counted(len(predicted), "prediction")
+        logging.info("Wrote %s to %s.", number, path)
         path = run.path("test_entities.jsonl")
         tagging_results.write_entities(
             path, split.sentences, predicted, self.scheme

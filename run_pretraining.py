@@ -20,7 +20,7 @@ import functools
 import os
 
 from bert_tf import options
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.flags import (
     command_line,
     distillation_flags,
@@ -433,9 +433,9 @@ def report(replicas, model, data, lacks_vocab):
     """Says what the run reads, and what it will lack."""
     logging.info(
         "%s in %s, %s.",
-        run_report.count(sum(data.counts), "record"),
-        run_report.count(len(data.files), "file"),
-        run_report.count(replicas, "replica"),
+        counted(sum(data.counts), "record"),
+        counted(len(data.files), "file"),
+        counted(replicas, "replica"),
     )
     if lacks_vocab:
         logging.warning(

@@ -27,7 +27,7 @@ with the same weights as an uninterrupted run.
 import dataclasses
 
 from bert_tf import options
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.flags import (
     command_line,
     fine_tuning_flags,
@@ -300,7 +300,7 @@ class Seq2Seq(fine_tune.Task):
             return
         path = run.path(f"{name}_predictions.txt")
         files.write_lines(path, [" ".join(x.splitlines()) for x in texts])
-        logging.info("Wrote %d texts to %s.", len(texts), path)
+        logging.info("Wrote %s to %s.", counted(len(texts), "text"), path)
         if results:
             path = run.path(f"{name}_results.txt")
             fine_tune.write_results(path, results, step)

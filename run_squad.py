@@ -87,12 +87,14 @@ _VERBOSE_LOGGING = _DATA.boolean(
     False,
     "Whether warnings about the data name every affected question.",
 )
-_STRICT = shared_flags.strict(_DATA, "question", only_with="do_train")
+_STRICT = shared_flags.strict(
+    _DATA, "question", "that cannot be learned", only_with="do_train"
+)
 
 command_line.start(__name__, later=("version_2_with_negative", "answer_head"))
 
 from bert_tf import heads, joint_answers, losses
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.setup import fine_tune, trained_setup
 from bert_tf.tasks.squad import (
     squad_answers,
@@ -343,7 +345,9 @@ class Answering(fine_tune.Task):
         if self.work.predict:
             squad_answers.write(run.folder, answers, threshold)
             logging.info(
-                "Wrote %d predictions to %s.", len(answers), run.folder
+                "Wrote %s to %s.",
+                counted(len(answers), "prediction"),
+                run.folder,
             )
 
     def export(self, run):

@@ -22,7 +22,7 @@ import math
 import os
 
 from bert_tf import options
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.flags import (
     classification_flags,
     command_line,
@@ -277,7 +277,8 @@ def open_model():
     source = trained_models.with_trained_head(
         formats.open_checkpoint(_INIT_CHECKPOINT.value), "classification"
     )
-    reading = ["long_documents", "max_seq_length", "regression"]
+    reading = ["long_documents", "max_seq_length"]
+    reading += ["regression", "label_separator"]
     model_files_setup.take_flags(reading, source.path)
     if classification_flags.LONG_DOCUMENTS.value == "windows":
         model_files_setup.take_flags(["window_stride"], source.path)
@@ -330,7 +331,8 @@ def find_importance(source, task, vocabulary, strategy):
         _MAX_EXAMPLES.value,
         _SEED.value,
     )
-    logging.info("Measuring on %d examples of %s.", len(examples), split)
+    number = counted(len(examples), "example")
+    logging.info("Measuring on %s of %s.", number, split)
     found = measure(strategy, model, task, class_weights, examples, encoder)
     return found, len(examples)
 

@@ -32,12 +32,28 @@ def shortened(text: str, length: int = 80) -> str:
     return text if len(text) <= length else text[:length] + "…"
 
 
+def quoted(name: str) -> str:
+    """Returns a name of a list, in quotes as in CSV where it needs them.
+
+    A name needs them if it has commas or quotes, or spaces at its ends.
+    """
+    if name and name == name.strip() and not {",", '"'} & {*name}:
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
 def listed(names: Sequence[str], separator: str = ", ") -> str:
     """Returns names for a message: the first ones and the count."""
-    text = separator.join(map(shortened, names[:_MOST_LISTED]))
+    parts = (quoted(shortened(name)) for name in names[:_MOST_LISTED])
+    text = separator.join(parts)
     if len(names) > _MOST_LISTED:
         text += f" and others, {len(names)} in all"
     return text
+
+
+def counted(number: int, noun: str) -> str:
+    """Returns a number with its noun, as in 1 step or 1,000 steps."""
+    return f"{number:,} {noun}" + "s" * (number != 1)
 
 
 def repeated(names: Iterable[str]) -> list[str]:

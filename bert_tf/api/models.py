@@ -47,6 +47,7 @@ from bert_tf.errors import InputError
 
 import keras
 import tensorflow as tf
+from absl import logging
 
 _Path: TypeAlias = str | os.PathLike[str]
 _registered = keras.saving.register_keras_serializable("bert_tf")
@@ -407,6 +408,19 @@ class BertClassifier(_Labelled, heads.BertClassifier):
     """
 
     head = "classification"
+
+    def make_train_function(self, force=False):
+        """Makes the step of `fit`, and warns of the loss of some scores."""
+        act = self.bert.config.score_act
+        if act != "linear" and self.train_function is None:
+            logging.warning(
+                "The score was trained with a %s, and the model returns its "
+                "logits. Train it with BinaryCrossentropy(from_logits=True) "
+                "and targets from 0 to 1. If you train it with other losses, "
+                "such as mse, export it with regression=True.",
+                act,
+            )
+        return super().make_train_function(force)
 
     def summary(self, *args: Any, **kwargs: Any) -> None:
         """Prints Keras' summary, with a row for the head.

@@ -88,16 +88,6 @@ def fit_labels(
         if config is not None:
             config = config.with_head_of(configuration.BertConfig)
         source = dataclasses.replace(source, shapes=kept, config=config)
-    act = source.config.score_act if source.config else "linear"
-    if head == "classification" and act != "linear":
-        logging.warning(
-            "%s was trained with a %s: the model returns its logits. Train it "
-            "with BinaryCrossentropy(from_logits=True) and targets from 0 to "
-            "1. If you train it with other losses, such as mse, export it with "
-            "regression=True.",
-            source.path,
-            act,
-        )
     return source, labels
 
 

@@ -21,6 +21,8 @@ _RESULTS = "results.json"
 _CHOSEN_ON = "chosen_on.json"
 # Its key for a digest of the evaluation data, if there is one.
 EVALUATED_ON = "eval_data_sha256"
+# The result that decides between two evaluations without a score.
+LOSS = "eval_loss"
 _WAY_OUT = (
     "It keeps the best evaluation of a run: bring it back, or remove {}, and "
     "the newest weights are used."
@@ -29,6 +31,9 @@ _WAY_OUT = (
 
 class Best:
     """Keeps the weights with the best score in `best/`; ties keep the earlier.
+
+    A score to maximize is 0.0 where it is undefined, such as F1 without
+    positives. Of two evaluations with 0.0, the one with the lower loss is kept.
 
     The folder holds one checkpoint, the model's files (name -> content),
     results.json, which includes the step, and chosen_on.json, the flags and
@@ -63,16 +68,20 @@ class Best:
                 step = int(self.results[tf1_files.GLOBAL_STEP])
                 _tell_tensorflow(self.folder, step)
 
-    def rewind(self, step: int, score: float) -> None:
+    def rewind(
+        self, step: int, score: float, loss: float | None = None
+    ) -> None:
         """Compares with an earlier best from now on, in a resumed run.
 
         The steps after the checkpoint, which run again, may have produced a
         better one. It stays in the folder until a result beats the earlier
-        best. `step` is 0 if there was no best.
+        best. `step` is 0 if there was no best; `loss` is None if unknown.
         """
         self.results = None
         if step:
             self.results = {self.metric: score, tf1_files.GLOBAL_STEP: step}
+            if loss is not None:
+                self.results.setdefault(LOSS, loss)
 
     def clear(self) -> None:
         """Discards the best of another run."""
@@ -91,6 +100,8 @@ class Best:
         if self.results and self.results[tf1_files.GLOBAL_STEP] != step:
             score, kept = results[self.metric], self.results[self.metric]
             is_better = score < kept if self.lowest else score > kept
+            if score == kept == 0 and not self.lowest:
+                is_better = _loss(results) < _loss(self.results)
             if not is_better and (math.isnan(score) or not math.isnan(kept)):
                 self.no_better += 1
                 return False
@@ -125,6 +136,10 @@ class Best:
         )
         found = tf1_files.numbered(folder)
         tf1_files.remove_old([old for x, old in found.items() if x != step])
+
+
+def _loss(results: Mapping[str, float]) -> float:
+    return results.get(LOSS, math.inf)
 
 
 def _tell_tensorflow(folder: str, step: int) -> None:

@@ -9,7 +9,7 @@ leaves no partial checkpoint.
 import contextlib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bert_tf import files, optimization
@@ -292,20 +292,27 @@ def remove(prefix: str) -> None:
 
 def remove_old(prefixes: Sequence[str]) -> None:
     """Deletes checkpoints that a newer one replaces; warns if any remain."""
+    _remove_each(remove, prefixes, "Old checkpoints")
+
+
+def _remove_each(
+    remove_one: Callable[[str], None], paths: Iterable[str], noun: str
+) -> None:
+    """Removes each path, and warns in one line of those that remain."""
     reasons = {}
-    for prefix in prefixes:
+    for path in paths:
         try:
-            remove(prefix)
+            remove_one(path)
         # A bucket that retains its objects, for example.
         except (OSError, tf.errors.OpError) as error:
-            folder, name = os.path.split(prefix)
+            folder, name = os.path.split(path)
             text = getattr(error, "message", None) or str(error)
             reasons[name] = text.replace(f"{folder}/", "")
     if reasons:
         name, reason = next(iter(reasons.items()))
         logging.warning(
-            "Old checkpoints that could not be removed: %d. The first is "
-            "%s: %s",
+            "%s that could not be removed: %d. The first is %s: %s",
+            noun,
             len(reasons),
             name,
             reason,
@@ -315,9 +322,10 @@ def remove_old(prefixes: Sequence[str]) -> None:
 def remove_leftovers(folder: str, names: Sequence[str] = ()) -> None:
     """Deletes half-written checkpoints, and half-written files of `names`."""
     checkpoints = os.path.join(folder, "model.ckpt-")
-    _remove_all(_begins_with(checkpoints, ".tmp*"))
+    left = dict.fromkeys(_begins_with(checkpoints, ".tmp*"))
     # Without an index they are none, and nothing counts or removes them.
     for path in _begins_with(checkpoints, ".data-*"):
         if not tf.io.gfile.exists(path.rpartition(".data-")[0] + ".index"):
-            tf.io.gfile.remove(path)
+            left[path] = None
+    _remove_each(tf.io.gfile.remove, left, "Half-written checkpoints")
     files.remove_leftovers(folder, ["checkpoint", *names])

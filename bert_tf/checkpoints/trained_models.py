@@ -18,7 +18,7 @@ from bert_tf.checkpoints import (
     restoring,
     tf1_files,
 )
-from bert_tf.errors import InputError, listed
+from bert_tf.errors import InputError, listed, quoted
 
 import keras
 from absl import logging
@@ -144,7 +144,7 @@ def check_classes(
         )
     if _other_labels(source, labels):
         raise InputError(
-            f"{source.path} was fine-tuned with {_classes(source, ', '.join)}. "
+            f"{source.path} was fine-tuned with {_classes(source, _whole)}. "
             "Give the same, in this order, by --labels or --task_name, or "
             f"train with --do_train=true. Received: labels={_named(labels)}"
         )
@@ -173,6 +173,11 @@ def _other_labels(
     if number != len(labels or ("",)):
         return True
     return source.labels is not None and source.labels != labels
+
+
+def _whole(labels: Sequence[str]) -> str:
+    """Returns all labels for a message, to be passed again."""
+    return ", ".join(map(quoted, labels))
 
 
 def _named(labels: Sequence[str] | None) -> str:
@@ -286,12 +291,20 @@ def read_labels(folder: str) -> tuple[str, ...] | None:
     return original.read_labels(os.path.join(folder, original.LABELS))
 
 
-def check_labels(folder: str, labels: Sequence[str] | None) -> None:
-    """Raises InputError if the folder's model has other labels."""
+def check_labels(
+    folder: str, labels: Sequence[str] | None, task_name: str | None = None
+) -> None:
+    """Raises InputError if the folder's model has other labels.
+
+    `task_name` is the value of --task_name, if the labels are from it.
+    """
     trained = read_labels(folder)
     if trained is not None and trained != tuple(labels or ()):
+        way_out, task = "Give the same by --labels, in this order", ""
+        if task_name:
+            way_out, task = "Give its --task_name", f"task_name={task_name}, "
         raise InputError(
             f"The model in {folder} was trained with other labels: "
-            f"{', '.join(trained)}. Give the same, in this order, or choose "
-            f"another output_dir. Received: labels={_named(labels)}"
+            f"{_whole(trained)}. {way_out}, or choose another output_dir. "
+            f"Received: {task}labels={_named(labels)}"
         )

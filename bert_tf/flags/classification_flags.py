@@ -38,7 +38,13 @@ DEV_FRACTION = _DATA.number(
 )
 FILE_FORMAT = shared_flags.file_format(_DATA, only_with=_OWN_FILES)
 HAS_HEADER = shared_flags.has_header(_DATA, only_with=_OWN_FILES)
-STRICT = shared_flags.strict(_DATA, "row", only_with=_OWN_FILES)
+STRICT = shared_flags.strict(
+    _DATA,
+    "row",
+    "with a wrong number of columns, without a label, or not in UTF-8",
+    " An unknown label, or a score that is not a number, always stops.",
+    only_with=_OWN_FILES,
+)
 TEXT_A_COLUMN = shared_flags.text_a_column(_DATA, only_with=_OWN_FILES)
 TEXT_B_COLUMN = shared_flags.text_b_column(_DATA, only_with=_OWN_FILES)
 LABEL_COLUMN = _DATA.string(

@@ -35,6 +35,8 @@ def write_flagfile(path: str) -> None:
     files.write_lines(path, lines)
 
 
+# What a command does with a run.
+_ACTIONS = ("check_only", "do_train", "do_eval", "do_predict", "do_export")
 # If omitted, their values come from the manifest of the records.
 _TOLD_BY_RECORDS = ("max_seq_length", "max_predictions_per_seq")
 
@@ -56,9 +58,9 @@ def check_same_run(
         return
     before = read_flagfile(path)
     changed, here = changes(before), before.keys() & _values().keys()
-    # A run must not report that an earlier command only checked it, nor
-    # another spelling of its folder.
-    for name in ("check_only", "output_dir", *same):
+    # What an earlier command did is no change of the run, nor is another
+    # spelling of its folder.
+    for name in (*_ACTIONS, "output_dir", *same):
         changed.pop(name, None)
     fatal = [
         changed[name]

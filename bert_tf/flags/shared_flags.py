@@ -154,14 +154,21 @@ def has_header(
 
 
 def strict(
-    section: flag_sections.Section, noun: str, **how: Any
+    section: flag_sections.Section,
+    noun: str,
+    invalid: str,
+    more: str = "",
+    **how: Any,
 ) -> flag_sections.Holder:
-    """Defines whether bad rows of training data stop the run."""
+    """Defines whether bad rows of training data stop the run.
+
+    `invalid` follows the noun, and `more` the text.
+    """
     return section.boolean(
         "strict",
         False,
-        f"Whether to stop at the first invalid {noun}. By default, invalid "
-        f"{noun}s are skipped, and reported in one log line.",
+        f"Whether to stop at the first {noun} {invalid}. By default, such "
+        f"{noun}s are skipped, and reported in one log line.{more}",
         **how,
     )
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from bert_tf import phases
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.records import record_types, shuffled_writer
 from bert_tf.storage import input_files
 from bert_tf.tasks import table_formats, tables, text_batches
@@ -216,9 +216,9 @@ class Encoder:
                 *(os.path.basename(path), len(empty), empty[0]),
             )
         logging.info(
-            "Read %d pairs for %s; %d sources were longer than %d tokens and "
+            "Read %s for %s; %d sources were longer than %d tokens and "
             "%d targets longer than %d, and were truncated.",
-            *(number, os.path.basename(path)),
+            *(counted(number, "pair"), os.path.basename(path)),
             *(cut[0], self._lengths[0], cut[1], self._lengths[1]),
         )
         return PairRecords(path, writer.records, RECORD, *self._lengths)

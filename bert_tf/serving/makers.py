@@ -13,7 +13,7 @@ from bert_tf import (
 )
 from bert_tf.checkpoints import names, opened, trained_models
 from bert_tf.encoders import families
-from bert_tf.errors import InputError, listed
+from bert_tf.errors import InputError, listed, quoted
 from bert_tf.exporting import inference, quantized, saved_model
 from bert_tf.seq2seq import decoder, seq2seq_model, seq2seq_options
 from bert_tf.tasks import (
@@ -286,7 +286,7 @@ def _check_classes(
     named = source.labels
     if named is not None and labels is not None and named != tuple(labels):
         raise InputError(
-            f"{source.path} names its classes {', '.join(named)}. "
+            f"{source.path} names its classes {', '.join(map(quoted, named))}. "
             "Leave out --labels and --task_name, or give these in this order; "
             "convert_checkpoint.py --labels renames them. "
             f"Received: labels={listed(labels, ',')}"

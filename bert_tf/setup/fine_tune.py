@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from bert_tf import configuration, options
-from bert_tf.checkpoints import opened, trained_models
+from bert_tf.checkpoints import best, opened, trained_models
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.exporting import saved_model
@@ -213,8 +213,9 @@ def run_task(task: Task) -> None:
     plan = fine_tuning_setup.plan(strategy, task.chosen_on)
     with strategy.scope():
         model = task.make_model(families.make(config))
+    evaluated_on = plan.chosen_on.get(best.EVALUATED_ON)
     folder = fine_tuning_setup.make_folder(
-        strategy, task.fixed_flags, task.chosen_on
+        strategy, task.fixed_flags, task.chosen_on, evaluated_on
     )
     data = _write_records(task, folder)
     output_dir = run_flags.OUTPUT_DIR.value

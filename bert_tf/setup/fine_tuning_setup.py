@@ -4,12 +4,15 @@ Called from the `main` of the fine-tuning scripts only.
 """
 
 import dataclasses
+import functools
 import itertools
 import os
 import tempfile
+from collections.abc import Mapping
 
-from bert_tf import kept_kernels
+from bert_tf import files, kept_kernels
 from bert_tf.checkpoints import (
+    best,
     tf1_files,
     trained_models,
     word_vectors,
@@ -24,6 +27,7 @@ from bert_tf.setup import (
     run_setup,
     trained_setup,
 )
+from bert_tf.storage import file_systems, input_files
 from bert_tf.training import (
     distribution,
     fine_tuning,
@@ -132,12 +136,28 @@ def plan(
             "--fused_attention is for pre-training, as batches of fine-tuning "
             "differ in length: leave it out. Received: fused_attention=true"
         )
+    chosen = flagfiles.told(chosen_on)
+    if own.DO_TRAIN.value and own.DO_EVAL.value:
+        chosen |= _digest_of_files(chosen)
     return run_setup.make_plan(
         fine_tuning.Plan,
         batch_size=own.TRAIN_BATCH_SIZE.value,
         accumulate=own.ACCUMULATE.value,
-        chosen_on=flagfiles.told(chosen_on),
+        chosen_on=chosen,
     )
+
+
+def _digest_of_files(chosen_on: Mapping[str, str]) -> dict[str, str]:
+    """Returns the digest of the user's evaluation data; {} if unknown."""
+    paths = [x for name, x in chosen_on.items() if name.endswith("_file")]
+    for path in paths:
+        input_files.check_can_be_read_again(path)
+        system = file_systems.find_backend(path)
+        if system.isdir(path) or not system.exists(path):
+            return {}
+    if not paths:
+        return {}
+    return {best.EVALUATED_ON: ",".join(map(files.sha256, paths))}
 
 
 # ---- The folder -------------------------------------------------------------
@@ -147,6 +167,7 @@ def make_folder(
     strategy: tf.distribute.Strategy,
     identity: tuple[str, ...],
     chosen_on: tuple[str, ...],
+    evaluated_on: str | None = None,
 ) -> str:
     """Creates output_dir, unless it holds another run to train.
 
@@ -154,6 +175,7 @@ def make_folder(
         strategy: The run's strategy.
         identity: Flags that a run in progress can't change.
         chosen_on: As for `plan`.
+        evaluated_on: The digest of the evaluation data, if it is known.
 
     Returns:
         The folder for this process's records: output_dir for a new run, else a
@@ -168,7 +190,9 @@ def make_folder(
         saved_model.check_target(export, overwrite=True)
     if trains and fine_tuning_flags.DO_EVAL.value:
         run_folder.check_same_evaluation(
-            chosen_on, ", or leave out --do_train to evaluate only"
+            chosen_on,
+            ", or leave out --do_train to evaluate only",
+            evaluated_on,
         )
     if run_flags.CHECK_ONLY.value:
         run_folder.check_output_dir(identity if trains else None)
@@ -185,14 +209,7 @@ def make_folder(
 
 def _removed_at_end(folder: str) -> str:
     """Returns the folder, to be removed when the script ends."""
-
-    def remove():
-        try:
-            tf.io.gfile.rmtree(folder)
-        except tf.errors.OpError as error:
-            logging.warning("%s could not be removed: %s", folder, error)
-
-    command_line.at_end(remove)
+    command_line.at_end(functools.partial(run_folder.remove_or_warn, folder))
     command_line.unwind_at_signals()
     return folder
 

@@ -15,6 +15,7 @@ from bert_tf.storage import kept_flags, run_lock, written_files
 from bert_tf.training import distribution, progress, train_examples
 
 import tensorflow as tf
+from absl import logging
 
 # The folder's locks: an evaluation may run during a training.
 _TRAINING_LOCK, _EVALUATION_LOCK = "lock", "evaluation.lock"
@@ -52,7 +53,7 @@ def claim_output_dir(
     files.remove_leftovers(folder, names)
     leftovers = os.path.join(folder, records_folder(trains))
     if tf.io.gfile.exists(leftovers):
-        tf.io.gfile.rmtree(leftovers)
+        remove_or_warn(leftovers)
     if not tf.io.gfile.exists(flags_file()):
         # Marks the folder as a run's for later commands.
         flagfiles.write_flagfile(flags_file())
@@ -145,6 +146,14 @@ def check_output_dir(identity: tuple[str, ...] | None) -> None:
     )
 
 
+def remove_or_warn(folder: str) -> None:
+    """Removes a folder; logs why if it remains, as in some buckets."""
+    try:
+        tf.io.gfile.rmtree(folder)
+    except tf.errors.OpError as error:
+        logging.warning("%s could not be removed: %s", folder, error.message)
+
+
 def records_folder(trains: bool) -> str:
     """Returns the name of the folder for temporary records in output_dir."""
     return "records.tmp" if trains else "evaluation.tmp"
@@ -191,7 +200,7 @@ def check_same_evaluation(
         if before[best.EVALUATED_ON] == evaluated_on:
             changed.pop(names[0], None)
         else:
-            changed.setdefault(names[0], f"{names[0]} had other records")
+            changed.setdefault(names[0], f"{names[0]} had other content")
     # Other missing flags had no effect, or earlier versions did not keep them.
     others = [
         changed[name]

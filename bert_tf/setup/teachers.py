@@ -274,7 +274,8 @@ def _order(
             f"The teacher {source.path} has other labels than the student: "
             f"{listed(theirs) if theirs else f'{number} without names'}. Give "
             "a teacher of the same task, in whatever order. "
-            f"Received: labels={listed(student.labels or ('none, a score',))}"
+            "Received: labels="
+            f"{listed(student.labels) if student.labels else 'none, a score'}"
         )
     return None if theirs == ours else tuple(map(theirs.index, ours))
 

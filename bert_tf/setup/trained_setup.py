@@ -114,7 +114,7 @@ def take_flags(names: Collection[str]) -> None:
 # ---- Changed flags -----------------------------------------------------------
 
 # Only the presence of these flags affects reading, not their values.
-_WHETHER = frozenset({"text_b_column"})
+_WHETHER = frozenset({"text_b_column", "label_separator"})
 
 
 def check(

@@ -60,12 +60,12 @@ def ordered(
     return tuple(sorted(labels))
 
 
-def known(label: str, labels: Collection[str], where: str) -> str:
+def known(label: str, labels: Collection[str], where: str, way_out: str) -> str:
     """Returns the label; raises InputError at `where` if it is unknown."""
     if label not in labels:
         raise InputError(
             f"{where}: unknown label. Expected one of {listed(list(labels))}. "
-            f"Received: label={shortened(repr(label))}"
+            f"Received: label={shortened(repr(label))}. {way_out}."
         )
     return label
 
@@ -79,7 +79,8 @@ def score(text: str, where: str) -> float:
     if not math.isfinite(value):
         raise InputError(
             f"{where}: the score is not a number. "
-            f"Received: label={shortened(repr(text))}"
+            f"Received: label={shortened(repr(text))}. Correct it, or remove "
+            "the row."
         )
     if abs(value) > _MOST_OF_A_SCORE:
         raise InputError(

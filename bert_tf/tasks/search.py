@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 from bert_tf import files
 from bert_tf.checkpoints import best
 from bert_tf.checkpoints import runs as run_folders
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.storage import kept_flags
 from bert_tf.tasks import trials
-from bert_tf.training import progress, run_report, train_examples
+from bert_tf.training import progress, train_examples
 
 from absl import logging
 
@@ -83,7 +83,7 @@ class Search:
             logging.warning(
                 "The search ends after %s: the search space has no more "
                 "combinations.",
-                run_report.count(self._combinations, "trial"),
+                counted(self._combinations, "trial"),
             )
         while trial := self._next(study, count):
             self._try(study, trial, self._last(study, count))

@@ -109,8 +109,9 @@ def check_batch_size(
     replicas = replicas or strategy.num_replicas_in_sync
     if batch_size % (replicas * accumulate):
         raise InputError(
-            f"--{flag} must be a multiple of {replicas} replicas times "
-            f"{accumulate} micro-batches. Received: {flag}={batch_size}"
+            f"--{flag} must be a multiple of {replicas * accumulate}: the "
+            f"replicas ({replicas}) times the micro-batches ({accumulate}). "
+            f"Received: {flag}={batch_size}"
         )
 
 

@@ -5,6 +5,7 @@ import shlex
 from typing import NamedTuple
 
 from bert_tf import phases
+from bert_tf.errors import counted
 from bert_tf.training import distribution
 
 import keras
@@ -36,11 +37,11 @@ def log_model(replicas: Replicas, model: keras.Model, rows: int) -> None:
         rows: Sequences that a replica computes at a time.
     """
     parameters = sum(math.prod(v.shape) for v in model.trainable_variables)
-    logging.info("Model: %s.", count(parameters, "parameter"))
+    logging.info("Model: %s.", counted(parameters, "parameter"))
     logging.info(
         "Devices: %s, %s at a time per replica, %s.",
-        count(replicas.number, f"{replicas.kind} replica"),
-        count(rows, "sequence"),
+        counted(replicas.number, f"{replicas.kind} replica"),
+        counted(rows, "sequence"),
         model.compute_dtype,
     )
 
@@ -57,13 +58,16 @@ def log_plan(
         batch_size: Sequences or examples per step, over all replicas.
         folder: The output folder.
     """
-    steps = count(stop - start, "step")
+    steps = counted(stop - start, "step")
     if start:
         steps += f" from step {start:,} to {stop:,}"
     parts = [steps, f"batch size {batch_size:,}"]
     if examples:
         epochs = f"{stop * batch_size / examples:.3g}"
-        parts += [count(examples, "example"), f"{epochs} epochs"]
+        parts += [
+            counted(examples, "example"),
+            f"{epochs} epoch{'s' * (epochs != '1')}",
+        ]
     logging.info("Training: %s.", ", ".join(parts))
     logging.info("Output: %s", folder)
     logging.info(
@@ -76,12 +80,7 @@ def log_end(steps: int, seconds: float, folder: str) -> None:
     """Logs what was trained, how long it took, and where the weights are."""
     logging.info(
         "Trained %s in %s. The weights are in %s.",
-        count(steps, "step"),
+        counted(steps, "step"),
         phases.duration(seconds),
         folder,
     )
-
-
-def count(number: int, noun: str) -> str:
-    """Returns a number with its noun, as in 1 step or 1,000 steps."""
-    return f"{number:,} {noun}" + "s" * (number != 1)

@@ -61,7 +61,8 @@ class Evaluations:
             # It is of steps that will be repeated.
             earlier = progress.best_until(self.folder, step, metric)
             if earlier is not None:
-                self.kept.rewind(*earlier)
+                loss = progress.best_until(self.folder, step, best.LOSS)
+                self.kept.rewind(*earlier, loss[1] if loss else None)
         self.kept.no_better = progress.evaluations_between(
             self.folder, self._best_step(), step
         )

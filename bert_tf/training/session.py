@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bert_tf import files, modeling, optimization, phases
 from bert_tf.checkpoints import best
+from bert_tf.errors import counted
 from bert_tf.training import (
     accelerators,
     background,
@@ -148,7 +149,7 @@ class Session:
         if plan.fused_attention and state.step < self.stop:
             dataset = self.batches(state.records, state.step)
             self._choose_attention(dataset, agree)
-        on = f" on {self.examples} examples" if self.examples else ""
+        on = f" on {counted(self.examples, 'example')}" if self.examples else ""
         if state.step > self.stop:
             logging.warning(
                 "The newest checkpoint in %s is from step %d, later than the "

@@ -105,6 +105,23 @@ def test_keeps_the_lowest(tmp_path, model, scores, better, kept_):
     assert kept.results == {"f1": kept_, "x": 1, "global_step": 9}
 
 
+@pytest.mark.parametrize(
+    "lowest, better", [(False, [1, 1, 0]), (True, [1, 0, 0])]
+)
+def test_without_scores_the_lower_loss_is_kept(tmp_path, model, lowest, better):
+    """Undefined scores are 0.0; ties of other scores keep the earlier."""
+    kept = _best(tmp_path, lowest=lowest)
+    losses = enumerate([0.9, 0.7, 0.8], 1)
+    found = [
+        kept.offer(x, {"f1": 0.0, "eval_loss": loss}, model)
+        for x, loss in losses
+    ]
+    assert found == list(map(bool, better))
+    if not lowest:
+        assert kept.offer(4, {"f1": 0.1, "eval_loss": 2.0}, model)
+        assert not kept.offer(5, {"f1": 0.1, "eval_loss": 1.0}, model)
+
+
 def test_rewound_it_is_compared_with_an_earlier_one(tmp_path, model):
     kept = _best(tmp_path)
     list(_offer(kept, model, [0.3, 0.5, 0.9]))

@@ -1,3 +1,4 @@
+import csv
 import dataclasses
 import re
 
@@ -85,6 +86,9 @@ def test_labels(tmp_path):
         message = f"other labels: a b, c.*Received: labels={named}"
         with pytest.raises(ValueError, match=message):
             trained_models.check_labels(folder, labels)
+    message = "Give its --task_name, or.*Received: task_name=MRPC, labels=0, 1$"
+    with pytest.raises(ValueError, match=message):
+        trained_models.check_labels(folder, ("0", "1"), "MRPC")
     # As in a run that failed before its first checkpoint.
     files.write(folder, None)
     assert trained_models.read_labels(folder) is None
@@ -169,6 +173,19 @@ def test_a_head_of_other_classes(trained, classes, labels, fits, caplog):
     assert "its head is not used" in caplog.text
     with pytest.raises(ValueError, match="there was fine-tuned with"):
         trained_models.check_classes(source, labels)
+
+
+def test_labels_that_need_quotes_have_those_of_the_flag(tmp_path):
+    labels = (",", "a, b", 'say "x"', " c", "d e")
+    (tmp_path / "labels.txt").write_text("\n".join(labels) + "\n")
+    with pytest.raises(ValueError, match="other labels") as told:
+        trained_models.check_labels(str(tmp_path), labels[::-1])
+    text = str(told.value)
+    named = text.split("other labels: ")[1].split(". Give")[0]
+    received = text.split("labels=")[1]
+    for found, expected in ((named, labels), (received, labels[::-1])):
+        (row,) = csv.reader([found], skipinitialspace=True, strict=True)
+        assert tuple(row) == expected
 
 
 def test_labels_to_give_again_are_all_named(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import shutil
 
 from bert_tf.records import reading
 from tests import classifier_runs
@@ -93,7 +94,7 @@ def test_the_flags_of_spam_on_a_copy_with_a_header(
     assert {x.split(b"\t")[0] for x in lines[1:]} == {b"ham", b"spam"}
     assert "Labels: ham, spam." in done.stderr
     held_out = round(rows / 10)
-    assert f"Read {rows - held_out} examples for train." in done.stderr
+    assert f"Read {rows - held_out:,} examples for train." in done.stderr
     assert f"Read {held_out} examples for eval." in done.stderr
 
 
@@ -143,7 +144,11 @@ def test_several_labels_of_documents_in_windows(model, tmp_path):
     )
     # Another dev file is no measure of the best.
     other = tmp_path / "other.jsonl"
-    other.write_text(dev.read_text())
+    shutil.copy(dev, other)
+    classifier_runs.run(
+        *(tmp_path, *trains, "--check_only", f"--dev_file={other}")
+    )
+    _write_topics(other, 7, seed=2)
     done = classifier_runs.run(
         *(tmp_path, *trains, "--check_only", f"--dev_file={other}"), code=1
     )
@@ -153,6 +158,9 @@ def test_several_labels_of_documents_in_windows(model, tmp_path):
     classifier_runs.run(
         *(tmp_path, *evaluates, "--check_only", f"--dev_file={other}")
     )
+    # The values of omitted flags are those of training.
+    omitted = [x for x in evaluates if not x.startswith("--label_separator")]
+    classifier_runs.run(tmp_path, *omitted, "--check_only", f"--dev_file={dev}")
     # Its best weights go with the config of the base model, which does not
     # say that texts have several labels.
     classifier_runs.run(

@@ -215,10 +215,9 @@ class TestCheckSameRun:
     def test_other_detail_is_logged(self, path, use, caplog):
         use("--max_seq_length=64", "--nodo_train", "--label=new")
         flagfiles.check_same_run(path, ["max_seq_length"])
-        assert [message.partition(": ")[2] for message in caplog.messages] == [
-            "do_train was true and is false",
-            "label was a default and is new",
-        ]
+        # What the command does is not a change of the run.
+        (message,) = caplog.messages
+        assert message.endswith(": label was a default and is new")
 
 
 def test_files_of_all_vocabularies_are_known():

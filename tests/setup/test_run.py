@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import hashlib
 
 from bert_tf import extras
 from bert_tf.checkpoints import best, formats, tf1_files, trained_models
@@ -156,6 +157,16 @@ def test_scores_that_chose_the_best(run, monkeypatch, before, changed):
             run_folder.check_same_evaluation([*now])
 
 
+def test_a_folder_that_cannot_be_removed_is_logged(monkeypatch, caplog):
+    def rmtree(path):
+        raise tf.errors.PermissionDeniedError(None, None, "retained")
+
+    monkeypatch.setattr(tf.io.gfile, "rmtree", rmtree)
+    run_folder.remove_or_warn("gs://b/records.tmp")
+    expected = "gs://b/records.tmp could not be removed: retained"
+    assert caplog.messages == [expected]
+
+
 def test_batches_of_many_shapes_are_not_for_tpus(monkeypatch):
     flags.FLAGS.mark_as_parsed()
     strategy = tf.distribute.get_strategy()
@@ -166,6 +177,36 @@ def test_batches_of_many_shapes_are_not_for_tpus(monkeypatch):
         monkeypatch.setattr(distribution, "is_tpu", lambda strategy: True)
         with pytest.raises(ValueError, match="a TPU would compile each"):
             fine_tuning_setup.plan(strategy)
+
+
+def test_the_best_is_of_the_content_of_files(monkeypatch, tmp_path):
+    """As of source and target texts: a change of either is another score."""
+    flags.FLAGS.mark_as_parsed()
+    strategy = tf.distribute.get_strategy()
+    names = ("dev_file", "dev_target_file", "metric")
+
+    def chosen_on(*contents):
+        values = {"metric": "bleu"}
+        for name, content in zip(names, contents, strict=False):
+            (tmp_path / name).write_text(content)
+            values[name] = str(tmp_path / name)
+        monkeypatch.setattr(flagfiles, "_values", lambda: values)
+        return fine_tuning_setup.plan(strategy, names).chosen_on
+
+    assert best.EVALUATED_ON not in chosen_on("a")
+    with flagsaver.flagsaver(do_train=True, do_eval=True):
+        assert best.EVALUATED_ON not in chosen_on()
+        digest = hashlib.sha256(b"a").hexdigest()
+        assert chosen_on("a")[best.EVALUATED_ON] == digest
+        pairs = [("a", "b"), ("b", "a"), ("a", "c"), ("ab", "")]
+        digests = {chosen_on(*pair)[best.EVALUATED_ON] for pair in pairs}
+        assert len({digest, *digests}) == 5
+        # A folder of files, as RACE's, is known by its name only.
+        (tmp_path / "dev_file").unlink()
+        (tmp_path / "dev_file").mkdir()
+        folder = {"dev_file": str(tmp_path / "dev_file")}
+        monkeypatch.setattr(flagfiles, "_values", lambda: folder)
+        assert fine_tuning_setup.plan(strategy, names).chosen_on == folder
 
 
 def test_fused_attention_is_for_pre_training():
@@ -251,7 +292,7 @@ def test_check(config, distillation, weight, refusal):
     ("kept", "path", "changed"),
     [
         ("same", "elsewhere", None),
-        ("other", "here", "eval_file had other records"),
+        ("other", "here", "eval_file had other content"),
         ("other", "elsewhere", "eval_file was elsewhere and is here"),
         (None, "here", None),
         (None, "elsewhere", "eval_file was elsewhere and is here"),

@@ -80,10 +80,10 @@ def test_check_batch_size(two_replicas):
     one, two = tf.distribute.get_strategy(), two_replicas
     distribution.check_batch_size(one, "train_batch_size", 7)
     distribution.check_batch_size(two, "train_batch_size", 12, 3)
-    for batch_size, accumulate in ((7, 1), (8, 3), (6, 2)):
+    for batch_size, accumulate, by in ((7, 1, 2), (8, 3, 6), (6, 2, 4)):
         message = (
-            "--train_batch_size must be a multiple of 2 replicas times "
-            f"{accumulate} micro-batches. Received: "
+            rf"--train_batch_size must be a multiple of {by}: the replicas "
+            rf"\(2\) times the micro-batches \({accumulate}\). Received: "
             f"train_batch_size={batch_size}"
         )
         with pytest.raises(ValueError, match=message):

@@ -34,6 +34,7 @@ def test_model_and_devices(caplog):
     ("examples", "start", "expected"),
     [
         (540, 0, "51 steps, batch size 32, 540 examples, 3.02 epochs."),
+        (1_632, 0, "51 steps, batch size 32, 1,632 examples, 1 epoch."),
         (1, 50, "1 step from step 50 to 51, batch size 32, 1 example, "),
         (None, 0, "51 steps, batch size 32."),
     ],

@@ -1,5 +1,7 @@
 """Evaluations of a run: when they are due, the best one, early stopping."""
 
+import dataclasses
+
 from bert_tf.checkpoints import best, tf1_files
 from bert_tf.errors import InputError
 from bert_tf.training import progress, scoring
@@ -82,6 +84,26 @@ def test_going_on_before_the_best_goes_on_with_the_earlier_best(
     assert again.kept.no_better == 1
     _run(again, model, [60])
     assert again.kept.results == {"eval_f1": 0.7, tf1_files.GLOBAL_STEP: 60}
+
+
+def test_going_on_without_scores_knows_the_loss_of_the_earlier_best(
+    tmp_path, model
+):
+    def evaluations(losses):
+        results = ({"eval_f1": 0.0, "eval_loss": loss} for loss in losses)
+        made = _evaluations(tmp_path)
+        changed = dataclasses.replace(
+            made.evaluation, evaluate=lambda: next(results)
+        )
+        return dataclasses.replace(made, evaluation=changed)
+
+    _run(evaluations([0.6, 0.4]), model, [20, 40])
+    again = evaluations([0.7, 0.5])
+    again.take_up(30)
+    _run(again, model, [40])
+    assert again.kept.results[tf1_files.GLOBAL_STEP] == 20
+    _run(again, model, [60])
+    assert again.kept.results[tf1_files.GLOBAL_STEP] == 60
 
 
 def test_the_best_of_another_score(tmp_path, model):

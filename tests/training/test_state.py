@@ -240,6 +240,16 @@ def test_old_checkpoints_that_cannot_be_removed(
         "Old checkpoints that could not be removed: 2. The first is "
         "model.ckpt-3: model.ckpt-3.index; retained\n"
     ) in caplog.text
+    # Nor does a run that resumes end there.
+    data = ".data-00000-of-00001"
+    for name in (f"model.ckpt-9.tmp{data}", f"model.ckpt-11{data}"):
+        (tmp_path / name).write_bytes(b"half")
+    assert state.resume(str(tmp_path))
+    assert state.step == 9
+    assert (
+        "Half-written checkpoints that could not be removed: 2. The first is "
+        f"model.ckpt-9.tmp{data}: model.ckpt-9.tmp{data}; retained\n"
+    ) in caplog.text
 
 
 def test_where_nothing_is_to_be_written(state, tmp_path):

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 
 from bert_tf import extras
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, repeated, shortened
 from bert_tf.storage import data_sets, input_files
 from bert_tf.tasks import label_column, left_out_rows, table_formats, tables
 
@@ -118,21 +118,30 @@ class Task:
 
 
 def read_split(
-    task: Task, data_dir: str | None, split: str, with_gold: bool = False
+    task: Task,
+    data_dir: str | None,
+    split: str,
+    with_gold: bool = False,
+    warns: bool = True,
 ) -> Iterator[tables.Example]:
     """Reads one split, from files or from TensorFlow Datasets.
 
-    With `with_gold`, also reads the labels of a test file, unvalidated.
+    With `with_gold`, also reads the labels of a test file, unvalidated. Without
+    `warns`, for a file that is read again, nothing is logged.
     """
     if data_dir or task.name == CUSTOM:
-        return read(task, data_dir or "", split, with_gold)
+        return read(task, data_dir or "", split, with_gold, warns)
     return read_tfds(task, split)
 
 
 def read(
-    task: Task, data_dir: str, split: str, with_gold: bool = False
+    task: Task,
+    data_dir: str,
+    split: str,
+    with_gold: bool = False,
+    warns: bool = True,
 ) -> Iterator[tables.Example]:
-    """Reads the examples of one split from files; `with_gold` as `read_split`.
+    """Reads the examples of one split from files; flags as for `read_split`.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -150,6 +159,7 @@ def read(
     found = False
     empty: list[int] = []
     quoted: list[int] = []
+    keys: list[str] = []
     seen: set[label_column.Label] = set()
     skip = task.skips_short_rows and row.label is not None
     left_out = _left_out(path, row)
@@ -172,6 +182,8 @@ def read(
             empty.append(line)
         if any(map(table_formats.is_quoted, texts)):
             quoted.append(line)
+        if "key" in columns and split.startswith("test"):
+            keys.append(columns["key"])
         yield tables.Example(
             columns.get("key", f"{split}-{line}"),
             columns["text_a"],
@@ -179,18 +191,24 @@ def read(
             label,
         )
     # Held-out rows are in the file of the training rows, which was reported.
-    if row.rows is None:
+    if warns and row.rows is None:
         left_out.warn(number + 1, "rows")
-    if empty:
+    if warns and empty:
         _warn_of_empty(path, empty)
-    if quoted and row.file_format == "tsv" and task.name == CUSTOM:
+    if warns and quoted and row.file_format == "tsv" and task.name == CUSTOM:
         logging.warning(
             "%s: texts in quotes with doubled quotes inside: %d, the first at "
             "line %d. Quotes are characters of the text in TSV. If a program "
             "put them there, such as Excel, save the table as CSV instead.",
             *(path, len(quoted), quoted[0]),
         )
-    if split == "train" and task.labels:
+    if warns and (twice := repeated(keys)):
+        logging.warning(
+            "%s: IDs that several rows have: %d, such as %s. Their predictions "
+            "can be told apart by their order only.",
+            *(path, len(twice), shortened(repr(twice[0]))),
+        )
+    if warns and split == "train" and task.labels:
         label_column.warn_of_unseen(path, task.labels, seen)
     if not found:
         column, value = row.where or ("", "")
@@ -368,11 +386,14 @@ def _file_names(task: Task) -> str:
 def _label(task: Task, text: str, where: str) -> label_column.Label:
     if task.labels is None:
         return label_column.score(text, where)
+    way_out = "Correct it, or remove the row"
+    if task.name == CUSTOM:
+        way_out += "; or name all labels by --labels"
     if task.label_separator is None:
         label = task.aliases.get(text, text)
-        return label_column.known(label, task.label_set, where)
+        return label_column.known(label, task.label_set, where, way_out)
     return tuple(
-        label_column.known(label, task.label_set, where)
+        label_column.known(label, task.label_set, where, way_out)
         for label in label_column.split(text, task.label_separator, where)
     )
 

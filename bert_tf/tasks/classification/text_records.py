@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 
 from bert_tf import phases
+from bert_tf.errors import counted
 from bert_tf.records import record_types, shuffled_writer
 from bert_tf.tasks import label_column, tables, text_batches
 from bert_tf.text import graph_rows, long_documents
@@ -98,9 +99,8 @@ class Encoder:
                 phase.add(len(batch))
         phase.close()
         logging.info(
-            "Read %d examples for %s; %d were longer than %d tokens and were "
-            "%s.",
-            number,
+            "Read %s for %s; %d were longer than %d tokens and were %s.",
+            counted(number, "example"),
             os.path.basename(path),
             cut,
             self._max_seq_length,

@@ -44,9 +44,11 @@ class Choice:
         if self.name == "layers":
             wrong = [i for i in self.layers if not -number <= i < number]
             if wrong or not self.layers:
+                lacks = f"no layer {', '.join(map(str, wrong))}"
                 raise InputError(
-                    f"The model's layers are numbered 0 to {number - 1}, or "
-                    f"-{number} to -1 from the end. "
+                    f"The model has {lacks if wrong else 'layers to name'}: "
+                    f"they are numbered 0 to {number - 1}, or -{number} to -1 "
+                    "from the end. "
                     f"Received: layers={','.join(map(str, self.layers))}"
                 )
         least = {"second_to_last": 2}.get(self.name, 1)

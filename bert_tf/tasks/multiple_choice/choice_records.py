@@ -8,6 +8,7 @@ import os
 from collections.abc import Sequence
 
 from bert_tf import phases
+from bert_tf.errors import counted
 from bert_tf.records import record_types, shuffled_writer
 from bert_tf.tasks import text_batches
 from bert_tf.tasks.multiple_choice import choice_graph, choice_problems
@@ -91,9 +92,9 @@ class Encoder:
                 phase.add(len(batch))
         phase.close()
         logging.info(
-            "Read %d problems for %s; %d of their %d choices were longer than "
+            "Read %s for %s; %d of their %d choices were longer than "
             "%d tokens with their prompt, and were truncated.",
-            len(problems),
+            counted(len(problems), "problem"),
             os.path.basename(path),
             cut,
             sum(len(problem.choices) for problem in problems),

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.storage import input_files, json_files
 from bert_tf.tasks import left_out_rows, tables
 
@@ -336,7 +336,8 @@ def read_to_train(
         path, read(path, left_out), version_2_with_negative, verbose, left_out
     )
     left_out.warn(len(questions), "questions")
-    logging.info("Data: %d questions to train on.", len(questions))
+    number = counted(len(questions), "question")
+    logging.info("Data: %s to train on.", number)
     random.Random(seed).shuffle(questions)
     return questions
 
@@ -372,7 +373,8 @@ def read_to_answer(
     empty = [q.key for q in questions if not q.text.strip()]
     _warn_of(path, empty, "are empty, and answered all the same", verbose)
     _warn_of_lost_answers(path, questions, verbose)
-    logging.info("Data: %d questions to answer.", len(questions))
+    number = counted(len(questions), "question")
+    logging.info("Data: %s to answer.", number)
     return questions, is_scorable
 
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from bert_tf import phases
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.records import record_types, tfrecord
 from bert_tf.tasks import left_out_rows
 from bert_tf.tasks.squad import (
@@ -107,9 +107,9 @@ def _write(
         if waiting:
             write(waiting)
     logging.info(
-        "Read %d windows of %d questions for %s.",
-        writer.records,
-        questions,
+        "Read %s of %s for %s.",
+        counted(writer.records, "window"),
+        counted(questions, "question"),
         os.path.basename(path),
     )
     return record_types.RecordFile(

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from bert_tf import phases
+from bert_tf.errors import counted
 from bert_tf.records import record_types, shuffled_writer
 from bert_tf.tasks.tagging import conll, tagging_words
 
@@ -58,10 +59,10 @@ class Encoder:
                 columns = {n: np.stack([r[n] for r in batch]) for n in batch[0]}
                 writer.write_all(record_types.TAGGING.encode_batch(columns))
         logging.info(
-            "Read %d texts for %s, in %d windows.",
-            texts,
+            "Read %s for %s, in %s.",
+            counted(texts, "text"),
             os.path.basename(path),
-            writer.records,
+            counted(writer.records, "window"),
         )
         return record_types.RecordFile(
             path, writer.records, record_types.TAGGING, self._length

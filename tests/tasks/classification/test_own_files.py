@@ -195,7 +195,8 @@ def test_a_header_that_is_read_as_a_row(tmp_path):
 def test_bad_labels_and_scores(tmp_path):
     path = _write(tmp_path / "a.tsv", "text\tlabel\nx\t1\ny\t2\n")
     with pytest.raises(
-        ValueError, match=r"a\.tsv, line 3: unknown label.*one of 0, 1.*'2'"
+        ValueError,
+        match=r"a\.tsv, line 3: unknown label.*one of 0, 1\. .*'2'.*--labels",
     ):
         _read(_custom({"dev": path}, labels=("0", "1")), "dev")
     for text in ("good", "nan", "inf"):
@@ -219,10 +220,10 @@ def test_errors_are_short_however_many_or_long_the_labels(tmp_path):
     message = str(error.value)
     assert f"019{'y' * 77}… and others, 300 in all. Received" in message
     assert "020y" not in message
-    assert message.endswith(f"label='{'z' * 79}…")
+    assert f"label='{'z' * 79}…. Correct it" in message
     with pytest.raises(ValueError, match="score is not a number") as error:
         _read(_custom({"dev": path}, is_regression=True), "dev")
-    assert str(error.value).endswith(f"label='{'z' * 79}…")
+    assert f"label='{'z' * 79}…. Correct it" in str(error.value)
 
 
 def test_scores_that_are_taken_for_classes(tmp_path, caplog):
@@ -248,6 +249,22 @@ def test_labels_that_differ_only_in_how_they_are_written(tmp_path, caplog):
     path = _write(tmp_path / "b.tsv", "text\tlabel\na\t1\nb\t0\n")
     _custom({"train": path})
     assert not caplog.text
+
+
+def test_rows_to_predict_with_the_same_id(tmp_path, caplog):
+    rows = "text,id\nx,a\ny,b\n,a\nz,a\nv,c\nw,b\n"
+    test = _write(tmp_path / "test.csv", rows)
+    columns = dataclasses.replace(_COLUMNS, key="id")
+    task = _custom({"test": test}, columns, labels=("0", "1"))
+    found = list(classification_task.read(task, "", "test"))
+    assert [example.guid for example in found] == [*"abaacb"]
+    twice, empty = "IDs that several rows have: 2, such as 'a'.", "empty texts"
+    assert caplog.text.count(twice) == caplog.text.count(empty) == 1
+    # The file is read again for the ids of its predictions.
+    assert (
+        list(classification_task.read(task, "", "test", warns=False)) == found
+    )
+    assert caplog.text.count(twice) == caplog.text.count(empty) == 1
 
 
 def test_labels_that_no_row_to_train_on_has(tmp_path, caplog):

@@ -231,7 +231,8 @@ def test_two_replicas_find_the_same(two_replicas):
     ("choice", "weights", "number", "problem"),
     [
         (("nose",), None, 5, "features=nose"),
-        (("layers", (-6,)), None, 5, "0 to 4.*layers=-6"),
+        (("layers", (-6,)), None, 5, "no layer -6: .*0 to 4.*layers=-6"),
+        (("layers", (-1, 7, 5)), None, 5, "no layer 7, 5: .*layers=-1,7,5"),
         (("layers", (5,)), None, 5, "layers=5"),
         (("layers", ()), None, 5, "layers="),
         (("second_to_last",), None, 1, "at least 2 layers"),
