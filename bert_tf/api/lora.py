@@ -16,6 +16,7 @@ from bert_tf import files
 from bert_tf.checkpoints import huggingface_weights, opened
 from bert_tf.encoders import families, foreign, layers
 from bert_tf.errors import InputError
+from bert_tf.storage import weight_files
 
 import keras
 import numpy as np
@@ -23,7 +24,7 @@ import tensorflow as tf
 from absl import logging
 from safetensors import numpy as safetensors_numpy
 
-_WEIGHTS, _CONFIG = "adapter_model.safetensors", "adapter_config.json"
+_WEIGHTS, _CONFIG = "adapter_model.safetensors", weight_files.ADAPTER
 TARGETS = ("query", "key", "value", "dense")
 
 # A tensor of peft: the module that has LoRA, and the matrix.

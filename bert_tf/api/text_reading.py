@@ -12,6 +12,7 @@ from bert_tf.tasks.squad import squad_options, squad_threshold
 
 # Of a run: what an export reads of them.
 _FLAGS = (
+    "context",
     "do_lower_case",
     "long_documents",
     "null_score_diff_threshold",

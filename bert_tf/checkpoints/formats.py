@@ -83,6 +83,8 @@ def _open_folder(folder: str) -> opened.Checkpoint:
     values = opened.read_json(folder, keras_hub.CONFIG)
     if "class_name" in values:
         return keras_hub.open_checkpoint(folder)
+    if weight_files.ADAPTER in here:
+        _check_adapter(folder, has_theirs)
     if has_theirs and keras_hub.CONFIG in here:
         return huggingface.open_checkpoint(folder)
     if any(name.endswith(".index") for name in here):
@@ -119,6 +121,23 @@ def _open_folder(folder: str) -> opened.Checkpoint:
         "with "
         f"{keras_hub.WEIGHTS} (KerasHub); options.json with "
         f"{weight_files.BILM} (ELMo)."
+    )
+
+
+def _check_adapter(folder: str, has_weights: bool) -> None:
+    """Rejects a folder with an adapter alone, or warns that it is not used."""
+    way = (
+        "To use it, merge it into its model with peft, by merge_and_unload, "
+        "or pass its folder to model.bert.load_lora() in Python."
+    )
+    if not has_weights:
+        raise InputError(
+            f"The folder {folder} holds an adapter ({weight_files.ADAPTER}), "
+            f"and no model. {way}"
+        )
+    logging.warning(
+        "%s: the adapter (%s) is not used, only the weights of the model. %s",
+        *(folder, weight_files.ADAPTER, way),
     )
 
 

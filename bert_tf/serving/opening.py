@@ -315,8 +315,12 @@ def _tagging(said: Said, source: opened.Checkpoint, _: int) -> dict[str, Any]:
     scheme = said.any("scheme", None)
     if not scheme:
         scheme = schemes.detect_scheme(labels)
+        # BIO and IOB1 have the same labels. Runs were checked, and have this
+        # flag; without one, I- may start an entity, as in transformers.
+        if scheme == "BIO" and "context" not in said.texts:
+            scheme = "IOB1"
         logging.info(
-            "The labels look like %s; --scheme names another, such as IOB1.",
+            "The labels are read as %s; --scheme names another, such as BIO.",
             scheme,
         )
     return {"labels": labels, "scheme": scheme}

@@ -12,6 +12,7 @@ from typing import NamedTuple
 KERAS_HUB = "model.weights.h5"
 KERAS_HUB_TASK = "task.weights.h5"  # of a head
 BILM = "weights.hdf5"  # of bilm-tf and AllenNLP
+ADAPTER = "adapter_config.json"  # of PEFT
 
 
 class Weights(NamedTuple):

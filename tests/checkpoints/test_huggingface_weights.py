@@ -120,6 +120,19 @@ def test_a_folder_of_folders_names_them(folder, tmp_path, inside):
         formats.open_checkpoint(str(tmp_path / "run"))
 
 
+def test_adapters_are_not_applied(folder, caplog):
+    """Which transformers does, where peft is installed."""
+    (folder / "adapter_config.json").write_text("{}")
+    assert formats.open_checkpoint(str(folder)).shapes
+    assert "not used" in caplog.text and "merge_and_unload" in caplog.text
+    (folder / "model.safetensors").unlink()
+    for name in ("", "config.json"):
+        if name:
+            (folder / name).unlink()
+        with pytest.raises(ValueError, match=r"adapter.*no model\..*load_lora"):
+            formats.open_checkpoint(str(folder))
+
+
 def _save(path, tensors):
     if path.suffix == ".bin":
         torch.save({n: torch.tensor(x) for n, x in tensors.items()}, path)

@@ -1,6 +1,7 @@
 """Class names in Hugging Face folders, in answers as in transformers."""
 
 import json
+import random
 
 import bert_tf
 from bert_tf.checkpoints import formats, huggingface
@@ -84,6 +85,29 @@ def test_a_tagger_answers_default_names(tmp_path):
     assert {x["type"] for x in answer["entities"]} <= {
         *("LABEL_0", "LABEL_1", "LABEL_2")
     }
+
+
+@pytest.mark.slow
+def test_entities_of_a_tagger_may_start_inside(tmp_path):
+    """CoNLL-2003 as released: I-X starts an entity, and B-X is rare."""
+    folder = _folder(tmp_path, "BertForTokenClassification", num_labels=5)
+    _names(folder, ("I-x", "I-y", "O", "B-x", "B-y"))
+    text = " ".join(random.Random(0).choices(["a", "film", "bad"], k=40))
+    ask = transformers.pipeline(
+        "token-classification",
+        model=str(folder),
+        device="cpu",
+        aggregation_strategy="first",
+    )
+    expected = [(x["entity_group"], x["start"], x["end"]) for x in ask(text)]
+    assert {kind for kind, *_ in expected} == {"x", "y"}
+    with tiny_model.untraced():
+        found, strict = (
+            bert_tf.load(folder, **given)(text)["entities"]
+            for given in ({}, {"scheme": "BIO"})
+        )
+    assert [(x["type"], x["start"], x["end"]) for x in found] == expected
+    assert len(strict) < len(found)
 
 
 @pytest.mark.slow
