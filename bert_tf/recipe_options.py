@@ -85,8 +85,8 @@ class RecipeOptions(options.Options):
     )
     layer_decay: float = options.option(
         1.0,
-        "Multiplies the learning rate by this factor for each layer below the "
-        "top one. 1 is off.",
+        "Multiplies the learning rate of the last layer by this factor, and of "
+        "each layer below once more. Heads have the full rate. 1 is off.",
         above=0,
         max=1,
     )

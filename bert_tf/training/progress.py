@@ -407,7 +407,8 @@ def write_results(path: str, results: dict[str, float]) -> None:
 
 
 def _short(value: float) -> str:
-    """Formats whole numbers in full and others with four digits."""
-    if float(value).is_integer() and abs(value) >= 2:
+    """Formats integers and whole numbers from 2 in full, others in 4 digits."""
+    is_large = float(value).is_integer() and abs(value) >= 2
+    if isinstance(value, int) or is_large:
         return f"{value:,.0f}"
     return f"{value:.4f}" if abs(value) >= 0.001 else f"{value:.4g}"

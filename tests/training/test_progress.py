@@ -349,6 +349,14 @@ class TestWriteResults:
             "  loss           0.5000",
         ]
 
+    def test_a_step_is_no_share(self, tmp_path, screen):
+        path = str(tmp_path / "eval_results.txt")
+        progress.write_results(path, {"accuracy": 1.0, "global_step": 1})
+        assert screen.messages[1:] == [
+            "  accuracy     1.0000",
+            "  global_step  1",
+        ]
+
 
 def test_a_bucket_gets_many_lines_at_once(tmp_path, monkeypatch):
     """Each write sends all of the file again."""
