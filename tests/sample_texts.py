@@ -1,11 +1,13 @@
 """Texts that distinguish tokenizers: every character, random strings."""
 
+import functools
 import pathlib
 import random
 import unicodedata
 
 
-def characters(every: bool) -> list[str]:
+@functools.cache
+def characters(every: bool) -> tuple[str, ...]:
     """Returns the assigned characters that UTF-8 can encode.
 
     Args:
@@ -17,11 +19,11 @@ def characters(every: bool) -> list[str]:
         for char in map(chr, range(0x110000))
         if unicodedata.category(char) not in ("Cn", "Co", "Cs")
     ]
-    return [
+    return tuple(
         char
         for char in assigned
         if every or not _is_one_of_many(char) or ord(char) % 100 == 0
-    ]
+    )
 
 
 def _is_one_of_many(char: str) -> bool:
@@ -45,7 +47,7 @@ def random_texts(seed: int, count: int) -> list[str]:
         list(map(chr, range(0x300, 0x400))),
         list(map(chr, range(0x4E00, 0x4F00))),
         list(map(chr, range(0xAC00, 0xD7A4))),
-        characters(every=True),
+        list(characters(every=True)),
         list("ΣΣAaσ'. \u00ad\u0301"),
         # Marks that normalization reorders, and some that it drops or stops at.
         list("a\u0323\u0301\u034f\u1715\u302e\u302f\U00016ff0\U0001d15e"),

@@ -6,12 +6,11 @@ characters, here of the text as TensorFlow decodes it, without invalid bytes.
 Shapes: B texts, N characters of all texts, M after normalization, P tokens.
 """
 
-import sys
 import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from bert_tf import vocabularies
+from bert_tf import characters, vocabularies
 from bert_tf.text import (
     graph_added_tokens,
     graph_byte_pairs,
@@ -50,9 +49,12 @@ class OffsetTokenizer(text_graph.BertTokenizer):
         self, vocab: Sequence[str], do_lower_case: bool, **settings: Any
     ):
         super().__init__(vocab, do_lower_case, **settings)
-        chars = map(chr, range(sys.maxunicode + 1))
         self._accents = tf.constant(
-            [ord(x) for x in chars if unicodedata.category(x) == "Mn"]
+            [
+                ord(x)
+                for x in characters.assigned()
+                if unicodedata.category(x) == "Mn"
+            ]
         )
 
     def tokenize_with_offsets(self, texts: tf.Tensor) -> graph_rows.Tokens:

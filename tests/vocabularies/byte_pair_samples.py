@@ -51,6 +51,7 @@ def vocabulary(size: int = 3000) -> byte_pairs.BytePairs:
     return byte_pairs.BytePairs.parse(files(size), "byte_pairs")
 
 
+@functools.cache
 def reference(size: int = 3000) -> tokenizers.Tokenizer:
     """Returns the library's tokenizer, with offsets that exclude spaces."""
     found = learned(size)
