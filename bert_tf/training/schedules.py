@@ -230,8 +230,9 @@ def _check(arguments: Mapping[str, Any]) -> None:
     if not 0 <= num_warmup_steps <= num_train_steps:
         raise InputError(
             "`num_warmup_steps` must not exceed `num_train_steps`, or the "
-            "learning rate never reaches its peak. "
-            f"Received: num_warmup_steps={num_warmup_steps}, "
+            "learning rate never reaches its peak. A tenth of the steps, "
+            f"num_warmup_steps={num_train_steps // 10}, is common. Received: "
+            f"num_warmup_steps={num_warmup_steps}, "
             f"num_train_steps={num_train_steps}"
         )
 

@@ -102,10 +102,8 @@ def test_entities_of_a_tagger_may_start_inside(tmp_path):
     expected = [(x["entity_group"], x["start"], x["end"]) for x in ask(text)]
     assert {kind for kind, *_ in expected} == {"x", "y"}
     with tiny_model.untraced():
-        found, strict = (
-            bert_tf.load(folder, **given)(text)["entities"]
-            for given in ({}, {"scheme": "BIO"})
-        )
+        found = bert_tf.load(folder)(text)["entities"]
+        strict = bert_tf.load(folder, scheme="BIO")(text)["entities"]
     assert [(x["type"], x["start"], x["end"]) for x in found] == expected
     assert len(strict) < len(found)
 
