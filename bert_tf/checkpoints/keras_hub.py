@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert_tf import characters, extras, modeling, vocabularies
+from bert_tf import characters, extras, files, modeling, vocabularies
 from bert_tf.checkpoints import keras_hub_names, names, opened, tf1_files
 from bert_tf.encoders import families, family, foreign
 from bert_tf.errors import InputError
@@ -285,6 +285,11 @@ def write(
     model.save_to_preset(folder)
     if model is backbone and tokenizer is not None:
         tokenizer.save_to_preset(folder)
+    if not getattr(tokenizer, "split_on_cjk", True):
+        # KerasHub reads this setting and does not write it.
+        values = opened.read_json(folder, _TOKENIZER, config=dict)
+        values["config"]["split_on_cjk"] = False
+        files.write_json(os.path.join(folder, _TOKENIZER), values)
     return written
 
 

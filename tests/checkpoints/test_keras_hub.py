@@ -252,6 +252,21 @@ class TestWriting:
         theirs = keras_hub.models.Backbone.from_preset(path)
         compare_encoders(model, theirs)
 
+    @pytest.mark.parametrize("head", ["encoder", "classification"])
+    def test_chinese_characters_that_are_not_split(self, tmp_path, head):
+        model = samples.random_model(head, modeling.BertConfig(**_ONE_LAYER))
+        source = samples.source(tmp_path / "tf1", model, ())
+        settings = {"tokenize_chinese_chars": False}
+        vocab = vocabularies.with_settings(source.vocab, settings, True, "it")
+        source = dataclasses.replace(source, vocab=vocab, do_lower_case=True)
+        path = str(tmp_path / "preset")
+        formats.write(path, "keras_hub", source)
+        tokenizer = keras_hub.models.BertTokenizer.from_preset(path)
+        assert len(np.asarray(tokenizer("the中"))) == 1
+        again = formats.open_checkpoint(path)
+        own = vocabularies.read(again.vocab, True, "it").tokenizer()
+        assert len(own.tokenize("the中")) == 1
+
     @pytest.mark.slow
     def test_real_weights(self, tmp_path):
         package = pytest.importorskip(
