@@ -97,11 +97,19 @@ def _check(is_asked_for: Callable[[str, flag_sections.About], bool]) -> None:
         how = flag_sections.find_about(flag)
         if how is None or not is_asked_for(path, how):
             continue
-        path = _as_made(path)
+        is_new = not (file_systems.is_remote(path) or os.path.lexists(path))
+        if is_new and ".." in path.split("/"):
+            # A `..` after a missing folder cannot be resolved.
+            path = os.path.realpath(path)
         own = [path, *(path + ending for ending in how.beside)]
         _check_writable(flag.name, path)
         if how.holds in (flag_sections.RUN, flag_sections.FOLDER):
-            _check_no_file(flag.name, path)
+            place = epath.Path(path)
+            if place.exists() and not place.is_dir():
+                raise InputError(
+                    f"--{flag.name} must be a folder, and this is a file. "
+                    f"Received: {flag.name}={path}"
+                )
         for each in own:
             input_paths.check_no_input(flag.name, each, inputs, how)
         if how.holds == flag_sections.RUN:
@@ -177,16 +185,6 @@ def _given(role: str) -> Iterator[tuple[flags.Flag, str]]:
             yield flag, path
 
 
-def _as_made(path: str) -> str:
-    """Resolves a path as if its folders existed.
-
-    Otherwise, a `..` after a missing folder cannot be resolved.
-    """
-    if file_systems.is_remote(path) or os.path.lexists(path):
-        return path
-    return os.path.realpath(path) if ".." in path.split("/") else path
-
-
 # ---- Files ------------------------------------------------------------------
 
 
@@ -224,7 +222,11 @@ def _check_writable(name: str, path: str) -> None:
             f"--{name} can't be made: {folder} is no folder. "
             f"Received: {name}={path}"
         )
-    longest = _longest_name(folder)
+    try:
+        longest = os.pathconf(folder, "PC_NAME_MAX")  # in bytes
+    except OSError:
+        longest = 255
+    longest -= len(writer_lock.ENDING)
     for part in os.path.relpath(path, folder).split(os.sep):
         if len(os.fsencode(part)) > longest:
             raise InputError(
@@ -239,25 +241,7 @@ def _check_writable(name: str, path: str) -> None:
         )
 
 
-def _longest_name(folder: str) -> int:
-    """Returns the max length of a file or folder name, in bytes."""
-    try:
-        return os.pathconf(folder, "PC_NAME_MAX") - len(writer_lock.ENDING)
-    except OSError:
-        return 255 - len(writer_lock.ENDING)
-
-
 # ---- Folders ----------------------------------------------------------------
-
-
-def _check_no_file(name: str, path: str) -> None:
-    """Raises InputError if a file exists at the path of an output folder."""
-    place = epath.Path(path)
-    if place.exists() and not place.is_dir():
-        raise InputError(
-            f"--{name} must be a folder, and this is a file. "
-            f"Received: {name}={path}"
-        )
 
 
 def _check_new_folder(

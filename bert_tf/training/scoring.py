@@ -62,14 +62,17 @@ class Evaluations:
             earlier = progress.best_until(self.folder, step, metric)
             if earlier is not None:
                 self.kept.rewind(*earlier)
-        self.kept.no_better = progress.evaluations_between(
-            self.folder, self._best_step(), step
+        self.kept.no_better = sum(
+            self._best_step() < x <= step
+            for x in progress.evaluations(self.folder)
         )
 
     def lacks(self, step: int) -> bool:
         """Whether an evaluation is due that metrics.jsonl does not have yet."""
         is_due = step > 0 and (step % self.every == 0 or step == self.stop)
-        return is_due and progress.last_evaluation(self.folder) < step
+        return is_due and step > max(
+            progress.evaluations(self.folder), default=0
+        )
 
     def hook(
         self,

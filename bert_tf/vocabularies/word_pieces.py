@@ -22,7 +22,8 @@ def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
     """
     found = tokenizer_json.read(path)
     if found is not None:
-        ids = tokenizer_json.read_word_pieces(found, str(path))
+        tokenizer_json.check_word_pieces(found, str(path))
+        ids = tokenizer_json.ids_of(found, str(path))
         pieces = sorted(ids, key=lambda piece: ids[piece])
         return {FILE: vocab_files.vocab_text(pieces).encode()}
     return {FILE: vocab_files.read_vocab(path, say).encode()}
