@@ -142,12 +142,7 @@ from bert_tf.seq2seq import (
     text_pairs,
     warm_start,
 )
-from bert_tf.setup import (
-    fine_tune,
-    model_files_setup,
-    run_setup,
-    trained_setup,
-)
+from bert_tf.setup import fine_tune, model_files_setup, run_setup, trained_setup
 from bert_tf.text import detokenizer, text_graph
 from bert_tf.training import fine_tuning, memory_use
 

@@ -23,12 +23,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from bert_tf import compiled, configuration
-from bert_tf.encoders import (
-    layers,
-    model_inputs,
-    ops,
-    padding,
-)
+from bert_tf.encoders import layers, model_inputs, ops, padding
 from bert_tf.errors import InputError
 
 import keras

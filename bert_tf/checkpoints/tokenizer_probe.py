@@ -16,12 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bert_tf import vocabularies
-from bert_tf.checkpoints import (
-    opened,
-    probe_texts,
-    tf1_files,
-    tokenizer_files,
-)
+from bert_tf.checkpoints import opened, probe_texts, tf1_files, tokenizer_files
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import (
     added_tokens,

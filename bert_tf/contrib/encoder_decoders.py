@@ -16,14 +16,7 @@ from typing import Any, ClassVar
 
 from bert_tf import configuration, modeling, options
 from bert_tf.contrib import sinusoids
-from bert_tf.encoders import (
-    albert,
-    bert,
-    families,
-    family,
-    foreign,
-    roberta,
-)
+from bert_tf.encoders import albert, bert, families, family, foreign, roberta
 from bert_tf.errors import InputError
 
 # What the decoder shares with the encoder: nothing, the embeddings, or

@@ -7,11 +7,7 @@ from collections.abc import Sequence
 
 from bert_tf.errors import InputError
 from bert_tf.flags import flag_sections, input_paths
-from bert_tf.storage import (
-    file_systems,
-    kept_flags,
-    written_files,
-)
+from bert_tf.storage import file_systems, kept_flags, written_files
 
 from absl import flags
 from etils import epath

@@ -11,12 +11,7 @@ from bert_tf import heads, options
 from bert_tf.checkpoints import names, trained_models
 from bert_tf.encoders import families
 from bert_tf.setup import teachers
-from bert_tf.training import (
-    distillation,
-    fine_tuning,
-    kept_logits,
-    loop,
-)
+from bert_tf.training import distillation, fine_tuning, kept_logits, loop
 
 import keras
 import tensorflow as tf

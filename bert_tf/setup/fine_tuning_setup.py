@@ -9,11 +9,7 @@ import os
 import tempfile
 
 from bert_tf import kept_kernels
-from bert_tf.checkpoints import (
-    tf1_files,
-    trained_models,
-    word_vectors,
-)
+from bert_tf.checkpoints import tf1_files, trained_models, word_vectors
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.exporting import saved_model
@@ -24,11 +20,7 @@ from bert_tf.setup import (
     run_setup,
     trained_setup,
 )
-from bert_tf.training import (
-    distribution,
-    fine_tuning,
-    memory_use,
-)
+from bert_tf.training import distribution, fine_tuning, memory_use
 
 import keras
 import numpy as np
