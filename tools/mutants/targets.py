@@ -149,7 +149,7 @@ TARGETS = (
         ("checkpoints/test_best.py", "checkpoints/test_restore_weights.py"),
         6,
     ),
-    Target("checkpoints/resuming", ("checkpoints/test_resuming.py",), 4),
+    Target("training/training_state", ("checkpoints/test_resuming.py",), 4),
     # ---- Tasks ---------------------------------------------------------------
     Target("tasks/squad/answers", ("tasks/squad/test_answers.py",), 9),
     Target(
