@@ -365,7 +365,9 @@ def cache_compiled() -> None:
     kernels = folder / "kernels"
     if not _has_room(kernels):
         return
-    _add_flags(_XLA_FLAGS, f"--xla_gpu_per_fusion_autotune_cache_dir='{kernels}'")
+    _add_flags(
+        _XLA_FLAGS, f"--xla_gpu_per_fusion_autotune_cache_dir='{kernels}'"
+    )
     _add_flags(
         _TENSORFLOW_FLAGS,
         f"--tf_xla_persistent_cache_directory='{folder}'",

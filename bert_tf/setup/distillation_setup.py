@@ -118,10 +118,6 @@ def _identified(
     return dataclasses.replace(learned, teacher=str(told))
 
 
-def _by_logits(own, comparison, teacher, model, _):
-    return _learned(own, comparison, teacher, _outputs(teacher, model))
-
-
 def _outputs(
     teacher: teachers.Teacher, model: keras.Model
 ) -> Callable[[loop.Batch], Any]:
@@ -159,7 +155,9 @@ def _learned(
 
 
 _OBJECTIVES: Mapping[str, Callable[..., loop.Objective]] = {
-    "logits": _by_logits,
+    "logits": lambda own, comparison, teacher, model, _: _learned(
+        own, comparison, teacher, _outputs(teacher, model)
+    ),
     options.DISTILLATION_OF_WORDS: lambda own, _, teacher, model, student: (
         distillation.by_words_and_states(
             own, student, model, teacher.temperature

@@ -29,6 +29,7 @@ from bert_tf.setup import (
     teachers,
     trained_setup,
 )
+from bert_tf.storage import run_lock
 from bert_tf.training import (
     distillation,
     distribution,
@@ -40,7 +41,7 @@ from bert_tf.training import (
 )
 
 import keras
-from absl import flags
+from absl import flags, logging
 
 # ---- The task ---------------------------------------------------------------
 
@@ -338,5 +339,9 @@ def _apply(task: Task, run: _Run) -> None:
         batch_size = fine_tuning_flags.PREDICT_BATCH_SIZE.value
         task.write_predictions(run, batch_size, step)
     if task.work.export and run.is_chief:
-        fine_tuning.write_export(run, task.export(run))
+        exported = task.export(run)
+        run_lock.check_held()
+        path = run.path(fine_tuning.EXPORT)
+        saved_model.save(path, exported, overwrite=True)
+        logging.info("Wrote the SavedModel %s.", path)
     task.finish(run)

@@ -167,7 +167,13 @@ class WordPiece(vocabulary.Vocabulary):
 
     def check(self, name: str) -> None:
         """Checks that `[CLS]` and `[SEP]` exist, and that the casing fits."""
-        vocab_files.check_row_pieces(self.ids, name)
+        missing = sorted({vocab_files.CLS, vocab_files.SEP} - set(self.ids))
+        if missing:
+            raise InputError(
+                f"{name} lacks the token {missing[0]!r}, which the model reads "
+                "beside every text. Give the vocabulary that the model was "
+                "trained with, or one that extends it."
+            )
         vocab_files.check_casing(
             self.own_pieces, self.do_lower_case, name, self.strip_accents
         )
