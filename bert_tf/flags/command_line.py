@@ -71,7 +71,11 @@ def start(
         file_systems.check_working_folder()
         if flags.FLAGS.only_check_args:
             sys.exit(0)
-        _refuse_arguments(_rest)
+        if _rest[1:]:
+            raise InputError(
+                "Only flags are expected, as --name=value. "
+                f"Received: {_rest[1]!r}"
+            )
         output_paths.check_not_empty()
         _check_required()
         unknown = {
@@ -477,10 +481,3 @@ def _nobody_reads() -> bool:
     # Remaining output, including that at exit, is discarded.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return True
-
-
-def _refuse_arguments(argv: list[str]) -> None:
-    if len(argv) > 1:
-        raise InputError(
-            f"Only flags are expected, as --name=value. Received: {argv[1]!r}"
-        )

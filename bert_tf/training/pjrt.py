@@ -206,8 +206,10 @@ class _Program:
         self._platform = "cuda" if platform == "gpu" else platform
         self._optimizer = optimizer
         self._weights = [*model.variables, *objective.own]
+        dialect = "TPU" if platform == "tpu" else "XLA"
+        traced = functools.partial(compiled.marked, dialect=dialect)
         self._parts = replica_step.ReplicaStep(
-            *(model, optimizer, objective, _traced(platform)),
+            *(model, optimizer, objective, traced),
             *(seed, accumulate),
         )
 
@@ -291,12 +293,6 @@ class _Program:
     def _replaced(self, state):
         slots = self._optimizer.slots
         return replaced(self._weights, slots, state)
-
-
-def _traced(platform: str) -> replica_step.Compiler:
-    """Returns a function that marks functions as compiled for a platform."""
-    dialect = "TPU" if platform == "tpu" else "XLA"
-    return functools.partial(compiled.marked, dialect=dialect)
 
 
 def _lower(

@@ -148,7 +148,7 @@ class Progress:
         if "seconds" in scalars:
             seconds = scalars["seconds"]
             speeds = {
-                f"{name}_per_second": phases.rate(scalars[name], seconds)
+                f"{name}_per_second": scalars[name] / seconds
                 for name in ("sequences", "tokens")
             }
             self._steps += scalars["steps"]
@@ -160,7 +160,7 @@ class Progress:
             self._bar = phases.Bar(self.stop)
         left = None
         if self._steps:
-            left = phases.left(self.stop - step, self._steps, self._seconds)
+            left = (self.stop - step) * self._seconds / self._steps
         shown = self._place(left, scalars["loss"])
         self._show(step, shown, scalars)
         self._record(step, scalars)

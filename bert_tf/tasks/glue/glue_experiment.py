@@ -76,7 +76,11 @@ class Experiment:
         self.others["overwrite"] = "false"
         words = flags.get("word_vectors", "")
         if words:
-            self.others["word_vectors"] = _digest_of_vectors(words)
+            self.others["word_vectors"] = (
+                files.sha256(words)
+                if word_vectors.is_text(words)
+                else opened.digest(formats.open_checkpoint(words))
+            )
         self.use_best = flags["use_checkpoint"] == "best"
         self.meter = phases.Meter()
         self.made: list[glue_runs.Done] = []
@@ -306,7 +310,8 @@ class Experiment:
         """Returns the folder and the checkpoint of a task's best run."""
         best = glue_runs.best(glue_runs.choose(done))
         folder = os.path.join(self.folder, best.folder)
-        if not _has_weights(folder):
+        kept = (folder, os.path.join(folder, "best"))
+        if not any(map(tf1_files.numbered, kept)):
             logging.info("The weights of %s are needed again.", folder)
             runs = {run.key: run for run in self.runs(task, start)}
             self._make(runs[best.key], start)
@@ -388,23 +393,10 @@ class Experiment:
         )
 
 
-def _digest_of_vectors(path: str) -> str:
-    if word_vectors.is_text(path):
-        return files.sha256(path)
-    return opened.digest(formats.open_checkpoint(path))
-
-
 def _is_predicted(folder: str, tests: Mapping[str, str]) -> bool:
     path = pathlib.Path(folder, _PREDICTED)
     return path.exists() and path.read_text(encoding="utf-8") == (
         f"{glue_runs.digest(tests.values())}\n"
-    )
-
-
-def _has_weights(folder: str) -> bool:
-    return bool(
-        tf1_files.numbered(folder)
-        or tf1_files.numbered(os.path.join(folder, "best"))
     )
 
 
