@@ -22,13 +22,7 @@ from typing import Any
 import bert_tf
 from bert_tf import quiet, terminals
 from bert_tf.errors import InputError
-from bert_tf.flags import (
-    error_lines,
-    flag_sections,
-    help_text,
-    output_paths,
-    unused,
-)
+from bert_tf.flags import error_lines, flag_sections, help_text, output_paths
 from bert_tf.storage import file_systems
 
 from absl import app, flags, logging
@@ -82,7 +76,7 @@ def start(
             x: flags.FLAGS[x].value if flags.FLAGS[x].present else None
             for x in later
         }
-        not_used = unused.check(always, unknown)
+        not_used = flag_sections.check_used(always, unknown)
         output_paths.check_local()
         _check_tensorflow()
     except (InputError, OSError) as error:

@@ -29,7 +29,6 @@ from bert_tf.setup import (
     teachers,
     trained_setup,
 )
-from bert_tf.storage import run_lock
 from bert_tf.training import (
     distillation,
     distribution,
@@ -41,7 +40,7 @@ from bert_tf.training import (
 )
 
 import keras
-from absl import flags, logging
+from absl import flags
 
 # ---- The task ---------------------------------------------------------------
 
@@ -339,9 +338,5 @@ def _apply(task: Task, run: _Run) -> None:
         batch_size = fine_tuning_flags.PREDICT_BATCH_SIZE.value
         task.write_predictions(run, batch_size, step)
     if task.work.export and run.is_chief:
-        exported = task.export(run)
-        run_lock.check_held()
-        path = run.path(fine_tuning.EXPORT)
-        saved_model.save(path, exported, overwrite=True)
-        logging.info("Wrote the SavedModel %s.", path)
+        fine_tuning.write_export(run, task.export(run))
     task.finish(run)

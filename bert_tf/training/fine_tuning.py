@@ -11,7 +11,9 @@ from bert_tf import losses, optimization, phases
 from bert_tf.checkpoints import trained_models
 from bert_tf.encoders import families
 from bert_tf.errors import InputError, NotFiniteError
+from bert_tf.exporting import saved_model
 from bert_tf.records import pipeline, record_types
+from bert_tf.storage import run_lock
 from bert_tf.text import long_documents
 from bert_tf.training import (
     distribution,
@@ -348,3 +350,11 @@ def _logits_and_labels(
         }
 
     return outputs
+
+
+def write_export(run: Run, made: saved_model.Export) -> None:
+    """Writes the SavedModel to `export/`, replacing an earlier one."""
+    run_lock.check_held()
+    path = run.path(EXPORT)
+    saved_model.save(path, made, overwrite=True)
+    logging.info("Wrote the SavedModel %s.", path)

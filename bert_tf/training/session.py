@@ -13,7 +13,6 @@ from bert_tf import files, modeling, optimization, phases
 from bert_tf.checkpoints import best
 from bert_tf.training import (
     accelerators,
-    background,
     distribution,
     fused_attention,
     loop,
@@ -226,7 +225,7 @@ class Session:
         report = self._progress(start)
         with (
             contextlib.closing(report),
-            background.Writer() as writer,
+            training_state.Writer() as writer,
             self._traced(start) as traced,
         ):
 
@@ -410,7 +409,7 @@ class Session:
     def _saving(
         self,
         state: training_state.TrainState,
-        writer: background.Writer,
+        writer: training_state.Writer,
         fetch: Callable[[], None],
     ) -> training_run.Save:
         plan = self.plan

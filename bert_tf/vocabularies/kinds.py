@@ -119,8 +119,3 @@ class Kind:
         """Whether all its files are among these, by name and content."""
         is_whole = all(file in contents for file in self.files)
         return is_whole and (self.fits is None or self.fits(contents))
-
-
-def ordered(kinds: Mapping[str, Kind]) -> list[tuple[str, Kind]]:
-    """Returns kinds by name, first those that check the content of files."""
-    return sorted(kinds.items(), key=lambda x: x[1].fits is None)

@@ -186,7 +186,7 @@ TARGETS = (
     Target(
         "flags/values", ("flags/test_sections.py", "flags/test_flagfiles.py"), 5
     ),
-    Target("flags/unused", ("flags/test_sections.py",), 4),
+    Target("flags/flag_sections", ("flags/test_sections.py",), 4),
     Target("flags/sections", ("flags/test_sections.py",), 4),
     Target("flags/flagfiles", ("flags/test_flagfiles.py",), 4),
     Target("flags/output_paths", ("flags/test_output_paths.py",), 4),
