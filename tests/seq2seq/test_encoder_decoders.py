@@ -287,7 +287,7 @@ class TestWarmStart:
 
 
 def test_positions_by_the_formula():
-    table = encoder_decoders.table(9, 6)
+    table = encoder_decoders.position_table(9, 6)
     for position in range(9):
         for i in range(3):
             angle = position / 10000 ** (2 * i / 6)
