@@ -116,12 +116,7 @@ from bert_tf.encoders import families
 from bert_tf.exporting import inference
 from bert_tf.setup import model_files_setup
 from bert_tf.storage import input_files
-from bert_tf.tasks.augmentation import (
-    candidates,
-    copies,
-    table_lines,
-    words,
-)
+from bert_tf.tasks.augmentation import candidates, copies, table_lines, words
 
 from absl import logging
 from etils import epath

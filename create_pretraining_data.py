@@ -31,14 +31,7 @@ import importlib
 import os
 import shlex
 
-from bert_tf import (
-    extras,
-    options,
-    phases,
-    quiet,
-    terminals,
-    vocabularies,
-)
+from bert_tf import extras, options, phases, quiet, terminals, vocabularies
 from bert_tf.errors import InputError
 from bert_tf.flags import (
     command_line,

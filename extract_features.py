@@ -139,12 +139,7 @@ _NUM_TPU_CORES = shared_flags.num_tpu_cores(_TPU)
 command_line.start(__name__)
 
 from bert_tf import phases
-from bert_tf.checkpoints import (
-    formats,
-    hub,
-    restoring,
-    sentence_transformers,
-)
+from bert_tf.checkpoints import formats, hub, restoring, sentence_transformers
 from bert_tf.encoders import families
 from bert_tf.exporting import saved_model
 from bert_tf.setup import model_files_setup

@@ -30,7 +30,7 @@ from typing import Any
 
 from bert_tf import extras, files, phases, tokenization, vocab_files
 from bert_tf.errors import InputError
-from bert_tf.flags import command_line, flag_sections, text_flags, unused
+from bert_tf.flags import command_line, flag_sections, text_flags
 from bert_tf.pretraining_data import corpus
 from bert_tf.text import (
     learning,
@@ -250,7 +250,7 @@ def check_kind() -> None:
     """Raises InputError for what the kind has not, before work."""
     kind, path = _KIND.value, epath.Path(_VOCAB_FILE.value)
     for name, kinds in _FLAGS.items():
-        if kind not in kinds and unused.given(flags.FLAGS[name]):
+        if kind not in kinds and flag_sections.is_given(flags.FLAGS[name]):
             raise InputError(
                 f"--{name} is not used with --kind={kind}: leave it out, or "
                 f"learn {' or '.join(kinds)}. Received: kind={kind}"
@@ -424,7 +424,7 @@ def main(_):
     command_line.unwind_at_signals()
     meter = phases.Meter()
     check_kind()
-    if unused.given(flags.FLAGS["language"]):
+    if flag_sections.is_given(flags.FLAGS["language"]):
         logging.warning("Not used, as sentences are not split: --language.")
     _LEARN[_KIND.value](_VOCAB_FILE.value)
     logging.info("Took %.1f seconds.", meter.seconds)

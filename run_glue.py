@@ -113,7 +113,6 @@ from bert_tf.tasks.glue import (
     glue_experiment,
     glue_runs,
     glue_submission,
-    glue_teachers,
 )
 from bert_tf.training import distribution
 
@@ -299,7 +298,7 @@ def find_teachers(names):
     if not folder:
         return {}
     teachers.check_elsewhere(folder)
-    return glue_teachers.find(folder, names)
+    return glue_experiment.find_teachers(folder, names)
 
 
 # ---- The outcome ------------------------------------------------------------

@@ -71,7 +71,6 @@ from bert_tf.tasks.multiple_choice import (
     choice_model,
     choice_problems,
     choice_records,
-    choice_results,
 )
 from bert_tf.text import text_graph
 from bert_tf.training import distillation, fine_tuning
@@ -126,7 +125,7 @@ class MultipleChoice(fine_tune.Task):
         if not run.is_chief:
             return
         predictions.write_probabilities(run.path("test_results.tsv"), logits)
-        choice_results.write_predictions(
+        choice_problems.write_predictions(
             run.path("test_predictions.jsonl"),
             self.splits["test"],
             logits,

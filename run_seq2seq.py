@@ -138,16 +138,10 @@ from bert_tf.seq2seq import (
     generated_texts,
     seq2seq_model,
     seq2seq_objective,
-    seq2seq_scores,
     text_pairs,
     warm_start,
 )
-from bert_tf.setup import (
-    fine_tune,
-    model_files_setup,
-    run_setup,
-    trained_setup,
-)
+from bert_tf.setup import fine_tune, model_files_setup, run_setup, trained_setup
 from bert_tf.text import detokenizer, text_graph
 from bert_tf.training import fine_tuning, memory_use
 
@@ -189,7 +183,7 @@ class Seq2Seq(fine_tune.Task):
             _LABEL_SMOOTHING.value
         )
         if self.work.evaluate:
-            seq2seq_scores.check_packages()
+            generated_texts.check_score_packages()
         if run_setup.on_tpu() and (self.work.evaluate or self.work.predict):
             raise InputError(
                 "Texts are generated on CPUs and GPUs only: on a TPU, leave "
@@ -268,7 +262,7 @@ class Seq2Seq(fine_tune.Task):
                 *(split, missing, len(targets)),
             )
         if has_targets and writes:
-            seq2seq_scores.check_packages()
+            generated_texts.check_score_packages()
         function = generated_texts.outputs(run.model, has_targets, writes)
         parts = fine_tuning.predict(run, split, function, batch_size)
         join = detokenizer.Detokenizer(self.files.vocabulary)
@@ -277,7 +271,7 @@ class Seq2Seq(fine_tune.Task):
             return {}, texts
         results = {"eval_loss": loss}
         if writes:
-            scores = seq2seq_scores.compute(
+            scores = generated_texts.scores(
                 texts,
                 targets,
                 self.files.vocabulary.settings.get("do_lower_case", False),

@@ -52,11 +52,11 @@ class Round(NamedTuple):
 
 def measure(step: Any, state: Any, folder: pathlib.Path) -> Round:
     """Runs one round."""
-    from bert_tf.training import background
+    from bert_tf.training import training_state
 
     alone = _seconds(step, _STEPS.value) / _STEPS.value
     before = pretraining_step.resident()
-    with background.Writer() as writer:
+    with training_state.Writer() as writer:
         began = time.perf_counter()
         prefix = state.save(str(folder / "background"), writer)
         stall = time.perf_counter() - began
@@ -71,7 +71,7 @@ def measure(step: Any, state: Any, folder: pathlib.Path) -> Round:
     began = time.perf_counter()
     own = state.save(str(folder / "foreground"))
     foreground = time.perf_counter() - began
-    with background.Writer() as writer:
+    with training_state.Writer() as writer:
         again = state.save(str(folder / "background"), writer)
     is_same = _contents(own) == _contents(again) != kept
     return Round(

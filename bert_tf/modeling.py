@@ -23,12 +23,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from bert_tf import compiled, configuration
-from bert_tf.encoders import (
-    layers,
-    model_inputs,
-    ops,
-    padding,
-)
+from bert_tf.encoders import layers, model_inputs, ops, padding
 from bert_tf.errors import InputError
 
 import keras
@@ -102,7 +97,12 @@ class Embeddings(keras.layers.Layer):
         else:
             x = inputs_embeds
         if self.config.type_vocab_size:
-            x = self._with_types(x, segment_ids)
+            # Few types: a one-hot product is faster than a gather on TPUs.
+            count = self.config.type_vocab_size
+            types = tf.one_hot(segment_ids, count, dtype=x.dtype)  # [B, S, T]
+            table = tf.convert_to_tensor(self.token_type_embeddings)  # [T, D]
+            flat = tf.reshape(types, [-1, count])  # [B * S, T]
+            x += tf.reshape(tf.matmul(flat, table), tf.shape(x))
         x += self._positions(input_ids, position_ids)
         return ops.dropout(
             self.norm(x), self.config.hidden_dropout_prob, dropout_seed
@@ -114,14 +114,6 @@ class Embeddings(keras.layers.Layer):
         if position_ids is None:
             return table[: tf.shape(input_ids)[1]]
         return ops.embed(table, position_ids)
-
-    def _with_types(self, x, segment_ids):  # [B, S, D], [B, S]
-        # Few token types: a one-hot product is faster than a gather on TPUs.
-        count = self.config.type_vocab_size
-        types = tf.one_hot(segment_ids, count, dtype=x.dtype)  # [B, S, T]
-        table = tf.convert_to_tensor(self.token_type_embeddings)  # [T, D]
-        flat = tf.reshape(types, [-1, count])  # [B * S, T]
-        return x + tf.reshape(tf.matmul(flat, table), tf.shape(x))
 
 
 # ---- Encoder ----------------------------------------------------------------
@@ -357,7 +349,8 @@ class Bert(keras.Model):
         ):
             layout = padding.Tokens(mask, inputs["input_mask"])
             if position_ids is None:
-                position_ids = _numbered(ids[0])
+                numbers = tf.range(tf.shape(ids[0])[1], dtype=ids[0].dtype)
+                position_ids = tf.zeros_like(ids[0]) + numbers
             ids = [layout.joined(x) for x in ids]  # [1, J] each
             position_ids = layout.joined(position_ids)
         layout = self.laid_out(layout)
@@ -402,8 +395,3 @@ class Bert(keras.Model):
 
 def _as_it_is(layout: padding.Rows) -> padding.Rows:
     return layout
-
-
-def _numbered(ids: tf.Tensor) -> tf.Tensor:
-    """Returns the index of each of `ids` [B, S] in its row, [B, S]."""
-    return tf.zeros_like(ids) + tf.range(tf.shape(ids)[1], dtype=ids.dtype)

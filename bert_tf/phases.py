@@ -44,11 +44,11 @@ class Meter:
 
     def rate(self, done: float) -> float:
         """Returns the amount of work done per second."""
-        return rate(done, self.seconds)
+        return done / self.seconds
 
     def left(self, done: float, total: float) -> float:
         """Returns the seconds that the rest takes at the same rate."""
-        return left(max(0, total - done), done, self.seconds)
+        return max(0, total - done) * self.seconds / done
 
 
 class Bar(tqdm.tqdm):
@@ -258,16 +258,6 @@ def lasting(doing: str) -> Iterator[None]:
         if was_shown:
             passed = time.monotonic() - start
             logging.info("%s: took %s", doing, duration(passed))
-
-
-def rate(done: float, seconds: float) -> float:
-    """Returns the amount of work done per second."""
-    return done / seconds
-
-
-def left(to_do: float, done: float, seconds: float) -> float:
-    """Returns the seconds that the rest takes at the same rate."""
-    return to_do * seconds / done
 
 
 def duration(seconds: float) -> str:

@@ -129,21 +129,17 @@ class ReplacedTokensPretrainer(BertReplacedTokens):
         words = self.bert.embeddings.word_embeddings
         logits = self.generator_predictions(x, words)
         logits = tf.cast(logits, tf.float32)  # [B, P, V]
-        sampled = sample(
-            logits, _seed_of(ids) if seeds[2] is None else seeds[2]
-        )
+        seed = seeds[2]
+        if seed is None:  # A function of the masked words.
+            total = tf.reduce_sum(tf.cast(ids, tf.int64))
+            seed = tf.random.fold_in(tf.constant(_SEED), total)
+        sampled = sample(logits, seed)
         text = ops.put(rows["input_ids"], places, ids, is_masked)  # [B, S]
         seen = ops.put(rows["input_ids"], places, sampled, is_masked)
         changed = rows | {"input_ids": tf.cast(seen, tf.int32)}
         tokens = discriminate(self, changed, seeds[1])
         is_replaced = tf.cast(seen != text, tf.float32)
         return Outputs(logits, sampled, is_replaced, tokens)
-
-
-def _seed_of(ids: tf.Tensor) -> tf.Tensor:
-    """Returns a seed, int32 [2], that is a function of the masked words."""
-    total = tf.reduce_sum(tf.cast(ids, tf.int64))
-    return tf.random.fold_in(tf.constant(_SEED), total)
 
 
 def sample(logits: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:

@@ -167,17 +167,6 @@ def _line_problem(index: int, earlier: int | None) -> str:
     )
 
 
-def check_row_pieces(vocab: Iterable[str], vocab_file: epath.PathLike) -> None:
-    """Raises InputError if `[CLS]` or `[SEP]` is missing."""
-    missing = sorted({CLS, SEP} - set(vocab))
-    if missing:
-        raise InputError(
-            f"{vocab_file} lacks the token {missing[0]!r}, which the model "
-            "reads beside every text. Give the vocabulary that the model was "
-            "trained with, or one that extends it."
-        )
-
-
 def check_casing(
     vocab: Iterable[str],
     do_lower_case: bool,

@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from bert_tf import optimization
 from bert_tf.api import keras_optimizer, text_inputs
 from bert_tf.errors import InputError
 
@@ -50,7 +51,8 @@ class Methods(text_inputs.WithTexts):
 
     def compile(self, optimizer="rmsprop", *args, **kwargs):
         """Compiles as Keras does; the optimizer may be one of bert_tf's."""
-        optimizer = keras_optimizer.as_keras(optimizer)
+        if isinstance(optimizer, optimization.Optimizer):
+            optimizer = keras_optimizer.KerasOptimizer(optimizer)
         return super().compile(optimizer, *args, **kwargs)
 
     def compile_from_config(self, config: dict[str, Any]) -> None:

@@ -50,8 +50,12 @@ class KerasOptimizer(keras.optimizers.Optimizer):
                 "Keras scales losses by itself: leave out loss_scale. "
                 "Received: loss_scale=LossScale(...)"
             )
-        # Keras only reads the rate, to report it.
-        super().__init__(_rate(optimizer.schedule), name=name or "bert_tf")
+        rate = optimizer.schedule  # Keras only reads it, to report it.
+        if not isinstance(
+            rate, keras.optimizers.schedules.LearningRateSchedule
+        ):
+            rate = _OtherSchedule(rate)
+        super().__init__(rate, name=name or "bert_tf")
         self.made_of = optimizer
 
     @property
@@ -132,18 +136,3 @@ class _OtherSchedule(keras.optimizers.schedules.LearningRateSchedule):
     def get_config(self) -> dict[str, Any]:
         """Never called: Keras requires it, but the optimizer checks first."""
         raise NotImplementedError
-
-
-def _rate(
-    schedule: optimization.Schedule,
-) -> keras.optimizers.schedules.LearningRateSchedule:
-    if isinstance(schedule, keras.optimizers.schedules.LearningRateSchedule):
-        return schedule
-    return _OtherSchedule(schedule)
-
-
-def as_keras(optimizer: Any) -> Any:
-    """Returns an optimizer of bert_tf for Keras; others as they are."""
-    if isinstance(optimizer, optimization.Optimizer):
-        return KerasOptimizer(optimizer)
-    return optimizer

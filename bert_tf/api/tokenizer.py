@@ -11,12 +11,7 @@ from typing import Any
 
 from bert_tf import vocabularies
 from bert_tf.api import arguments, model_paths
-from bert_tf.checkpoints import (
-    casing,
-    hub,
-    huggingface_tokenizer,
-    model_files,
-)
+from bert_tf.checkpoints import casing, hub, huggingface_tokenizer, model_files
 from bert_tf.errors import InputError
 from bert_tf.storage import weight_files
 from bert_tf.text import long_documents, text_graph

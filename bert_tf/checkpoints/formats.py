@@ -373,7 +373,8 @@ def write(
             "The vocabulary is not known, so there is no tokenizer in the "
             "folder: give --vocab_file."
         )
-    if not families.find(config).pooler_of(config) <= source.shapes.keys():
+    family = families.find(config)
+    if not family.pooler - family.absent(config) <= source.shapes.keys():
         notes.append(
             "There is no pooler. Where one is needed, it starts from random "
             "values."

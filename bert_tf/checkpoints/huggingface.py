@@ -441,10 +441,10 @@ def write(
     for own in theirs.conversions(config):
         arrays = own.to_theirs([tensors.pop(x) for x in own.ours])
         tensors.update(zip(own.theirs, arrays, strict=True))
+    # A bare encoder's names have no prefix.
+    prefix = theirs.prefix if head == "encoder" else ""
     tensors = {
-        huggingface_names.stored_name(theirs, name, head): (
-            np.ascontiguousarray(value)
-        )
+        name.removeprefix(prefix): np.ascontiguousarray(value)
         for name, value in tensors.items()
     }
     data = safetensors_numpy.save(tensors, metadata={"format": "pt"})

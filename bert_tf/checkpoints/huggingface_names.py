@@ -79,11 +79,6 @@ def with_pooler(config: modeling.BertConfig, head: str) -> modeling.BertConfig:
     return dataclasses.replace(config, pooler_act=act)
 
 
-def stored_name(theirs: foreign.HuggingFace, name: str, head: str) -> str:
-    """Returns the name in a file, without the prefix in a bare encoder's."""
-    return name.removeprefix(theirs.prefix) if head == "encoder" else name
-
-
 def canonical(
     theirs: foreign.HuggingFace, stored: Iterable[str]
 ) -> dict[str, str]:

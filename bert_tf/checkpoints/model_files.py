@@ -170,13 +170,19 @@ def find_vocab(path: str | None, source: Source | None) -> vocabularies.Files:
                 "The vocabulary is not known: give --vocab_file, or a "
                 f"checkpoint that has it beside it.{_name_source(source)}"
             )
-        # Checked here, where the error can name the checkpoint.
-        _check(brought, f"The vocabulary of {source.path}")
+        # Checked here, where the error can name the checkpoint. The casing
+        # does not change the tokens.
+        vocabularies.read(brought, False, f"The vocabulary of {source.path}")
         return brought
     given = vocabularies.open_files(path)
-    _check(given, path)
+    vocabularies.read(given, False, path)
     if source is not None and brought is not None:
-        _check_same(given, path, brought, source)
+        lower = source.do_lower_case
+        if found := vocabularies.difference(given, brought, lower):
+            raise InputError(
+                f"{path} is not the vocabulary of {source.path}: {found}. "
+                f"{_OWN_VOCAB}"
+            )
     elif source is not None:
         _check_kind(given, path, source)
     return given
@@ -241,23 +247,4 @@ def _check_kind(given: vocabularies.Files, path: str, source: Source) -> None:
             f"{path} is no vocabulary of {source.path}, whose tokens are of "
             f"another kind: {' or '.join(known)}. Give the vocabulary that it "
             f"was trained with. Received: a vocabulary of {given.kind}"
-        )
-
-
-def _check(vocab: vocabularies.Files, name: str) -> None:
-    # The casing does not matter here: it does not change the tokens.
-    vocabularies.read(vocab, False, name)
-
-
-def _check_same(
-    given: vocabularies.Files,
-    path: str,
-    brought: vocabularies.Files,
-    source: Source,
-) -> None:
-    lower = source.do_lower_case
-    if found := vocabularies.difference(given, brought, lower):
-        raise InputError(
-            f"{path} is not the vocabulary of {source.path}: {found}. "
-            f"{_OWN_VOCAB}"
         )

@@ -111,18 +111,13 @@ def check_not_quantized(value: np.ndarray, name: str, folder: str) -> None:
 
 def read_bytes(path: str) -> bytes | None:
     """Returns the content of a file; None if it is missing."""
-    if not _can_exist(path) or not tf.io.gfile.exists(path):
-        return None
-    if tf.io.gfile.isdir(path):
+    if path.encode("utf-8", "ignore").decode() != path:
+        return None  # A path in a damaged file may not be UTF-8.
+    if not tf.io.gfile.exists(path) or tf.io.gfile.isdir(path):
         return None
     input_files.check_can_be_read_again(path)
     with tf.io.gfile.GFile(path, "rb") as file:
         return file.read()
-
-
-def _can_exist(path: str) -> bool:
-    """Whether a path has UTF-8; one in a damaged file may not."""
-    return path.encode("utf-8", "ignore").decode() == path
 
 
 def read_text(path: str) -> str | None:

@@ -5,13 +5,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.checkpoints import (
-    casing,
-    hub,
-    opened,
-    runs,
-    sentence_transformers,
-)
+from bert_tf.checkpoints import casing, hub, opened, runs, sentence_transformers
 from bert_tf.errors import InputError
 
 _SPAN = {

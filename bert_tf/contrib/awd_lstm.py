@@ -17,12 +17,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from bert_tf import configuration, modeling
-from bert_tf.contrib import (
-    bilstm,
-    esim,
-    fastai_names,
-    students,
-)
+from bert_tf.contrib import bilstm, esim, fastai_names, students
 from bert_tf.contrib.student_config import StudentConfig
 from bert_tf.encoders import families, family, layers, model_inputs, ops
 from bert_tf.errors import InputError

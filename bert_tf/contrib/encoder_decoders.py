@@ -11,20 +11,25 @@ Shapes as in modeling.py.
 """
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from bert_tf import configuration, modeling, options
-from bert_tf.contrib import sinusoids
 from bert_tf.encoders import (
     albert,
     bert,
     families,
     family,
     foreign,
+    layers,
+    ops,
     roberta,
 )
 from bert_tf.errors import InputError
+
+import numpy as np
+import tensorflow as tf
 
 # What the decoder shares with the encoder: nothing, the embeddings, or
 # everything but the cross-attention. The output layer is always the decoder's
@@ -307,10 +312,73 @@ _WORD_TABLES = {
     for name, letters in ENCODER_DECODER.variables.items()
     if "/embeddings/" not in name or name.endswith("/word_embeddings")
 }
+
+
+# ---- The original Transformer's encoder -------------------------------------
+
+# Vaswani et al., 2017, sections 3.4 and 3.5. The layers are BERT's; the
+# embeddings have no token types and no layer norm, and are scaled by the root
+# of their size. All projections have biases.
+
+
+def position_table(positions: int, size: int) -> np.ndarray:
+    """Returns the vectors of positions from 0, float32 [positions, size].
+
+    The first half has sines and the second half cosines of the same angles, as
+    in Marian; the paper interleaves them.
+    """
+    number = -(-size // 2)
+    rates = 1e4 ** -(np.arange(number) / max(size / 2, 1))
+    angles = np.arange(positions)[:, np.newaxis] * rates
+    both = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    return both[:, :size].astype(np.float32)
+
+
+class SinusoidEmbeddings(modeling.Embeddings):
+    """Sums scaled word embeddings and sinusoidal positions."""
+
+    computes_as_bert = False
+
+    def build(self, input_shape=None):
+        self.word_embeddings = self.add_weight(
+            name="word_embeddings",
+            shape=(self.config.vocab_size, self.size),
+            initializer=layers.initializer(self.config),
+        )
+
+    def call(
+        self,
+        input_ids,
+        segment_ids,
+        dropout_seed,
+        position_ids=None,
+        inputs_embeds=None,
+    ):
+        """Returns [B, S, D]; segments are ignored."""
+        x = inputs_embeds
+        if x is None:
+            words = tf.convert_to_tensor(self.word_embeddings)  # [V, D]
+            x = ops.embed(words, input_ids)  # [B, S, D]
+        x *= math.sqrt(self.size)
+        x += tf.cast(self._positions(input_ids, position_ids), x.dtype)
+        return ops.dropout(x, self.config.hidden_dropout_prob, dropout_seed)
+
+    @property
+    def position_embeddings(self):
+        """The vectors of all positions, float32 [M, D]."""
+        return position_table(self.config.max_position_embeddings, self.size)
+
+
+class VaswaniEncoder(modeling.Bert):
+    """The encoder without a head."""
+
+    embeddings_class = SinusoidEmbeddings
+
+
 VASWANI = family.Family(
     name=VaswaniConfig.model_type,
     config=VaswaniConfig,
-    model=sinusoids.Encoder,
+    model=VaswaniEncoder,
     variables={
         name: letters
         for name, letters in _WORD_TABLES.items()

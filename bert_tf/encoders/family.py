@@ -185,10 +185,6 @@ class Family:
         """Whether layers may share weights, so that none can go by itself."""
         return self.counts != ("num_hidden_layers",)
 
-    def pooler_of(self, config: configuration.BertConfig) -> frozenset[str]:
-        """Returns the variables of the pooler of a config's model, if any."""
-        return self.pooler - self.absent(config)
-
     def check_has_all(
         self, config: configuration.BertConfig, names: Collection[str]
     ) -> None:

@@ -21,7 +21,11 @@ def gelu(x: tf.Tensor) -> tf.Tensor:
     activation of the model. The explicit gradient saves passes too.
     """
     scale, cubic = 2 * math.sqrt(2 / math.pi), 0.044715
-    wide = _in_fast_type(x)
+    wide = x
+    if x.dtype.size < 4 and _on_cpus():
+        # CPUs have bfloat16 instructions for products only; TensorFlow
+        # computes all other functions in float32.
+        wide = tf.cast(x, tf.float32)
     square = tf.square(wide)
     if square.dtype == tf.float16:
         # The square of 256 is infinite, and its product with 0 not a number.
@@ -42,15 +46,11 @@ def gelu(x: tf.Tensor) -> tf.Tensor:
     return tf.cast(y, x.dtype), lambda dy: dy * narrow
 
 
-def _gelu_erf(x: tf.Tensor) -> tf.Tensor:
-    return tf.nn.gelu(x, approximate=False)
-
-
 # By their names in configs: configuration.ACTIVATIONS.
 ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
     "gelu": gelu,
-    "gelu_erf": _gelu_erf,
-    "gelu_10": lambda x: tf.clip_by_value(_gelu_erf(x), -10, 10),
+    "gelu_erf": tf.nn.gelu,
+    "gelu_10": lambda x: tf.clip_by_value(tf.nn.gelu(x), -10, 10),
     "quick_gelu": lambda x: tf.nn.silu(x, beta=1.702),
     "silu": tf.nn.silu,
     "mish": lambda x: x * tf.tanh(tf.math.softplus(x)),
@@ -225,15 +225,6 @@ def _product_with_ones(rows: tf.Tensor) -> tf.Tensor:
     """
     ones = tf.ones([1, tf.shape(rows)[0]], rows.dtype)
     return tf.matmul(ones, rows)[0]
-
-
-def _in_fast_type(x: tf.Tensor) -> tf.Tensor:
-    """Casts `x` to the type in which most element-wise functions are fastest.
-
-    CPUs have bfloat16 instructions for products only; TensorFlow computes all
-    other functions in float32.
-    """
-    return tf.cast(x, tf.float32) if x.dtype.size < 4 and _on_cpus() else x
 
 
 def _on_cpus() -> bool:

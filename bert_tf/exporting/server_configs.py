@@ -183,7 +183,8 @@ def command(model: str, folder: str | None = None) -> str:
     if folder:
         config, _ = _place(folder)
         models = read(folder).model_config_list.config
-        shown = {path: path for path in (config, *_places(models))}
+        places = [entry.base_path for entry in models]
+        shown = {path: path for path in (config, *places)}
         flags = [
             f"--model_config_file={config}/{MODELS}",
             "--model_config_file_poll_wait_seconds=30",
@@ -193,13 +194,11 @@ def command(model: str, folder: str | None = None) -> str:
         ]
         return shlex.join([*_DOCKER, *_mounted(shown), _IMAGE, *flags])
     base, name = _place(model)
-    names = ["-e", f"MODEL_NAME={name}", *_bucket(base)]
+    names = ["-e", f"MODEL_NAME={name}"]
+    if file_systems.is_remote(base):
+        names += ["-e", f"MODEL_BASE_PATH={os.path.dirname(base)}"]
     shown = {base: f"/models/{name}"}
     return shlex.join([*_DOCKER, *_mounted(shown), *names, _IMAGE])
-
-
-def _places(models: Any) -> list[str]:
-    return [entry.base_path for entry in models]
 
 
 def _mounted(shown: dict[str, str]) -> list[str]:
@@ -210,10 +209,3 @@ def _mounted(shown: dict[str, str]) -> list[str]:
         if not parents and not file_systems.is_remote(path):
             words += ["-v", f"{path}:{inside}"]
     return words
-
-
-def _bucket(base: str) -> list[str]:
-    """Returns options for the access to a bucket, if models are in one."""
-    if not file_systems.is_remote(base):
-        return []
-    return ["-e", f"MODEL_BASE_PATH={os.path.dirname(base)}"]

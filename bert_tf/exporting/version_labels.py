@@ -172,10 +172,11 @@ def roll_back(folder: str, model: str) -> Served:
         _check_listed(served)
         labels = dict(served.labels)
         if PREVIOUS not in labels:
+            there = ", ".join(f"{x}={n}" for x, n in sorted(labels.items()))
             raise InputError(
                 f"{served.name} has no {PREVIOUS} version to go back to: "
                 f"there is one after --{STABLE} has named another. Received: "
-                f"{_labelled(served)}"
+                f"{there}"
             )
         bad = labels.get(STABLE)
         labels[STABLE] = labels.pop(PREVIOUS)
@@ -239,10 +240,6 @@ def on_disk(served: Served) -> list[int] | None:
     if not file_systems.find_backend(served.path).exists(served.path):
         return None
     return versions.numbers(served.path)
-
-
-def _labelled(served: Served) -> str:
-    return ", ".join(f"{x}={n}" for x, n in sorted(served.labels.items()))
 
 
 def describe(served: Served) -> list[str]:

@@ -10,8 +10,10 @@ import importlib.util
 import itertools
 import logging as python_logging
 import os
+import pathlib
 import re
 import select
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Collection, Sequence
@@ -20,14 +22,7 @@ from typing import Any
 import bert_tf
 from bert_tf import quiet, terminals
 from bert_tf.errors import InputError
-from bert_tf.flags import (
-    compile_cache,
-    error_lines,
-    flag_sections,
-    help_text,
-    output_paths,
-    unused,
-)
+from bert_tf.flags import error_lines, flag_sections, help_text, output_paths
 from bert_tf.storage import file_systems
 
 from absl import app, flags, logging
@@ -70,14 +65,18 @@ def start(
         file_systems.check_working_folder()
         if flags.FLAGS.only_check_args:
             sys.exit(0)
-        _refuse_arguments(_rest)
+        if _rest[1:]:
+            raise InputError(
+                "Only flags are expected, as --name=value. "
+                f"Received: {_rest[1]!r}"
+            )
         output_paths.check_not_empty()
         _check_required()
         unknown = {
             x: flags.FLAGS[x].value if flags.FLAGS[x].present else None
             for x in later
         }
-        not_used = unused.check(always, unknown)
+        not_used = flag_sections.check_used(always, unknown)
         output_paths.check_local()
         _check_tensorflow()
     except (InputError, OSError) as error:
@@ -96,7 +95,7 @@ def start(
         if sys.stderr.isatty():
             logging.info("Loading libraries.")
         quiet.begin()
-    compile_cache.use()
+    cache_compiled()
     quiet.skip_unused_imports()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # Nothing has been done yet that would need cleanup.
@@ -334,6 +333,64 @@ def _use_tensorflow_in_keras() -> None:
         os.environ["KERAS_BACKEND"] = "tensorflow"
 
 
+# ---- Settings of XLA --------------------------------------------------------
+
+_TENSORFLOW_FLAGS = "TF_XLA_FLAGS"
+_XLA_FLAGS = "XLA_FLAGS"
+# What XLA replays as CUDA graphs. By default that includes cuDNN's calls, whose
+# dropout would then be the same in each step.
+_COMMANDS = "--xla_gpu_enable_command_buffer=FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL"
+# A program of BERT-Large takes some tens of megabytes. A failed write would
+# end the run.
+_ROOM = 2**30
+# NVIDIA, AMD, and either of them under WSL2.
+_GPUS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
+
+
+def cache_compiled() -> None:
+    """Sets the flags of XLA, if this machine has a GPU.
+
+    Compiled programs and the fastest kernels that XLA finds by timing are kept
+    in the user's cache folder. Flags that are already set stay. TensorFlow
+    reads them when it starts. Programs for CPUs are not cached: XLA does not
+    trust them even on the same machine.
+    """
+    if not any(map(os.path.exists, _GPUS)):
+        return
+    _add_flags(_XLA_FLAGS, _COMMANDS)
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    folder = pathlib.Path(cache, "bert_tf", "xla")
+    kernels = folder / "kernels"
+    if not _has_room(kernels):
+        return
+    _add_flags(
+        _XLA_FLAGS, f"--xla_gpu_per_fusion_autotune_cache_dir='{kernels}'"
+    )
+    _add_flags(
+        _TENSORFLOW_FLAGS,
+        f"--tf_xla_persistent_cache_directory='{folder}'",
+        "--tf_xla_persistent_cache_device_types=GPU",
+    )
+
+
+def _add_flags(variable: str, flag: str, *others: str) -> None:
+    """Adds flags to an environment variable, unless it has the first one."""
+    given = os.environ.get(variable, "")
+    if flag.partition("=")[0] not in given:
+        os.environ[variable] = " ".join([given, flag, *others]).strip()
+
+
+def _has_room(folder: pathlib.Path) -> bool:
+    """Creates the folder, and returns whether it has room for programs."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        free = shutil.disk_usage(folder).free
+    except OSError:
+        return False
+    is_ours = os.access(folder, os.W_OK) and "'" not in str(folder)
+    return is_ours and free > _ROOM
+
+
 # ---- Run --------------------------------------------------------------------
 
 
@@ -418,10 +475,3 @@ def _nobody_reads() -> bool:
     # Remaining output, including that at exit, is discarded.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return True
-
-
-def _refuse_arguments(argv: list[str]) -> None:
-    if len(argv) > 1:
-        raise InputError(
-            f"Only flags are expected, as --name=value. Received: {argv[1]!r}"
-        )

@@ -128,8 +128,6 @@ def _default(flag: flags.Flag) -> str:
         return "true" if flag.default else "false"
     if isinstance(flag.default, list):
         return ",".join(map(str, flag.default))
-    return f"{flag.default:g}" if _is_float(flag) else str(flag.default)
-
-
-def _is_float(flag: flags.Flag) -> bool:
-    return isinstance(flag.default, float)
+    if isinstance(flag.default, float):
+        return f"{flag.default:g}"
+    return str(flag.default)

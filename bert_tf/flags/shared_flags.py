@@ -9,7 +9,7 @@ from typing import Any
 
 from bert_tf import options
 from bert_tf.errors import InputError
-from bert_tf.flags import flag_sections, unused
+from bert_tf.flags import flag_sections
 from bert_tf.tasks import table_formats
 from bert_tf.tasks.classification import glue
 
@@ -83,7 +83,7 @@ def check_casing_is_used(
         path: Path of the vocabulary.
     """
     name = "do_lower_case"
-    if name not in settings and unused.given(flags.FLAGS[name]):
+    if name not in settings and flag_sections.is_given(flags.FLAGS[name]):
         raise InputError(
             f"--{name} is not for a vocabulary of {kind}, whose files say all: "
             f"leave it out. Received: {name}={flags.FLAGS[name].value}, "

@@ -4,13 +4,15 @@ Shapes: n tokens, s sentences, d documents, r sequences, S sequence length of a
 record, P predictions, K sequences of a record.
 """
 
+import bisect
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from typing import Self
 
 from bert_tf import options, vocabularies
 from bert_tf.errors import InputError
-from bert_tf.pretraining_data import segments, two_segments
+from bert_tf.pretraining_data import segments
 from bert_tf.records import masking
 
 import numpy as np
@@ -348,7 +350,7 @@ def create_sequences(
     elif settings.objective == "sop":
         cuts = segments.sentence_order(corpus.text, *how)
     elif settings.objective == "two_segments":
-        cuts = two_segments.two_segments(corpus.text, *how)
+        cuts = two_segments(corpus.text, *how)
     elif settings.objective == "full_sentences":
         cuts = segments.full_sentences(corpus.text, *how)
         tokens, word_starts = corpus.separated(template.separator)
@@ -362,4 +364,63 @@ def create_sequences(
         begins[::2].copy(),
         lengths[:, 0].astype(np.int32),
         cuts.labels.astype(np.int8),
+    )
+
+
+# ---- Two segments -----------------------------------------------------------
+
+# Share of the sequences that have one segment, as the texts of some tasks.
+_SINGLE = 0.1
+# Min tokens of a short sequence.
+_SHORTEST = 5
+
+
+def two_segments(
+    text: segments.Text,
+    max_tokens: int,
+    short_seq_prob: float,
+    seed: int,
+    repetition: int,
+) -> segments.Ranges:
+    """Fills sequences with sentences of a document, and cuts in the middle.
+
+    A sequence has as many sentences as reach `max_tokens`, and is cut
+    there. A share of `short_seq_prob` has a random shorter length. The first
+    segment has the sentences of the first half, and with a probability of one
+    half the sentence across the middle; in a tenth of the sequences it has all.
+    """
+    chances = segments.Chances(text, seed, repetition)
+    shortest = min(_SHORTEST, max_tokens)
+    sizes = chances.of_sentences(segments.TARGET) * (max_tokens - shortest + 1)
+    is_short = chances.of_sentences(segments.IS_SHORT) < short_seq_prob
+    targets = np.where(is_short, shortest + sizes.astype(int), max_tokens)
+    targets = targets.tolist()  # [s]
+    is_single = (chances.of_sentences(segments.CHOICE) < _SINGLE).tolist()
+    is_head = (chances.of_sentences(segments.CUT) < 0.5).tolist()
+    starts, documents = text.sentences.tolist(), text.documents.tolist()
+    found: list[int] = []
+    for first, last in itertools.pairwise(documents):
+        while first < last:
+            target = targets[first]
+            end = bisect.bisect_left(
+                starts, starts[first] + target, first + 1, last
+            )
+            middle = end
+            if not is_single[first]:
+                half = starts[first] + target // 2
+                middle = bisect.bisect_left(starts, half, first + 1, end + 1)
+                across = middle - 1
+                if middle > end:
+                    middle = end
+                elif across > first and not is_head[across]:
+                    middle = across
+            found += (starts[first], starts[middle], starts[end])
+            first = end
+    start, cut, stop = np.array(found, np.int64).reshape(-1, 3).T
+    stop = np.minimum(stop, start + max_tokens)
+    cut = np.minimum(cut, stop)
+    return segments.Ranges(
+        np.stack([start, cut], axis=1),
+        np.stack([cut, stop], axis=1),
+        np.zeros(len(start), bool),
     )

@@ -217,7 +217,11 @@ def distribute(
     def pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
         dataset = make()
         batch_size = dataset.element_spec[0].shape[0]
-        _check_batch_size(batch_size, replicas)
+        if batch_size is None or batch_size % replicas:
+            raise InputError(
+                "The batch size must be a multiple of the number of replicas. "
+                f"Received: batch_size={batch_size}, replicas={replicas}"
+            )
         share = batch_size // context.num_input_pipelines
         first = share * context.input_pipeline_id
         local = replicas // context.num_input_pipelines
@@ -253,14 +257,6 @@ def distribute(
         return parsed.with_options(options)
 
     return strategy.distribute_datasets_from_function(pipeline)
-
-
-def _check_batch_size(batch_size: int | None, replicas: int) -> None:
-    if batch_size is None or batch_size % replicas:
-        raise InputError(
-            "The batch size must be a multiple of the number of replicas. "
-            f"Received: batch_size={batch_size}, replicas={replicas}"
-        )
 
 
 def _split(

@@ -6,12 +6,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bert_tf.server import (
-    batching,
-    json_answers,
-    json_requests,
-    signature_defs,
-)
+from bert_tf.server import batching, json_answers, json_requests, signature_defs
 from bert_tf.server.refusals import Refusal
 
 import numpy as np

@@ -365,14 +365,12 @@ def to_examples(body: bytes, signatures: Signatures, method: str) -> Request:
                 f"Feature {twice[0]} of 'context' must not be in example "
                 f"{number} too"
             )
-        serialized[number] = _example({**context, **example})
+        whole = {**context, **example}
+        features = {name: _feature(name, x) for name, x in whole.items()}
+        serialized[number] = tf.train.Example(
+            features=tf.train.Features(feature=features)
+        ).SerializeToString()
     return Request(signature, {_EXAMPLES: serialized}, in_rows=True)
-
-
-def _example(values: Mapping[str, Any]) -> bytes:
-    features = {name: _feature(name, x) for name, x in values.items()}
-    example = tf.train.Example(features=tf.train.Features(feature=features))
-    return example.SerializeToString()
 
 
 def _feature(name: str, value: Any) -> tf.train.Feature:

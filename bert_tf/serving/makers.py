@@ -16,11 +16,7 @@ from bert_tf.encoders import families
 from bert_tf.errors import InputError, listed, quoted
 from bert_tf.exporting import inference, quantized, saved_model
 from bert_tf.seq2seq import decoder, seq2seq_model, seq2seq_options
-from bert_tf.tasks import (
-    next_piece_model,
-    next_sentence_model,
-    token_detection,
-)
+from bert_tf.tasks import next_piece_model, next_sentence_model, token_detection
 from bert_tf.tasks.features import feature_layers, features_model
 from bert_tf.tasks.masked_words import masked_words_model
 from bert_tf.tasks.multiple_choice import choice_model

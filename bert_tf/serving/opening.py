@@ -137,11 +137,13 @@ def make(
     usual = source.max_seq_length or served_heads.HEADS[head].usual_length
     default = min(usual, longest)
     length = said.any("max_seq_length", default)
-    own = {}
+    own: dict[str, Any] = {}
     if head in _OWN:
         own = _OWN[head](said, source, length)
     elif names.HEADS[head].has_labels:
-        own = _labels(said, source)
+        own["labels"] = source.labels
+        if source.labels is None and said.folder:
+            own["labels"] = trained_models.read_labels(said.folder)
     common = {"do_lower_case": files.do_lower_case, "max_seq_length": length}
     return serving_model.make(
         head, source, files, makers.Settings(**common | own)
@@ -175,13 +177,6 @@ def _encoder(
         "normalize": vectors.normalize,
         "max_seq_length": vectors.max_seq_length,
     }
-
-
-def _labels(said: Said, source: opened.Checkpoint) -> dict[str, Any]:
-    labels = source.labels
-    if labels is None and said.folder:
-        labels = trained_models.read_labels(said.folder)
-    return {"labels": labels}
 
 
 def _listing(said: Said, *_: Any) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from bert_tf.errors import InputError, listed
 from bert_tf.flags import classification_flags
 from bert_tf.tasks import tables
 from bert_tf.tasks.classification import (
-    class_weights,
     classification_task,
     glue,
+    objective,
     own_files,
 )
 from bert_tf.text import graph_rows, long_documents
@@ -137,10 +137,10 @@ def find_class_weights(
             "--class_weights is for classes; a score has none. "
             f"Received: class_weights={','.join(given)}"
         )
-    if given == [class_weights.BALANCED]:
-        weights = class_weights.balanced(examples, task.labels)
+    if given == [objective.BALANCED]:
+        weights = objective.balanced_class_weights(examples, task.labels)
     else:
-        weights = class_weights.parse(given, task.labels)
+        weights = objective.parse_class_weights(given, task.labels)
     texts = [f"{x} {w:.4g}" for x, w in zip(task.labels, weights, strict=True)]
     logging.info("Weights of the classes: %s.", listed(texts))
     return weights

@@ -11,12 +11,7 @@ import tempfile
 from collections.abc import Mapping
 
 from bert_tf import files, kept_kernels
-from bert_tf.checkpoints import (
-    best,
-    tf1_files,
-    trained_models,
-    word_vectors,
-)
+from bert_tf.checkpoints import best, tf1_files, trained_models, word_vectors
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.exporting import saved_model
@@ -28,11 +23,7 @@ from bert_tf.setup import (
     trained_setup,
 )
 from bert_tf.storage import file_systems, input_files
-from bert_tf.training import (
-    distribution,
-    fine_tuning,
-    memory_use,
-)
+from bert_tf.training import distribution, fine_tuning, memory_use
 
 import keras
 import numpy as np

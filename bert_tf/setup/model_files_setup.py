@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from bert_tf.checkpoints import model_files, runs, trained_models
 from bert_tf.errors import InputError
-from bert_tf.flags import shared_flags, unused
+from bert_tf.flags import flag_sections, shared_flags
 from bert_tf.storage import kept_flags
 
 from absl import flags, logging
@@ -71,4 +71,4 @@ def take_flags(names: Collection[str], path: str) -> None:
         if value != flag.value:
             logging.info("--%s=%s, as in training.", name, before[name])
             flag.value = value
-    unused.check()
+    flag_sections.check_used()

@@ -8,7 +8,7 @@ from typing import Any
 from bert_tf.checkpoints import formats, runs, trained_models
 from bert_tf.errors import InputError
 from bert_tf.exporting import saved_model
-from bert_tf.flags import model_flags, unused
+from bert_tf.flags import flag_sections, model_flags
 from bert_tf.serving import opening
 from bert_tf.storage import kept_flags
 
@@ -48,7 +48,7 @@ def load() -> saved_model.Export:
 
 def _check_head(head: str) -> None:
     """Raises InputError if a flag of another head is passed."""
-    unused.check(found={"head": head})
+    flag_sections.check_used(found={"head": head})
 
 
 def _given(flag: flags.Flag) -> Any:

@@ -165,6 +165,7 @@ def check_same_run(identity: tuple[str, ...], tells: bool = True) -> None:
     If `tells`, logs changes of flags that are allowed to change.
     """
     folder = run_flags.OUTPUT_DIR.value
+    given = run_flags.INIT_CHECKPOINT.value
     if tf1_files.latest(folder):
         table = flagfiles.told(["train_file"]).get("train_file")
         before = kept_flags.of_folder(folder).get("train_file")
@@ -173,8 +174,15 @@ def check_same_run(identity: tuple[str, ...], tells: bool = True) -> None:
         flagfiles.check_same_run(flags_file(), identity, tells, same)
         best.checkpoint(folder)
         progress.check_lines(folder)
-    else:
-        _check_start_is_kept(folder)
+    elif given:
+        # It may be the best of a run whose checkpoints are gone.
+        kept = os.path.join(os.path.realpath(folder), best.FOLDER, "")
+        if os.path.join(os.path.realpath(given), "").startswith(kept):
+            raise InputError(
+                f"--init_checkpoint={given} lies in --output_dir, whose best/ "
+                "a run that begins there replaces. Choose another "
+                "--output_dir, or move the weights."
+            )
 
 
 def check_same_evaluation(
@@ -213,21 +221,6 @@ def check_same_evaluation(
             f"{kept} was chosen by other scores: {'; '.join(others)}. Give "
             f"what it had{way_out}; or move {kept} away, and the best is found "
             "anew."
-        )
-
-
-def _check_start_is_kept(folder: str) -> None:
-    """Raises InputError if a new run would delete its initial weights.
-
-    They may be the best weights of a run whose checkpoints are gone.
-    """
-    given = run_flags.INIT_CHECKPOINT.value
-    kept = os.path.join(os.path.realpath(folder), best.FOLDER, "")
-    if given and os.path.join(os.path.realpath(given), "").startswith(kept):
-        raise InputError(
-            f"--init_checkpoint={given} lies in --output_dir, whose best/ a "
-            "run that begins there replaces. Choose another --output_dir, or "
-            "move the weights."
         )
 
 

@@ -17,7 +17,6 @@ from bert_tf.flags import (
     flagfiles,
     run_flags,
     search_flags,
-    unused,
 )
 from bert_tf.setup import fine_tuning_setup, run_folder
 from bert_tf.storage import kept_flags
@@ -139,7 +138,7 @@ def _check_values(
     try:
         for flag in used:
             flag.value, flag.present = flag.parser.parse(values[flag.name]), 1
-        unused.check()
+        flag_sections.check_used()
         config.check_sequence_length(flags.FLAGS.max_seq_length)
         plan = fine_tuning_setup.plan(strategy)
         distribution.check_batch_size(
@@ -231,7 +230,7 @@ def _compared(path: str) -> set[str]:
 
 def _log_replaced(space: Mapping[str, Sequence[str]]) -> None:
     """Logs the flags whose values the search space replaces."""
-    given = [f"--{x}" for x in space if unused.given(flags.FLAGS[x])]
+    given = [f"--{x}" for x in space if flag_sections.is_given(flags.FLAGS[x])]
     if given:
         logging.info(
             "Not used, as --search_space lists values: %s.", ", ".join(given)

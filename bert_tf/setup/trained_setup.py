@@ -14,11 +14,7 @@ from bert_tf.checkpoints import (
     trained_models,
 )
 from bert_tf.errors import InputError
-from bert_tf.flags import (
-    fine_tuning_flags,
-    flagfiles,
-    run_flags,
-)
+from bert_tf.flags import fine_tuning_flags, flagfiles, run_flags
 from bert_tf.setup import model_files_setup, run_setup
 from bert_tf.training import fine_tuning, train_examples
 

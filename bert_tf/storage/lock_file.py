@@ -49,10 +49,11 @@ class Holder:
     @classmethod
     def here(cls, what: str) -> Self:
         now = datetime.datetime.now().astimezone()
+        stat = _stat(os.getpid())
         return cls(
             host=socket.gethostname(),
             process=os.getpid(),
-            started=_started(os.getpid()),
+            started=int(stat[19]) if stat else None,
             boot=_boot(),
             numbers=_numbers(),
             command=os.path.basename(sys.argv[0] if sys.argv else ""),
@@ -140,11 +141,6 @@ def _stat(process: int) -> list[str] | None:
             return file.read().rpartition(")")[2].split()
     except (OSError, ValueError):
         return None
-
-
-def _started(process: int) -> int | None:
-    stat = _stat(process)
-    return int(stat[19]) if stat else None
 
 
 # ---- The file ---------------------------------------------------------------

@@ -42,8 +42,10 @@ def hold(path: str, temporary: str | None = None) -> Iterator[int | None]:
         yield None
         return
     if descriptor is None:
+        number = file_systems.locked_by(temporary)
+        writer = f"process {number}" if number else "one"
         raise InputError(
-            f"Another process writes {path}: {_writer(temporary)} on host "
+            f"Another process writes {path}: {writer} on host "
             f"{socket.gethostname()}. Wait for its end, or choose another name."
         )
     try:
@@ -106,8 +108,3 @@ def _folder(path: str) -> Iterator[None]:
                 # Another process may have replaced it.
                 if os.path.samestat(os.stat(folder), before):
                     os.rmdir(folder)
-
-
-def _writer(temporary: str) -> str:
-    number = file_systems.locked_by(temporary)
-    return f"process {number}" if number else "one"

@@ -137,7 +137,11 @@ def read_rows(
         texts = {name: row[at] for name, at in positions.items()}
         yield Row(line, row, positions, texts)
     left_out.check(number_of_rows)
-    _check_found(path, number_of_rows, has_header)
+    if not number_of_rows:
+        raise InputError(
+            f"{path}: the file has no rows. Expected at least one row"
+            f"{' under the header' if has_header else ''}."
+        )
     if short:
         logging.warning(
             "%s: skipped %d rows that lack a column, the first at line %d.",
@@ -195,14 +199,6 @@ def _text_rows(
             )
             blank_line = None
         yield line, row
-
-
-def _check_found(path: str, number_of_rows: int, has_header: bool) -> None:
-    if not number_of_rows:
-        raise InputError(
-            f"{path}: the file has no rows. Expected at least one row"
-            f"{' under the header' if has_header else ''}."
-        )
 
 
 def lines(

@@ -9,11 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from bert_tf.errors import InputError
 from bert_tf.text import learning
-from bert_tf.vocabularies import (
-    byte_pair_files,
-    byte_pairs,
-    tokenizer_json,
-)
+from bert_tf.vocabularies import byte_pair_files, byte_pairs, tokenizer_json
 
 _RESERVED = (*byte_pairs.FIRST, byte_pairs.MASK)
 # Strings between spaces, each with the space before it.

@@ -110,7 +110,10 @@ def _table(words: Rules) -> _Table:
         chars, cleaned, lowered_texts, kinds, strict=True
     ):
         code = ord(char)
-        is_letter = kind == characters.OTHER and _is_letter(char)
+        # No rule for marks, spaces or punctuation is about these.
+        is_letter = kind == characters.OTHER and (
+            unicodedata.category(char)[0] == "L" and not char.isascii()
+        )
         form = lowered.replace(char, "x") if is_letter else ""
         if form in rule_of_form:
             rule[code] = rule_of_form[form]
@@ -127,28 +130,15 @@ def _table(words: Rules) -> _Table:
         if form in ("x", " x "):
             rule_of_form[form] = rule[code]
     sorted_marks = sorted(marks)
+    width = max(len(output) for output, _, _ in rules)
+    padded = [x + (_NOTHING,) * (width - len(x)) for x, _, _ in rules]
     return _Table(
         rule=rule,
-        output=_pad([output for output, _, _ in rules]),
+        output=np.array(padded, np.int32),
         sigma_kind=np.array([kind for _, kind, _ in rules], np.int32),
         needs_context=np.array([needs for _, _, needs in rules]),
         marks=np.array(sorted_marks, np.int32),
         mark_class=np.array([_combining(x) for x in sorted_marks], np.int32),
-    )
-
-
-def _is_letter(char: str) -> bool:
-    """Whether a character is a letter beyond ASCII.
-
-    No rule for marks, spaces or punctuation is about those.
-    """
-    return unicodedata.category(char)[0] == "L" and not char.isascii()
-
-
-def _pad(outputs: list[tuple[int, ...]]) -> np.ndarray:
-    width = max(map(len, outputs))
-    return np.array(
-        [x + (_NOTHING,) * (width - len(x)) for x in outputs], np.int32
     )
 
 
@@ -197,7 +187,11 @@ class BertTokenizer(graph_rows.Tokenizer):
         self._needs_context = tf.constant(table.needs_context)
         self._marks = tf.constant(table.marks)
         self._mark_class = tf.constant(table.mark_class)
-        self._unknown = _unused_code_point(vocab)
+        # A private-use code point that is in no token, to get [UNK].
+        used = set().union(*vocab)
+        self._unknown = next(
+            x for x in range(0xE000, 0xF900) if chr(x) not in used
+        )
         self._wordpiece = text.FastWordpieceTokenizer(
             _without_unreachable(vocab),
             suffix_indicator=tokenization.SUFFIX_INDICATOR,
@@ -332,12 +326,6 @@ class BertTokenizer(graph_rows.Tokenizer):
             return tf.where(in_long & ~is_space, self._unknown, codes)
 
         return tf.cond(tf.reduce_any(is_long), replace, lambda: codes)
-
-
-def _unused_code_point(vocab: Sequence[str]) -> int:
-    """Returns a private-use code point that is in no token, to get [UNK]."""
-    used = set().union(*vocab)
-    return next(x for x in range(0xE000, 0xF900) if chr(x) not in used)
 
 
 def _without_unreachable(vocab: Sequence[str]) -> list[str]:

@@ -280,16 +280,11 @@ def _token_weights(rows: loop.Batch) -> tf.Tensor:
     return tf.cast(rows["input_mask"], tf.float32)
 
 
-def _without_pooler(bert: modeling.Bert) -> list[keras.Variable]:
-    """Returns the variables that hidden states depend on."""
-    pooler = {variable.path for variable in bert.pooler.variables}
-    return [v for v in bert.trainable_variables if v.path not in pooler]
-
-
 def _of_layers(bert: modeling.Bert) -> list[keras.Variable]:
     """Returns the variables that the hidden states of all layers depend on."""
-    on_top = families.find(bert.config).on_top
-    return [v for v in _without_pooler(bert) if v.path not in on_top]
+    unread = {variable.path for variable in bert.pooler.variables}
+    unread |= families.find(bert.config).on_top
+    return [v for v in bert.trainable_variables if v.path not in unread]
 
 
 def _up_to_last_values(bert: modeling.Bert) -> list[keras.Variable]:

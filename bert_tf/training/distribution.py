@@ -56,9 +56,16 @@ def set_up(
     keras.config.set_dtype_policy(policy)
     keras.utils.set_random_seed(seed)
     if logical_cpus > 1:
-        _split_cpu(logical_cpus)
+        cpu = tf.config.list_physical_devices("CPU")[0]
+        current = tf.config.get_logical_device_configuration(cpu)
+        if current is None or len(current) != logical_cpus:
+            tf.config.set_logical_device_configuration(
+                cpu, [tf.config.LogicalDeviceConfiguration()] * logical_cpus
+            )
     if strategy == "mirrored":
-        return tf.distribute.MirroredStrategy(_local_devices())
+        devices = tf.config.list_logical_devices("GPU")
+        devices = devices or tf.config.list_logical_devices("CPU")
+        return tf.distribute.MirroredStrategy([x.name for x in devices])
     if strategy == "multi_worker_mirrored":
         if "TF_CONFIG" not in os.environ:
             _take_own_gpus()
@@ -314,14 +321,6 @@ def compiles(strategy: tf.distribute.Strategy, use_xla: bool | None) -> bool:
     return not is_cpu(strategy) if use_xla is None else use_xla
 
 
-def _split_cpu(count: int) -> None:
-    cpu = tf.config.list_physical_devices("CPU")[0]
-    wanted = [tf.config.LogicalDeviceConfiguration()] * count
-    current = tf.config.get_logical_device_configuration(cpu)
-    if current is None or len(current) != count:
-        tf.config.set_logical_device_configuration(cpu, wanted)
-
-
 def _take_own_gpus() -> None:
     """Leaves the GPUs of other tasks on this machine to them."""
     gpus = tf.config.list_physical_devices("GPU")
@@ -329,12 +328,6 @@ def _take_own_gpus() -> None:
     if gpus and share:
         first, step = share
         tf.config.set_visible_devices(gpus[first::step], "GPU")
-
-
-def _local_devices() -> list[str]:
-    devices = tf.config.list_logical_devices("GPU")
-    devices = devices or tf.config.list_logical_devices("CPU")
-    return [device.name for device in devices]
 
 
 def _multi_worker_strategy() -> tf.distribute.Strategy:

@@ -40,7 +40,10 @@ def choose(
     Raises:
         InputError: If it is wanted and not possible.
     """
-    batch = _first_replica(dataset.element_spec)
+    batch = {  # of one replica
+        name: getattr(spec, "_value_specs", (spec,))[0]
+        for name, spec in dataset.element_spec.items()
+    }
     against = (
         ("--fused_attention is false" if wanted is False else "")
         or against_devices(is_compiled)
@@ -115,14 +118,6 @@ def against_batch(
     if shape[1] % _BLOCK:
         return f"sequences have {shape[1]} tokens, not a multiple of 64"
     return ""
-
-
-def _first_replica(specs: Mapping[str, Any]) -> dict[str, tf.TensorSpec]:
-    """Returns the specifications of one replica's batch."""
-    return {
-        name: getattr(spec, "_value_specs", (spec,))[0]
-        for name, spec in specs.items()
-    }
 
 
 # ---- The kernel --------------------------------------------------------------

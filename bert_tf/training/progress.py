@@ -130,7 +130,11 @@ class Progress:
         self._written_at = -_BETWEEN_WRITES
         if not write:
             return
-        _keep_lines_until(self.path, start)
+        # Lines of later steps go, and a line cut off by a crash.
+        if tf.io.gfile.exists(self.path):
+            lines = _lines_and_steps(self.path)
+            kept = [line for line, at in lines if at <= start]
+            files.write_bytes(self.path, b"".join(kept))
         # TensorFlow makes the file again, by this path, where it is not there.
         path = run_lock.handle_path(folder)
         # By default it would send the file again every ten events.
@@ -144,7 +148,7 @@ class Progress:
         if "seconds" in scalars:
             seconds = scalars["seconds"]
             speeds = {
-                f"{name}_per_second": phases.rate(scalars[name], seconds)
+                f"{name}_per_second": scalars[name] / seconds
                 for name in ("sequences", "tokens")
             }
             self._steps += scalars["steps"]
@@ -156,7 +160,7 @@ class Progress:
             self._bar = phases.Bar(self.stop)
         left = None
         if self._steps:
-            left = phases.left(self.stop - step, self._steps, self._seconds)
+            left = (self.stop - step) * self._seconds / self._steps
         shown = self._place(left, scalars["loss"])
         self._show(step, shown, scalars)
         self._record(step, scalars)
@@ -312,13 +316,6 @@ def _lines(texts: Sequence[str]) -> str:
     return f"\n{' ' * _INDENT}".join(lines)
 
 
-def _keep_lines_until(path: str, step: int) -> None:
-    """Drops lines of later steps, and a line cut off by a crash."""
-    if tf.io.gfile.exists(path):
-        kept = [line for line, at in _lines_and_steps(path) if at <= step]
-        files.write_bytes(path, b"".join(kept))
-
-
 def check_lines(folder: str) -> None:
     """Raises InputError if a run can't continue its metrics.jsonl."""
     path = os.path.join(folder, "metrics.jsonl")
@@ -344,20 +341,10 @@ def _lines_and_steps(path: str) -> list[tuple[bytes, int]]:
     return found
 
 
-def last_evaluation(folder: str) -> int:
-    """Returns the step of the last evaluation in metrics.jsonl, or 0."""
-    return max(_evaluations(folder), default=0)
-
-
 def scores(folder: str, metric: str) -> list[float]:
     """Returns a metric of all evaluations in metrics.jsonl, ordered by step."""
-    name, found = _of_evaluation(metric), _evaluations(folder)
+    name, found = _of_evaluation(metric), evaluations(folder)
     return [found[step][name] for step in sorted(found)]
-
-
-def evaluations_between(folder: str, after: int, step: int) -> int:
-    """Returns the number of evaluations after `after`, up to `step`."""
-    return sum(after < x <= step for x in _evaluations(folder))
 
 
 def best_until(folder: str, step: int, metric: str) -> tuple[int, float] | None:
@@ -368,7 +355,7 @@ def best_until(folder: str, step: int, metric: str) -> tuple[int, float] | None:
     """
     if not tf.io.gfile.exists(os.path.join(folder, "metrics.jsonl")):
         return None
-    found = _evaluations(folder)
+    found = evaluations(folder)
     last = max((x for x in found if x <= step), default=0)
     if not last:
         return 0, 0.0
@@ -379,7 +366,7 @@ def best_until(folder: str, step: int, metric: str) -> tuple[int, float] | None:
     return (at, found[at][name]) if name in found.get(at, {}) else None
 
 
-def _evaluations(folder: str) -> dict[int, dict[str, float]]:
+def evaluations(folder: str) -> dict[int, dict[str, float]]:
     """Returns the evaluations in metrics.jsonl by step."""
     path = os.path.join(folder, "metrics.jsonl")
     if not tf.io.gfile.exists(path):

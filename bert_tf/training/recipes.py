@@ -1,7 +1,7 @@
 """Recipes for weight updates: optimizer, schedule, clipping, rates."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from bert_tf import (
     configuration,
@@ -13,6 +13,17 @@ from bert_tf import (
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.training import schedules
+
+# By their names in options.SCHEDULES.
+_SCHEDULES: Mapping[str, Callable[..., optimization.Schedule]] = {
+    "linear": schedules.linear_warmup_decay,
+    "linear_times_warmup": schedules.linear_warmup_times_decay,
+    "polynomial": schedules.polynomial_decay,
+    "cosine": schedules.cosine_decay,
+    "constant": schedules.constant,
+    "inverse_sqrt": schedules.inverse_sqrt,
+    "slanted_triangular": schedules.slanted_triangular,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,28 +58,23 @@ class Recipe(recipe_options.RecipeOptions):
                 f"Received: end_learning_rate={self.end_learning_rate}, "
                 f"learning_rate={learning_rate}"
             )
-        steps = (learning_rate, num_warmup_steps, num_train_steps)
-        end = self.end_learning_rate
+        end, cooldown = self.end_learning_rate, self.num_cooldown_steps
+        own: dict[str, float] = {}
         if self.lr_schedule == "polynomial":
-            return schedules.polynomial_decay(*steps, self.lr_power, end)
-        if self.lr_schedule == "linear_times_warmup":
-            return schedules.linear_warmup_times_decay(*steps, end)
-        if self.lr_schedule == "cosine":
-            return schedules.cosine_decay(*steps, end)
-        if self.lr_schedule == "inverse_sqrt":
-            return schedules.inverse_sqrt(*steps, end)
-        if self.lr_schedule == "slanted_triangular":
-            return schedules.slanted_triangular(*steps, end)
+            own["power"] = self.lr_power
         if self.lr_schedule == "constant":
-            cooldown = self.num_cooldown_steps
             if end and not cooldown:
                 raise InputError(
                     "A constant rate has no end without a cooldown: give "
                     "--num_cooldown_steps, or leave out --end_learning_rate. "
                     f"Received: lr_schedule=constant, end_learning_rate={end}"
                 )
-            return schedules.constant(*steps, cooldown, end)
-        return schedules.linear_warmup_decay(*steps, end)
+            own["num_cooldown_steps"] = cooldown
+        return _SCHEDULES[self.lr_schedule](
+            *(learning_rate, num_warmup_steps, num_train_steps),
+            end_learning_rate=end,
+            **own,
+        )
 
     def make_optimizer(
         self,

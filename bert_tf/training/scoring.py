@@ -63,14 +63,17 @@ class Evaluations:
             if earlier is not None:
                 loss = progress.best_until(self.folder, step, best.LOSS)
                 self.kept.rewind(*earlier, loss[1] if loss else None)
-        self.kept.no_better = progress.evaluations_between(
-            self.folder, self._best_step(), step
+        self.kept.no_better = sum(
+            self._best_step() < x <= step
+            for x in progress.evaluations(self.folder)
         )
 
     def lacks(self, step: int) -> bool:
         """Whether an evaluation is due that metrics.jsonl does not have yet."""
         is_due = step > 0 and (step % self.every == 0 or step == self.stop)
-        return is_due and progress.last_evaluation(self.folder) < step
+        return is_due and step > max(
+            progress.evaluations(self.folder), default=0
+        )
 
     def hook(
         self,

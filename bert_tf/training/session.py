@@ -14,7 +14,6 @@ from bert_tf.checkpoints import best
 from bert_tf.errors import counted
 from bert_tf.training import (
     accelerators,
-    background,
     distribution,
     fused_attention,
     loop,
@@ -190,7 +189,15 @@ class Session:
             return state.step
         if is_chief:
             self.begin()
-            self._log_start(state.step)
+            replicas = run_report.replicas_of(self.strategy)
+            if self.runtime:
+                replicas = self.runtime.replicas
+            rows = plan.batch_size // replicas.number // (plan.accumulate or 1)
+            run_report.log_model(replicas, self.model, rows)
+            run_report.log_plan(
+                *(self.examples, state.step, self.stop),
+                *(plan.batch_size, self.folder),
+            )
         start, meter = state.step, phases.Meter()
         with self.explained(), self.tracing():
             step = self._run(optimizer, state, evaluations, agree)
@@ -207,17 +214,6 @@ class Session:
             run_report.log_end(step - start, meter.seconds, self.folder)
         return step
 
-    def _log_start(self, start: int) -> None:
-        plan = self.plan
-        replicas = run_report.replicas_of(self.strategy)
-        if self.runtime:
-            replicas = self.runtime.replicas
-        rows = plan.batch_size // replicas.number // (plan.accumulate or 1)
-        run_report.log_model(replicas, self.model, rows)
-        run_report.log_plan(
-            self.examples, start, self.stop, plan.batch_size, self.folder
-        )
-
     def _run(
         self,
         optimizer: optimization.Optimizer,
@@ -230,7 +226,7 @@ class Session:
         report = self._progress(start)
         with (
             contextlib.closing(report),
-            background.Writer() as writer,
+            training_state.Writer() as writer,
             self._traced(start) as traced,
         ):
 
@@ -414,7 +410,7 @@ class Session:
     def _saving(
         self,
         state: training_state.TrainState,
-        writer: background.Writer,
+        writer: training_state.Writer,
         fetch: Callable[[], None],
     ) -> training_run.Save:
         plan = self.plan

@@ -1,16 +1,19 @@
 """The state of a run, saved in checkpoints to resume training."""
 
+import concurrent.futures
+import contextlib
 import functools
 import math
 import os
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+import sys
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from typing import Any
 
 from bert_tf import files, optimization
-from bert_tf.checkpoints import restoring, resuming, tf1_files
+from bert_tf.checkpoints import restoring, tf1_files
 from bert_tf.errors import InputError
-from bert_tf.training import background
 
 import keras
 import numpy as np
@@ -52,7 +55,7 @@ class TrainState:
         self.weights = {v.path: v for v in (*model.variables, *own)}
         self.variables: dict[str, Any] = self.weights | optimizer.slots
 
-    def save(self, folder: str, writer: background.Writer | None = None) -> str:
+    def save(self, folder: str, writer: "Writer | None" = None) -> str:
         """Writes model.ckpt-STEP and removes the oldest beyond `keep`.
 
         With a `writer` it is written in the background, from a copy of the
@@ -106,9 +109,9 @@ class TrainState:
         # Older runs did not count them.
         wanted -= {optimization.SKIPPED_STEPS} - stored.keys()
         # Older runs trained and decayed variables that nothing reads.
-        unused = resuming.moments_of(stored, self.untrained)
+        unused = moments_of(stored, self.untrained)
         told = {x for x in stored if x.startswith(tf1_files.SINCE_LINE)}
-        resuming.check(prefix, wanted, stored.keys() - unused - told)
+        check_names(prefix, wanted, stored.keys() - unused - told)
         restoring.check_shapes(
             prefix, stored, {n: v.shape for n, v in self.weights.items()}
         )
@@ -249,3 +252,183 @@ def _free(folder: str) -> int | None:
     while not os.path.exists(folder):
         folder = os.path.dirname(folder)
     return shutil.disk_usage(folder).free
+
+
+# ---- Names in the checkpoint ------------------------------------------------
+
+_MOST_LISTED = 10
+
+
+def moments_of(names: Collection[str], variables: Collection[str]) -> set[str]:
+    """Returns the names that are optimizer moments of these variables."""
+    found = ((name, optimization.slot_of(name)) for name in names)
+    return {name for name, slot in found if slot and slot[0] in variables}
+
+
+def check_names(prefix: str, wanted: Set[str], stored: Set[str]) -> None:
+    """Raises InputError unless checkpoint and run have the same names.
+
+    They cover weights, moments, the step, and the position in the data.
+    """
+    ours, theirs = wanted - stored, stored - wanted
+    if not ours and not theirs:
+        return
+    reasons = (
+        _weights(ours, theirs),
+        _moments(wanted, stored),
+        _other_state(ours, theirs),
+    )
+    raise InputError(
+        f"{prefix} can't be gone on with. "
+        f"{' '.join(reason for reason in reasons if reason)} "
+        "Choose another output_dir, or start from these weights with "
+        "--init_checkpoint."
+    )
+
+
+def _weights(ours: Set[str], theirs: Set[str]) -> str:
+    here, there = (
+        [name for name in names if tf1_files.is_weight(name)]
+        for names in (ours, theirs)
+    )
+    if not here and not there:
+        return ""
+    return (
+        "It holds another model than this run's. "
+        f"In this run only: {_listed(here)}. "
+        f"In the checkpoint only: {_listed(there)}."
+    )
+
+
+def _moments(wanted: Set[str], stored: Set[str]) -> str:
+    """Describes how the moments of shared variables differ."""
+    kinds, owners = [], []
+    for names, others in ((wanted, stored), (stored, wanted)):
+        found = [slot for slot in map(optimization.slot_of, names) if slot]
+        kinds.append({kind for _, kind in found})
+        owners.append({owner for owner, _ in found if owner in others})
+    here, there = (", ".join(sorted(kind)) or "none" for kind in kinds)
+    if kinds[0] and not kinds[1]:
+        return (
+            f"It holds no moments ({here}), only weights, as what "
+            "--strip_optimizer writes and the checkpoint in best/."
+        )
+    if kinds[0] != kinds[1]:
+        fitting = [
+            name
+            for name, kind in optimization.OPTIMIZERS.items()
+            if {*kind.slot_names} == kinds[1]
+        ]
+        return (
+            f"Its optimizer's moments are {there}, and this run's {here}: "
+            "pass the --optimizer that it was trained with"
+            f"{': one of ' if fitting else ''}{', '.join(fitting)}."
+        )
+    only_here, only_there = owners[0] - owners[1], owners[1] - owners[0]
+    if not only_here and not only_there:
+        return ""
+    return (
+        "Its run trained other variables. "
+        f"Trained in this run only: {_listed(only_here)}. "
+        f"In the checkpoint only: {_listed(only_there)}."
+    )
+
+
+def _other_state(ours: Set[str], theirs: Set[str]) -> str:
+    """Describes a step, data position or loss scale that only one has."""
+    here, there = (
+        [name for name in names if tf1_files.is_state(name)]
+        for names in (ours, theirs)
+    )
+    said = []
+    if here:
+        said.append(f"It lacks {_listed(here)}.")
+    if there:
+        said.append(f"This run has no {_listed(there)}.")
+    if any(name.startswith("loss_scale/") for name in (*here, *there)):
+        said.append("Of the two one is of --dtype=float16: keep the --dtype.")
+    return " ".join(said)
+
+
+def _listed(names: Collection[str]) -> str:
+    first = sorted(names)[:_MOST_LISTED]
+    if len(names) > len(first):
+        first.append(f"and {len(names) - len(first)} more")
+    return ", ".join(first) or "nothing"
+
+
+# ---- Saving in the background -----------------------------------------------
+
+# Added to the niceness of the training threads: where they need all processors,
+# the writing thread gets a thirtieth of one.
+_NICER = 15
+_NICEST = 19
+
+
+class Writer:
+    """Runs one write at a time in a background thread.
+
+    An error of a write is raised by the next `start`, `wait` or `check`. As a
+    context manager it waits on exit; if another exception is already ending the
+    block, the write's error is logged instead.
+    """
+
+    def __init__(self) -> None:
+        self._pool = concurrent.futures.ThreadPoolExecutor(
+            1, "writer", initializer=_step_aside
+        )
+        self._writing: concurrent.futures.Future[None] | None = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *raised):
+        try:
+            self.wait()
+        except Exception as own:
+            if raised[1] is None:
+                raise
+            logging.error("%s", own)
+        finally:
+            self._pool.shutdown()
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether a write is still running."""
+        return self._writing is not None and not self._writing.done()
+
+    def start(self, write: Callable[[], None]) -> None:
+        """Starts a write in the background, after the previous one ends."""
+        self.wait()
+        self._writing = self._pool.submit(write)
+
+    def check(self) -> None:
+        """Raises the error of the last write, if it has failed."""
+        if not self.is_writing:
+            self.wait()
+
+    def wait(self) -> None:
+        """Waits until everything is written.
+
+        If a signal interrupts the wait, the write continues, and the next call
+        waits for it.
+        """
+        if self._writing is None:
+            return
+        try:
+            self._writing.result()
+        except Exception:
+            self._writing = None
+            raise
+        self._writing = None
+
+
+def _step_aside() -> None:
+    """Gives this thread a lower priority than the training threads have."""
+    # Only on Linux does setpriority accept the number of a thread.
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            number = threading.get_native_id()
+            own = os.getpriority(os.PRIO_PROCESS, number)
+            own = min(own + _NICER, _NICEST)
+            os.setpriority(os.PRIO_PROCESS, number, own)

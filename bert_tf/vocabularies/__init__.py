@@ -34,7 +34,7 @@ from bert_tf.vocabularies import (
     unigram_json,
     word_pieces,
 )
-from bert_tf.vocabularies.kinds import Files, Kind, ordered
+from bert_tf.vocabularies.kinds import Files, Kind
 from bert_tf.vocabularies.vocabulary import (
     BulkTokenizer,
     Special,
@@ -299,7 +299,7 @@ def _kind(path: epath.PathLike) -> str:
     if pathlib.PurePath(path).suffix == ".json":
         whole = tokenizer_json.find(path)
         model = whole and tokenizer_json.kind(whole)
-        for name, kind in ordered(KINDS):
+        for name, kind in _ordered():
             if whole and kind.tokenizer == model and kind.owns(whole):
                 return name
     # A kind that checks the content may leave the file to the next one.
@@ -311,9 +311,14 @@ def _kind(path: epath.PathLike) -> str:
     )
 
 
+def _ordered() -> list[tuple[str, Kind]]:
+    """Returns the kinds by name, first those that check contents."""
+    return sorted(KINDS.items(), key=lambda x: x[1].fits is None)
+
+
 def named(path: epath.PathLike) -> list[str]:
     """Returns the kinds that read files of this name, in this order."""
-    place, rows = pathlib.PurePath(path), ordered(KINDS)
+    place, rows = pathlib.PurePath(path), _ordered()
     # Names first, because a file of one kind may end like another kind's files.
     own = [x for x, kind in rows if place.name in kind.files]
     ending = [x for x, kind in rows if place.suffix in kind.endings]
@@ -392,7 +397,7 @@ def difference(given: Files, brought: Files, lower: bool | None = None) -> str:
 
 def among(contents: Mapping[str, bytes]) -> Files | None:
     """Picks the vocabulary from files, name -> content; None without one."""
-    for name, kind in ordered(KINDS):
+    for name, kind in _ordered():
         if kind.has(contents):
             names = [*kind.files, tokenizer_config.FILE]
             return Files(name, {x: contents[x] for x in names if x in contents})

@@ -96,7 +96,8 @@ class Words:
                 _append(self._tokenize_batch(batch), ids, lengths)
                 batch, size = [], 0
             if alone:
-                _append(self._tokenize_alone(text), ids, lengths)
+                own = np.array(self._ids(text), np.int32)
+                _append((own, np.array([len(own)])), ids, lengths)
             else:
                 batch.append(encoded)
                 size += len(encoded) + 1
@@ -105,10 +106,6 @@ class Words:
         if not ids:
             return np.zeros(0, np.int32), np.zeros(0, np.int64)
         return np.concatenate(ids), np.concatenate(lengths)
-
-    def _tokenize_alone(self, text: str) -> tuple[np.ndarray, np.ndarray]:
-        ids = self._ids(text)
-        return np.array(ids, np.int32), np.array([len(ids)])
 
     def _tokenize_batch(
         self, texts: list[bytes]

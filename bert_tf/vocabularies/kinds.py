@@ -55,15 +55,6 @@ def _difference(
     return f"its {names[0]} has another content" if names else ""
 
 
-def _owns_all(found: Mapping[str, Any]) -> bool:
-    del found
-    return True
-
-
-def _check_nothing(found: Mapping[str, Any], name: str) -> None:
-    del found, name
-
-
 def of_pieces(given: Sequence[str], brought: Sequence[str]) -> str:
     """Describes how tokens by id differ from a checkpoint's, or ""."""
     if len(given) != len(brought):
@@ -114,22 +105,17 @@ class Kind:
     open: Callable[[epath.PathLike, bool], Mapping[str, bytes]]
     read: Callable[[Mapping[str, bytes], bool, str], vocabulary.Vocabulary]
     tokenizer: str = ""
-    owns: Callable[[Mapping[str, Any]], bool] = _owns_all
+    owns: Callable[[Mapping[str, Any]], bool] = lambda found: True
     fits: Callable[[Mapping[str, bytes]], bool] | None = None
     difference: Callable[[Mapping[str, bytes], Mapping[str, bytes]], str] = (
         _difference
     )
     append: added_tokens.Append | None = None
     settings: tuple[str, ...] = ()
-    check: Callable[[Mapping[str, Any], str], None] = _check_nothing
+    check: Callable[[Mapping[str, Any], str], None] = lambda found, name: None
     objective: str = "nsp"
 
     def has(self, contents: Mapping[str, bytes]) -> bool:
         """Whether all its files are among these, by name and content."""
         is_whole = all(file in contents for file in self.files)
         return is_whole and (self.fits is None or self.fits(contents))
-
-
-def ordered(kinds: Mapping[str, Kind]) -> list[tuple[str, Kind]]:
-    """Returns kinds by name, first those that check the content of files."""
-    return sorted(kinds.items(), key=lambda x: x[1].fits is None)

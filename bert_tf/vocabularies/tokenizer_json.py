@@ -158,17 +158,6 @@ def otherwise(path: str, owner: str, field: str, value: Any) -> InputError:
 # ---- WordPiece ---------------------------------------------------------------
 
 
-def read_word_pieces(found: Mapping[str, Any], name: str) -> dict[str, int]:
-    """Returns the ids by token in a file.
-
-    Raises:
-        InputError: The model is not a WordPiece, splits text differently, or
-            lacks the ids 0, 1, 2 and so on. `name` is the file name.
-    """
-    check_word_pieces(found, name)
-    return ids_of(found, name)
-
-
 def check_word_pieces(found: Mapping[str, Any], name: str) -> None:
     """Raises InputError unless a file splits texts like a BERT tokenizer.
 

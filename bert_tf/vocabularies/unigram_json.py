@@ -21,11 +21,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from bert_tf.errors import InputError
-from bert_tf.vocabularies import (
-    added_tokens,
-    sentence_models,
-    tokenizer_json,
-)
+from bert_tf.vocabularies import added_tokens, sentence_models, tokenizer_json
 
 _PAD = "<pad>"
 # Tokens that no text contains, whatever their scores are.

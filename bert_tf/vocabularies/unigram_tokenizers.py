@@ -4,7 +4,6 @@
 transformers, whose tokens differ for a few texts.
 """
 
-import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeGuard
@@ -21,7 +20,7 @@ def make(vocabulary: SentencePieces) -> Any:
     # Imported where it is used, because it is slow to import.
     import tokenizers
 
-    entries = [*_entries(vocabulary)]
+    entries = vocabulary.proto.pieces[: len(vocabulary.own_pieces)]
     meta = {entries[0].UNKNOWN, entries[0].CONTROL}
     scores = [(x.piece, _score(x, vocabulary.cuts_numbers)) for x in entries]
     unknown = vocabulary.special.unk.id
@@ -47,10 +46,6 @@ def _words() -> Any:
 
     spaces = pre_tokenizers.Metaspace(**_SPACE)
     return pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), spaces])
-
-
-def _entries(vocabulary: SentencePieces) -> Iterator[Any]:
-    return itertools.islice(vocabulary.proto.pieces, len(vocabulary.own_pieces))
 
 
 def _score(entry: Any, cuts_numbers: bool) -> float:

@@ -22,7 +22,8 @@ def open_file(path: epath.PathLike, say: bool) -> dict[str, bytes]:
     """
     found = tokenizer_json.read(path)
     if found is not None:
-        ids = tokenizer_json.read_word_pieces(found, str(path))
+        tokenizer_json.check_word_pieces(found, str(path))
+        ids = tokenizer_json.ids_of(found, str(path))
         pieces = sorted(ids, key=lambda piece: ids[piece])
         return {FILE: vocab_files.vocab_text(pieces).encode()}
     return {FILE: vocab_files.read_vocab(path, say).encode()}
@@ -166,7 +167,13 @@ class WordPiece(vocabulary.Vocabulary):
 
     def check(self, name: str) -> None:
         """Checks that `[CLS]` and `[SEP]` exist, and that the casing fits."""
-        vocab_files.check_row_pieces(self.ids, name)
+        missing = sorted({vocab_files.CLS, vocab_files.SEP} - set(self.ids))
+        if missing:
+            raise InputError(
+                f"{name} lacks the token {missing[0]!r}, which the model reads "
+                "beside every text. Give the vocabulary that the model was "
+                "trained with, or one that extends it."
+            )
         vocab_files.check_casing(
             self.own_pieces, self.do_lower_case, name, self.strip_accents
         )

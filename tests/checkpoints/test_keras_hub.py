@@ -257,14 +257,16 @@ class TestWriting:
         model = samples.random_model(head, modeling.BertConfig(**_ONE_LAYER))
         source = samples.source(tmp_path / "tf1", model, ())
         settings = {"tokenize_chinese_chars": False}
+        assert source.vocab is not None
         vocab = vocabularies.with_settings(source.vocab, settings, True, "it")
         source = dataclasses.replace(source, vocab=vocab, do_lower_case=True)
         path = str(tmp_path / "preset")
         formats.write(path, "keras_hub", source)
         tokenizer = keras_hub.models.BertTokenizer.from_preset(path)
         assert len(np.asarray(tokenizer("the中"))) == 1
-        again = formats.open_checkpoint(path)
-        own = vocabularies.read(again.vocab, True, "it").tokenizer()
+        again = formats.open_checkpoint(path).vocab
+        assert again is not None
+        own = vocabularies.read(again, True, "it").tokenizer()
         assert len(own.tokenize("the中")) == 1
 
     @pytest.mark.slow

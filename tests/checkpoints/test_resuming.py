@@ -6,7 +6,7 @@ import shutil
 from typing import Any
 
 from bert_tf import heads, modeling, optimization
-from bert_tf.checkpoints import formats, resuming, tf1_files
+from bert_tf.checkpoints import formats, tf1_files
 from bert_tf.training import pretraining, training_state
 from tests.checkpoints.test_tf1_files import CONFIG, assert_equal, save, values
 
@@ -256,4 +256,4 @@ def test_a_loss_scale_is_told_to_be_of_float16():
         with pytest.raises(
             ValueError, match=r"loss_scale/scale\. Of the two .*float16: keep"
         ):
-            resuming.check("model.ckpt-3", ours, theirs)
+            training_state.check_names("model.ckpt-3", ours, theirs)

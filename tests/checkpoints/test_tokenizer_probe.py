@@ -11,7 +11,6 @@ import bert_tf
 from bert_tf import vocabularies
 from bert_tf.checkpoints import (
     huggingface_tokenizer,
-    probe_texts,
     tf1_files,
     tokenizer_files,
     tokenizer_probe,
@@ -435,7 +434,9 @@ def test_ties():
 def test_texts_are_of_all_categories_and_scripts():
     theirs = tokenizer_probe.read(_library(_bert()), "it")
     assert theirs is not None
-    texts = probe_texts.singles(_PIECES, theirs.tokenizer.decode, _ADDED)
+    texts = tokenizer_probe.single_texts(
+        _PIECES, theirs.tokenizer.decode, _ADDED
+    )
     chars = {*"".join(texts)}
     every = {unicodedata.category(chr(x)) for x in range(0x110000)}
     assert {unicodedata.category(x) for x in chars} == every - {"Cs"}

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from bert_tf.flags import compile_cache
+from bert_tf.flags import command_line
 
 import pytest
 
@@ -16,14 +16,14 @@ _NO_CUDNN = "--xla_gpu_enable_command_buffer=FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL"
 def _a_gpu(monkeypatch, tmp_path):
     gpu = tmp_path / "nvidiactl"
     gpu.touch()
-    monkeypatch.setattr(compile_cache, "_GPUS", (str(gpu),))
+    monkeypatch.setattr(command_line, "_GPUS", (str(gpu),))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a cache"))
     monkeypatch.setenv(_FLAGS, "")
     monkeypatch.setenv(_XLA_FLAGS, "")
 
 
 def _used(variable=_FLAGS):
-    compile_cache.use()
+    command_line.cache_compiled()
     return os.environ[variable]
 
 
@@ -61,7 +61,7 @@ print(tf.function(lambda x: x + 1, jit_compile=True)(1).numpy())"""
 
 
 def test_not_without_a_gpu(monkeypatch, tmp_path):
-    monkeypatch.setattr(compile_cache, "_GPUS", (str(tmp_path / "none"),))
+    monkeypatch.setattr(command_line, "_GPUS", (str(tmp_path / "none"),))
     assert not _used()
     assert not os.environ[_XLA_FLAGS]
     assert not (tmp_path / "a cache").exists()
@@ -80,5 +80,5 @@ def test_not_where_nothing_can_be_written(monkeypatch, tmp_path):
 
 
 def test_not_on_a_full_disk(monkeypatch):
-    monkeypatch.setattr(compile_cache, "_ROOM", 2**62)
+    monkeypatch.setattr(command_line, "_ROOM", 2**62)
     assert not _used()

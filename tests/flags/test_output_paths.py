@@ -5,7 +5,7 @@ import pathlib
 import re
 import threading
 
-from bert_tf.flags import run_folders
+from bert_tf.flags import output_paths
 from bert_tf.storage import file_systems, written_files
 from bert_tf.tasks.glue import glue_submission
 from tests import scripts, small_script
@@ -189,7 +189,9 @@ def test_no_result_replaces_a_file_of_the_user():
 
 def test_a_folder_in_a_bucket_with_a_bracket():
     with pytest.raises(ValueError, match=r"choose another name.*a\[1\]"):
-        run_folders.check("output_dir", "gs://bucket/a[1]", [], False)
+        output_paths.check_run_folder(
+            "output_dir", "gs://bucket/a[1]", [], False
+        )
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

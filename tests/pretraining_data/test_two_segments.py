@@ -5,7 +5,7 @@ build_pretraining_dataset.py, but that sequences are reached without special
 tokens, and that a segment's sentences stay together.
 """
 
-from bert_tf.pretraining_data import segments, two_segments
+from bert_tf.pretraining_data import pretraining_sequences, segments
 from tests import pretraining_documents as documents
 from tests.pretraining_data.segment_texts import (
     document_starts,
@@ -68,7 +68,9 @@ def _pair(current, target, draws):
 def test_segments_are_electras(short_seq_prob):
     lengths = [*random_lengths(), [200, 3], [1], [30, 31], [70]]
     text = make_text(lengths)
-    found = two_segments.two_segments(text, _MOST, short_seq_prob, 1, 2)
+    found = pretraining_sequences.two_segments(
+        text, _MOST, short_seq_prob, 1, 2
+    )
     chances = segments.Chances(text, 1, 2)
     expected = _reference(lengths, chances, short_seq_prob)
     begins = document_starts(text)
@@ -84,6 +86,6 @@ def test_segments_are_electras(short_seq_prob):
 
 def test_a_tenth_has_one_segment():
     text = make_text([[1] * 200_000])
-    found = two_segments.two_segments(text, _MOST, 0, 1, 0)
+    found = pretraining_sequences.two_segments(text, _MOST, 0, 1, 0)
     single = (found.ends - found.starts)[:, 1] == 0
     documents.assert_share(single[:-1].sum(), len(single) - 1, 0.1)

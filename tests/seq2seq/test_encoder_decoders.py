@@ -5,7 +5,7 @@ import json
 
 from bert_tf import modeling
 from bert_tf.checkpoints import formats, names, opened, restoring
-from bert_tf.contrib import encoder_decoders, sinusoids
+from bert_tf.contrib import encoder_decoders
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
 from bert_tf.seq2seq import (
@@ -287,7 +287,7 @@ class TestWarmStart:
 
 
 def test_positions_by_the_formula():
-    table = sinusoids.table(9, 6)
+    table = encoder_decoders.position_table(9, 6)
     for position in range(9):
         for i in range(3):
             angle = position / 10000 ** (2 * i / 6)

@@ -2,7 +2,7 @@
 
 import math
 
-from bert_tf.seq2seq import seq2seq_scores
+from bert_tf.seq2seq import generated_texts
 
 import pytest
 
@@ -12,7 +12,7 @@ pytest.importorskip("sacrebleu", reason="needs the extra `seq2seq`")
 def test_bleu_and_rouge_by_hand():
     texts = ["the cat sat on the mat today", "a dog ran"]
     references = ["the cat sat on a mat today", "a dog ran"]
-    found = seq2seq_scores.compute(texts, references, lowercase=False)
+    found = generated_texts.scores(texts, references, lowercase=False)
     # n-grams of both texts that are in their reference, of all.
     precisions = [9 / 10, 6 / 8, 3 / 6, 1 / 4]
     bleu = math.exp(sum(map(math.log, precisions)) / 4)
@@ -25,8 +25,8 @@ def test_bleu_and_rouge_by_hand():
 
 def test_case_counts_unless_the_vocabulary_has_none():
     texts, references = ["a b c d e"], ["A B C D E"]
-    cased = seq2seq_scores.compute(texts, references, lowercase=False)
-    lower = seq2seq_scores.compute(texts, references, lowercase=True)
+    cased = generated_texts.scores(texts, references, lowercase=False)
+    lower = generated_texts.scores(texts, references, lowercase=True)
     assert cased["bleu"] == cased["chrf"] == 0
     assert lower["bleu"] == pytest.approx(100)
     assert lower["chrf"] == pytest.approx(100)
@@ -34,12 +34,12 @@ def test_case_counts_unless_the_vocabulary_has_none():
 
 def test_characters_of_chinese():
     texts = ["我们今天去公园"]
-    found = seq2seq_scores.compute(texts, ["我们今天去学校"], False, "zh")
+    found = generated_texts.scores(texts, ["我们今天去学校"], False, "zh")
     assert found["bleu"] > 30
-    plain = seq2seq_scores.compute(texts, ["我们今天去学校"], False)
+    plain = generated_texts.scores(texts, ["我们今天去学校"], False)
     assert plain["bleu"] == 0
 
 
 def test_different_numbers_of_texts():
     with pytest.raises(ValueError, match="1 texts, 2 references"):
-        seq2seq_scores.compute(["a"], ["a", "b"], False)
+        generated_texts.scores(["a"], ["a", "b"], False)

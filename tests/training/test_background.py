@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 
-from bert_tf.training import background
+from bert_tf.training import training_state
 
 import pytest
 
@@ -17,7 +17,7 @@ def _fail():
 
 def test_the_caller_goes_on():
     release, done = threading.Event(), []
-    with background.Writer() as writer:
+    with training_state.Writer() as writer:
         writer.start(lambda: done.append(release.wait(60)))
         assert writer.is_writing
         assert not done
@@ -35,7 +35,7 @@ def test_one_at_a_time_in_order():
         seen.append(list(at_work))
         at_work.remove(number)
 
-    with background.Writer() as writer:
+    with training_state.Writer() as writer:
         for number in range(20):
             writer.start(lambda number=number: write(number))
     assert seen == [[number] for number in range(20)]
@@ -60,7 +60,7 @@ def test_a_signal_breaks_off_the_wait_and_not_the_write():
 
     before = signal.signal(signal.SIGALRM, receive)
     try:
-        with background.Writer() as writer:
+        with training_state.Writer() as writer:
             writer.start(first)
             with pytest.raises(_BrokenOffError):
                 signal.setitimer(signal.ITIMER_REAL, 0.1)
@@ -77,7 +77,7 @@ def test_a_signal_breaks_off_the_wait_and_not_the_write():
 
 def test_a_failure_is_told_at_the_next_and_once():
     done = []
-    with background.Writer() as writer:
+    with training_state.Writer() as writer:
         writer.start(_fail)
         with pytest.raises(OSError, match="the disk is full"):
             writer.start(lambda: done.append(1))
@@ -89,7 +89,7 @@ def test_a_failure_is_told_at_the_next_and_once():
 def test_a_failure_is_told_at_the_end():
     with (
         pytest.raises(OSError, match="the disk is full"),
-        background.Writer() as writer,
+        training_state.Writer() as writer,
     ):
         writer.start(_fail)
 
@@ -104,7 +104,7 @@ def test_another_error_stays_and_is_not_hidden(caplog):
     with (
         caplog.at_level(logging.ERROR, logger="absl"),
         pytest.raises(ValueError, match="of a step"),
-        background.Writer() as writer,
+        training_state.Writer() as writer,
     ):
         writer.start(write)
         threading.Timer(0.1, release.set).start()
@@ -121,7 +121,7 @@ def test_steps_go_first():
         found.append(os.getpriority(os.PRIO_PROCESS, number))
 
     own = os.getpriority(os.PRIO_PROCESS, 0)
-    with background.Writer() as writer:
+    with training_state.Writer() as writer:
         writer.start(write)
     assert found == [min(own + 15, 19)]
     assert os.getpriority(os.PRIO_PROCESS, 0) == own

@@ -14,12 +14,7 @@ from bert_tf.contrib import xlnet_pretraining
 from bert_tf.seq2seq import decoder
 from bert_tf.setup import run_setup
 from bert_tf.storage import run_lock
-from bert_tf.training import (
-    background,
-    run_report,
-    scoring,
-    training_state,
-)
+from bert_tf.training import run_report, scoring, training_state
 from tests import pretraining_records, reference, small_disks, tiny_model
 
 import numpy as np
@@ -67,7 +62,7 @@ def test_the_same_bytes_as_in_the_foreground(state, tmp_path, monkeypatch):
         write(*arguments)
 
     monkeypatch.setattr(tf1_files, "write", held)
-    with background.Writer() as writer:
+    with training_state.Writer() as writer:
         for step in (3, 5, 9):
             _change(state, step)
             assert state.save(str(found), writer) == str(
@@ -85,7 +80,7 @@ def test_the_same_bytes_as_in_the_foreground(state, tmp_path, monkeypatch):
 def test_the_copy_is_one_more_of_weights_and_moments(state, tmp_path):
     copied = []
 
-    class Noting(background.Writer):
+    class Noting(training_state.Writer):
         def start(self, write):
             _, _, tensors, _ = write.args
             copied.append(sum(tf.size(x).numpy() for x in tensors.values()))
@@ -101,7 +96,7 @@ def test_the_copy_is_one_more_of_weights_and_moments(state, tmp_path):
 def test_a_full_disk_is_told_at_the_next_and_leaves_the_last(state, tmp_path):
     with (
         small_disks.limited(tmp_path / "disk", 8) as disk,
-        background.Writer() as writer,
+        training_state.Writer() as writer,
     ):
         # A checkpoint that fits.
         tf1_files.write(str(disk / "model.ckpt-3"), {"a": np.zeros(8)})
@@ -205,7 +200,7 @@ def test_no_estimates_of_layers_that_are_not_counted(
 
 def test_the_state_after_a_failed_save_is_saved(state, tmp_path):
     run = _session(state, tmp_path / "disk")
-    with background.Writer() as writer:
+    with training_state.Writer() as writer:
         save = run._saving(state, writer, lambda: None)
         with small_disks.limited(tmp_path / "disk", 8):
             save(5, None)
@@ -254,7 +249,7 @@ def test_old_checkpoints_that_cannot_be_removed(
 
 def test_where_nothing_is_to_be_written(state, tmp_path):
     state.write = False
-    with background.Writer() as writer:
+    with training_state.Writer() as writer:
         state.save(str(tmp_path), writer)
     assert not list(pathlib.Path(tmp_path).iterdir())
 

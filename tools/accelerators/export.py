@@ -77,14 +77,14 @@ class Step:
         return self.state, tf.TensorSpec([], tf.int64), self.batch
 
     def function(self, state, step, batch):
-        from bert_tf.training import replica_step, variable_arguments
+        from bert_tf.training import pjrt, replica_step
 
         step_of_replica = replica_step.ReplicaStep(
             *(self.model, self.optimizer, self.objective),
             *(passes(self._platform), 1, self.case.accumulate),
         )
         slots = self.optimizer.slots
-        with variable_arguments.replaced(self.weights, slots, state) as made:
+        with pjrt.replaced(self.weights, slots, state) as made:
             sums, report = step_of_replica(step, batch)
             return [x.handle for x in made], sums, report
 

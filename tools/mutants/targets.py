@@ -149,7 +149,7 @@ TARGETS = (
         ("checkpoints/test_best.py", "checkpoints/test_restore_weights.py"),
         6,
     ),
-    Target("checkpoints/resuming", ("checkpoints/test_resuming.py",), 4),
+    Target("training/training_state", ("checkpoints/test_resuming.py",), 4),
     # ---- Tasks ---------------------------------------------------------------
     Target("tasks/squad/answers", ("tasks/squad/test_answers.py",), 9),
     Target(
@@ -186,7 +186,7 @@ TARGETS = (
     Target(
         "flags/values", ("flags/test_sections.py", "flags/test_flagfiles.py"), 5
     ),
-    Target("flags/unused", ("flags/test_sections.py",), 4),
+    Target("flags/flag_sections", ("flags/test_sections.py",), 4),
     Target("flags/sections", ("flags/test_sections.py",), 4),
     Target("flags/flagfiles", ("flags/test_flagfiles.py",), 4),
     Target("flags/output_paths", ("flags/test_output_paths.py",), 4),

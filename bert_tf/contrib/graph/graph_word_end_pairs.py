@@ -11,12 +11,7 @@ from typing import Any
 
 from bert_tf import vocab_files
 from bert_tf.contrib import word_end_pairs
-from bert_tf.text import (
-    graph_byte_pairs,
-    graph_offsets,
-    graph_rows,
-    text_graph,
-)
+from bert_tf.text import graph_byte_pairs, graph_offsets, graph_rows, text_graph
 
 import numpy as np
 import tensorflow as tf

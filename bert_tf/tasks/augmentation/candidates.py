@@ -90,7 +90,12 @@ class Finder:
         self._alike = collections.defaultdict(set)
         for piece in pieces:
             self._alike[self._key(self._spelled[piece])].add(piece)
-        _check_number(number, len(self._alike))
+        if number >= len(self._alike):
+            raise InputError(
+                f"The vocabulary has {len(self._alike)} whole words, and "
+                "--candidates must be fewer: lower it, or give a model whose "
+                f"pieces are words. Received: candidates={number}"
+            )
         self._has_case = has_symbols or any(
             self._spelled[x] != self._spelled[x].lower() for x in pieces
         )
@@ -226,12 +231,3 @@ def _best(scores: tf.Tensor, size: int, top_k: int) -> tf.Tensor:
     place = tf.math.top_k(among, top_k).indices
     group = tf.gather(found, place // _GROUP, batch_dims=1)
     return group * _GROUP + place % _GROUP
-
-
-def _check_number(number: int, most: int) -> None:
-    if number >= most:
-        raise InputError(
-            f"The vocabulary has {most} whole words, and --candidates must be "
-            "fewer: lower it, or give a model whose pieces are words. "
-            f"Received: candidates={number}"
-        )

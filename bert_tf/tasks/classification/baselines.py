@@ -29,13 +29,7 @@ import numpy as np
 import scipy.sparse
 import tensorflow as tf
 from absl import logging
-from sklearn import (
-    dummy,
-    linear_model,
-    multiclass,
-    pipeline,
-    preprocessing,
-)
+from sklearn import dummy, linear_model, multiclass, pipeline, preprocessing
 from sklearn.feature_extraction import text
 
 # Bounds of memory: training examples, characters of a text, columns of TF-IDF.

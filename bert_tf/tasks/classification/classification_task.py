@@ -152,9 +152,10 @@ def read(
     row = task.splits[split]
     path = os.path.join(data_dir, row.file)
     if data_dir and not epath.Path(path).exists():
+        names = ", ".join(split.file for split in task.splits.values())
         raise FileNotFoundError(
             f"There is no such file. Received: {path}. Is that the folder of "
-            f"{task.name}'s files? They are {_file_names(task)}."
+            f"{task.name}'s files? They are {names}."
         )
     found = False
     empty: list[int] = []
@@ -174,7 +175,11 @@ def read(
         if row.where and columns["where"] != row.where[1]:
             continue
         found = True
-        label = _label_of_row(task, columns, f"{path}, line {line}")
+        label: label_column.Label = None
+        if "label" in columns:
+            label = _label(task, columns["label"], f"{path}, line {line}")
+        elif "gold" in columns:
+            label = _as_it_stands(task, columns["gold"])
         if row.label is not None:
             seen.update(label if isinstance(label, tuple) else [label])
         texts = [columns[x] for x in ("text_a", "text_b") if x in columns]
@@ -194,7 +199,10 @@ def read(
     if warns and row.rows is None:
         left_out.warn(number + 1, "rows")
     if warns and empty:
-        _warn_of_empty(path, empty)
+        logging.warning(
+            "%s: empty texts: %d, the first at line %d.",
+            *(path, len(empty), empty[0]),
+        )
     if warns and quoted and row.file_format == "tsv" and task.name == CUSTOM:
         logging.warning(
             "%s: texts in quotes with doubled quotes inside: %d, the first at "
@@ -217,26 +225,6 @@ def read(
 
 def _left_out(path: str, split: Split) -> left_out_rows.LeftOut:
     return left_out_rows.LeftOut(path, split.strict, max_share=_MAX_LEFT_OUT)
-
-
-def _warn_of_empty(path: str, lines: list[int]) -> None:
-    logging.warning(
-        "%s: empty texts: %d, the first at line %d.",
-        path,
-        len(lines),
-        lines[0],
-    )
-
-
-def _label_of_row(
-    task: Task, columns: Mapping[str, str], where: str
-) -> label_column.Label | None:
-    """Returns a row's label or None; a gold label is not validated."""
-    if "label" in columns:
-        return _label(task, columns["label"], where)
-    if "gold" in columns:
-        return _as_it_stands(task, columns["gold"])
-    return None
 
 
 def in_both_orders(
@@ -377,10 +365,6 @@ def read_columns(
         used += 1
         yield line, row
     left_out.check(used)
-
-
-def _file_names(task: Task) -> str:
-    return ", ".join(split.file for split in task.splits.values())
 
 
 def _label(task: Task, text: str, where: str) -> label_column.Label:

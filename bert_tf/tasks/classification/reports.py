@@ -119,11 +119,6 @@ def _table(
     return "\n".join(lines) + "\n"
 
 
-def can_draw() -> bool:
-    """Whether matplotlib is installed (the extra `viz`)."""
-    return importlib.util.find_spec("matplotlib") is not None
-
-
 def picture(names: Sequence[str], counts: np.ndarray) -> "figure.Figure":
     """Plots a confusion matrix [C, C], as computed by `confusions`."""
     # Opens no window. matplotlib rejects a backend that is not installed.
@@ -166,7 +161,8 @@ def write_picture(
 ) -> None:
     """Writes the confusion matrix of a few classes as a PNG."""
     names = task.labels or ()
-    if can_draw() and len(names) <= MOST_CLASSES and not task.is_multi_label:
+    can_draw = importlib.util.find_spec("matplotlib") is not None
+    if can_draw and len(names) <= MOST_CLASSES and not task.is_multi_label:
         counts = confusions(task, labels, predicted)
         write_png(path, picture(names, counts))
         logging.info("Wrote %s.", path)

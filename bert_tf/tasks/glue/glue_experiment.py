@@ -76,7 +76,11 @@ class Experiment:
         self.others["overwrite"] = "false"
         words = flags.get("word_vectors", "")
         if words:
-            self.others["word_vectors"] = _digest_of_vectors(words)
+            self.others["word_vectors"] = (
+                files.sha256(words)
+                if word_vectors.is_text(words)
+                else opened.digest(formats.open_checkpoint(words))
+            )
         self.use_best = flags["use_checkpoint"] == "best"
         self.meter = phases.Meter()
         self.made: list[glue_runs.Done] = []
@@ -306,7 +310,8 @@ class Experiment:
         """Returns the folder and the checkpoint of a task's best run."""
         best = glue_runs.best(glue_runs.choose(done))
         folder = os.path.join(self.folder, best.folder)
-        if not _has_weights(folder):
+        kept = (folder, os.path.join(folder, "best"))
+        if not any(map(tf1_files.numbered, kept)):
             logging.info("The weights of %s are needed again.", folder)
             runs = {run.key: run for run in self.runs(task, start)}
             self._make(runs[best.key], start)
@@ -388,12 +393,6 @@ class Experiment:
         )
 
 
-def _digest_of_vectors(path: str) -> str:
-    if word_vectors.is_text(path):
-        return files.sha256(path)
-    return opened.digest(formats.open_checkpoint(path))
-
-
 def _is_predicted(folder: str, tests: Mapping[str, str]) -> bool:
     path = pathlib.Path(folder, _PREDICTED)
     return path.exists() and path.read_text(encoding="utf-8") == (
@@ -401,8 +400,37 @@ def _is_predicted(folder: str, tests: Mapping[str, str]) -> bool:
     )
 
 
-def _has_weights(folder: str) -> bool:
-    return bool(
-        tf1_files.numbered(folder)
-        or tf1_files.numbered(os.path.join(folder, "best"))
-    )
+# ---- Teachers ---------------------------------------------------------------
+
+
+def find_teachers(folder: str, tasks: Sequence[str]) -> dict[str, Start]:
+    """Returns the teacher of each task, from a folder of models.
+
+    The folder has one folder per task, named after the task, or is the
+    output_dir of another run_glue.py. In the latter case, the teacher is the
+    best run that still has its weights. Raises InputError for a task without a
+    teacher.
+    """
+    results = glue_runs.Results(os.path.join(folder, glue_runs.FILE))
+    found = {}
+    for task in tasks:
+        runs = sorted(results.finished(task), key=lambda run: -run.score)
+        paths = [os.path.join(folder, run.folder) for run in runs]
+        paths = [path for path in paths if _weights(path)]
+        own = os.path.join(folder, task)
+        if not runs and os.path.isdir(own):
+            paths = [own]
+        if not paths:
+            raise InputError(
+                f"--teacher holds no trained model of {task}: give the "
+                "output_dir of a run_glue.py that trained it, or a folder with "
+                f"one called {task}, or leave it out of --tasks. "
+                f"Received: teacher={folder}"
+            )
+        source = formats.open_checkpoint(_weights(paths[0]) or paths[0])
+        found[task] = Start(paths[0], opened.digest(source))
+    return found
+
+
+def _weights(folder: str) -> str | None:
+    return trained_models.own_checkpoint(folder, True)

@@ -164,18 +164,13 @@ def table(summaries: Sequence[Summary]) -> list[str]:
         )
         sd = "–" if found.deviation is None else f"{100 * found.deviation:.1f}"
         mean, median = f"{100 * found.mean:.1f}", f"{100 * found.median:.1f}"
-        settings = f"{found.settings}{_part(found)}"
+        settings, whole = found.settings, TRAIN_ROWS[found.task]
+        if found.examples < whole:
+            settings += f"; on {found.examples:,} of {whole:,} rows"
         seeds = str(len(found.scores))
         rows.append((found.task, metrics, mean, median, sd, seeds, settings))
     rows.append(_average_row(summaries))
     return trials.table(rows)
-
-
-def _part(found: Summary) -> str:
-    whole = TRAIN_ROWS[found.task]
-    if found.examples >= whole:
-        return ""
-    return f"; on {found.examples:,} of {whole:,} rows"
 
 
 def _average_row(summaries: Sequence[Summary]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Reads multiple-choice problems: prompts with one correct choice each.
+"""Multiple-choice problems, prompts with one correct choice, and predictions.
 
 Files are SWAG's CSV, RACE's objects as JSON lines, or custom JSON lines with
 `prompt`, `choices` and `label`. Errors name the file and the line.
@@ -8,14 +8,19 @@ import collections
 import contextlib
 import dataclasses
 import itertools
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from bert_tf import files
 from bert_tf.errors import InputError, shortened
 from bert_tf.storage import file_systems, input_files
 from bert_tf.tasks import table_formats, table_json, tables
+
+import numpy as np
+import scipy.special
 
 _ENDINGS = ("ending0", "ending1", "ending2", "ending3")
 # Marks the blank to fill in a RACE question.
@@ -291,3 +296,33 @@ def _texts(where: str, row: dict[str, Any], key: str) -> tuple[str, ...]:
 
 
 _READERS = {"csv": _swag_rows, "jsonl": _json_rows}
+
+
+# ---- Predictions ------------------------------------------------------------
+
+
+def write_predictions(
+    path: str,
+    problems: Sequence[Problem],
+    logits: np.ndarray,
+    with_texts: bool = False,
+) -> None:
+    """Writes the most likely choices as JSON lines, from logits [B, K].
+
+    With `with_texts`, lines include the prompt and choices and, as `gold`, the
+    index of the correct choice if known.
+    """
+
+    def line(problem: Problem, row: np.ndarray) -> str:
+        found: dict[str, Any] = {"id": problem.key}
+        if with_texts:
+            found |= {"prompt": problem.prompt, "choices": problem.choices}
+        if with_texts and problem.label is not None:
+            found["gold"] = problem.label
+        row = row[: len(problem.choices)]
+        found["choice"] = int(row.argmax())
+        found["probabilities"] = scipy.special.softmax(row).tolist()
+        return json.dumps(found, ensure_ascii=False)
+
+    rows = zip(problems, logits, strict=True)
+    files.write_lines(path, (line(problem, row) for problem, row in rows))

@@ -81,7 +81,10 @@ class Encoder:
             ):
                 rows, number = self._pack(
                     [problem.prompt for problem in batch],
-                    [_filled(problem.choices, most) for problem in batch],
+                    [
+                        [*x.choices, *[""] * (most - len(x.choices))]
+                        for x in batch
+                    ],
                 )
                 cut += int(number)
                 columns = {name: x.numpy() for name, x in rows.items()}
@@ -113,7 +116,3 @@ def _characters(problem: choice_problems.Problem) -> int:
     # The prompt's tokens are repeated for each choice.
     prompts = len(problem.prompt) * len(problem.choices)
     return prompts + sum(map(len, problem.choices))
-
-
-def _filled(own: Sequence[str], count: int) -> list[str]:
-    return [*own, *[""] * (count - len(own))]

@@ -7,11 +7,7 @@ from bert_tf import phases
 from bert_tf.errors import InputError, counted
 from bert_tf.records import record_types, tfrecord
 from bert_tf.tasks import left_out_rows
-from bert_tf.tasks.squad import (
-    squad_answers,
-    squad_questions,
-    squad_windows,
-)
+from bert_tf.tasks.squad import squad_answers, squad_questions, squad_windows
 
 import numpy as np
 from absl import logging

@@ -1,5 +1,5 @@
 from bert_tf.tasks import tables
-from bert_tf.tasks.classification import class_weights
+from bert_tf.tasks.classification import objective
 
 import numpy as np
 import pytest
@@ -12,18 +12,18 @@ def _examples(labels):
 
 def test_balanced_is_scikit_learns():
     given = ["a"] * 7 + ["b"] + ["c"] * 4
-    found = class_weights.balanced(_examples(given), ("a", "b", "c"))
+    found = objective.balanced_class_weights(_examples(given), ("a", "b", "c"))
     expected = class_weight.compute_class_weight(
         "balanced", classes=np.array(["a", "b", "c"]), y=given
     )
     assert found == pytest.approx(expected)
     with pytest.raises(ValueError, match="no examples of d, e"):
-        class_weights.balanced(_examples(given), ("a", "d", "b", "e"))
+        objective.balanced_class_weights(_examples(given), ("a", "d", "b", "e"))
 
 
 def test_balanced_labels_for_themselves():
     given = [("a",), ("a", "b"), (), ("a",), ("a", "c")]
-    found = class_weights.balanced(_examples(given), ("a", "b", "c"))
+    found = objective.balanced_class_weights(_examples(given), ("a", "b", "c"))
     # For each label, the ratio of the weights of its two classes.
     weights = [
         class_weight.compute_class_weight(
@@ -32,14 +32,20 @@ def test_balanced_labels_for_themselves():
         for x in "abc"
     ]
     assert found == pytest.approx([yes / no for no, yes in weights])
-    assert class_weights.balanced(_examples([("a",)] * 2), ("a",)) == (0.5,)
+    assert objective.balanced_class_weights(
+        _examples([("a",)] * 2), ("a",)
+    ) == (0.5,)
 
 
 def test_given_weights():
     labels = ("x=1", "b", "c")
-    assert class_weights.parse(["b=2.5", "x=1=3"], labels) == (3, 2.5, 1)
+    assert objective.parse_class_weights(["b=2.5", "x=1=3"], labels) == (
+        3,
+        2.5,
+        1,
+    )
     for bad in ("b", "d=1", "b=0", "b=-1", "b=nan", "b=inf", "b=1e9", "b=x"):
         with pytest.raises(ValueError, match=f"x=1, b, c.*Received.*{bad}"):
-            class_weights.parse([bad], labels)
+            objective.parse_class_weights([bad], labels)
     with pytest.raises(ValueError, match=r"x=1, b, c.*Received.*b=3"):
-        class_weights.parse(["b=2", "b=3"], labels)
+        objective.parse_class_weights(["b=2", "b=3"], labels)

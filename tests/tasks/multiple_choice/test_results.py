@@ -1,6 +1,6 @@
 import json
 
-from bert_tf.tasks.multiple_choice import choice_problems, choice_results
+from bert_tf.tasks.multiple_choice import choice_problems
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def test_choices(tmp_path):
     exponentials = np.exp(logits)
     shares = exponentials / exponentials.sum(axis=1, keepdims=True)
     for with_texts in (False, True):
-        choice_results.write_predictions(
+        choice_problems.write_predictions(
             str(path), problems, logits, with_texts
         )
         first, second = map(json.loads, path.read_text().splitlines())
