@@ -102,7 +102,8 @@ def in_parts(
         return tf.reshape(x, tf.concat([[-1], tf.shape(x)[2:]], 0))[:rows]
 
     found = tf.map_fn(
-        function,
+        # Converting a whole model takes seconds, where functions run eagerly.
+        tf.autograph.experimental.do_not_convert(function),
         tuple(map(split, inputs)),
         fn_output_signature=outputs,
         parallel_iterations=1,
