@@ -4,6 +4,7 @@ import ctypes
 import gc
 import os
 import pathlib
+import random
 import sys
 
 # Set before TensorFlow is imported: logs only errors.
@@ -21,6 +22,7 @@ from tests import store, tiny_model
 import pytest
 import tensorflow as tf
 from tensorflow.python.data.ops import iterator_ops
+from tensorflow.python.eager import context
 
 # Growth of this process after which unused models are collected. Reference
 # cycles keep them alive, and Python collects those too rarely: it counts
@@ -85,6 +87,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
     slow = {x.path for x in items if x.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+def _set_seed(self, seed):
+    """Sets a seed, and keeps compiled kernels, which take long to make again.
+
+    TensorFlow drops all of them, as those of stateful random ops have their
+    seed. Ours are stateless.
+    """
+    self._seed = seed
+    self._rng = random.Random(seed)
+
+
+context.Context._set_global_seed = _set_seed
 
 
 def pytest_configure() -> None:
