@@ -194,7 +194,7 @@ def check_same_evaluation(
         names: Flags that determine the scores, first the evaluation data.
         way_out: An alternative for the error message, " or ...".
         evaluated_on: A digest that only the same evaluation data have, if it is
-            known. Then the name of the file does not count.
+            known. Then the names of the files do not count.
     """
     folder = run_flags.OUTPUT_DIR.value
     # Without checkpoints there is no run to resume, so best/ is not checked.
@@ -205,10 +205,13 @@ def check_same_evaluation(
         return
     changed = flagfiles.changes(before)
     if evaluated_on and best.EVALUATED_ON in before:
-        if before[best.EVALUATED_ON] == evaluated_on:
-            changed.pop(names[0], None)
+        paths = [x for x in names if x.endswith("_file") and x in before]
+        if before[best.EVALUATED_ON] != evaluated_on:
+            text = f"{' or '.join(paths)} had other content"
+            changed.setdefault(names[0], text)
         else:
-            changed.setdefault(names[0], f"{names[0]} had other content")
+            for name in paths:
+                changed.pop(name, None)
     # Other missing flags had no effect, or earlier versions did not keep them.
     others = [
         changed[name]

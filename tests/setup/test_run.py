@@ -310,3 +310,19 @@ def test_the_data_that_chose_the_best(run, monkeypatch, kept, path, changed):
         else contextlib.nullcontext()
     ):
         run_folder.check_same_evaluation(["eval_file"], evaluated_on="same")
+
+
+def test_the_pair_of_files_that_chose_the_best(run, monkeypatch):
+    names = ["dev_file", "dev_target_file"]
+    before = dict.fromkeys(names, "here") | {best.EVALUATED_ON: "same"}
+    monkeypatch.setattr(best, "checkpoint", lambda _: "kept")
+    monkeypatch.setattr(best, "chosen_on", lambda _: before)
+    monkeypatch.setattr(tf1_files, "latest", lambda _: "newest")
+    moved = dict.fromkeys(names, "elsewhere")
+    monkeypatch.setattr(flagfiles, "_values", lambda: moved)
+    run_folder.check_same_evaluation(names, evaluated_on="same")
+    same = dict.fromkeys(names, "here")
+    monkeypatch.setattr(flagfiles, "_values", lambda: same)
+    message = "scores: dev_file or dev_target_file had other content[.]"
+    with pytest.raises(ValueError, match=message):
+        run_folder.check_same_evaluation(names, evaluated_on="other")
