@@ -1,5 +1,6 @@
 """Parsers of flag values, with errors that state the expected value."""
 
+import csv
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -148,8 +149,12 @@ class Words(flags.ListParser):
         if not argument.strip():
             raise _empty(self._name)
         try:
-            return super().parse(argument)
-        except ValueError:  # For example a quote that is not closed.
+            # Quotes may follow a space, as in the lists of messages.
+            (words,) = csv.reader(
+                [argument], skipinitialspace=True, strict=True
+            )
+            return [word.strip() for word in words]
+        except (csv.Error, ValueError):  # As of a quote that is not closed.
             raise InputError(
                 f"--{self._name} must be texts with commas between, in one "
                 "line; one with a comma in double quotes. "

@@ -4,6 +4,7 @@ import re
 
 from bert_tf import heads, modeling, vocabularies
 from bert_tf.checkpoints import formats, opened, tf1_files, trained_models
+from bert_tf.flags import flag_values
 from bert_tf.server import descriptions
 from bert_tf.storage import written_files
 from tests import interop_samples as samples
@@ -186,6 +187,8 @@ def test_labels_that_need_quotes_have_those_of_the_flag(tmp_path):
     for found, expected in ((named, labels), (received, labels[::-1])):
         (row,) = csv.reader([found], skipinitialspace=True, strict=True)
         assert tuple(row) == expected
+        given = flag_values.Words("labels").parse(found)
+        assert given == [label.strip() for label in expected]
 
 
 def test_labels_to_give_again_are_all_named(tmp_path):
