@@ -89,9 +89,9 @@ def _begins_with(path: str, ending: str = "") -> list[str]:
     return [os.path.basename(name) for name in found]
 
 
-def _remove_all(paths: Sequence[str]) -> None:
-    for path in paths:
-        tf.io.gfile.remove(path)
+def _remove_all(paths: Iterable[str]) -> None:
+    """Removes half-written files; errors here would hide the first error."""
+    _remove_each(tf.io.gfile.remove, paths, "Half-written checkpoints")
 
 
 def read(prefix: str, names: Sequence[str]) -> dict[str, np.ndarray]:
@@ -327,5 +327,5 @@ def remove_leftovers(folder: str, names: Sequence[str] = ()) -> None:
     for path in _begins_with(checkpoints, ".data-*"):
         if not tf.io.gfile.exists(path.rpartition(".data-")[0] + ".index"):
             left[path] = None
-    _remove_each(tf.io.gfile.remove, left, "Half-written checkpoints")
+    _remove_all(left)
     files.remove_leftovers(folder, ["checkpoint", *names])

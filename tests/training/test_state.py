@@ -245,6 +245,10 @@ def test_old_checkpoints_that_cannot_be_removed(
         "Half-written checkpoints that could not be removed: 2. The first is "
         f"model.ckpt-9.tmp{data}: model.ckpt-9.tmp{data}; retained\n"
     ) in caplog.text
+    _change(state, 9)  # The step that was being saved.
+    with run_lock.hold(tmp_path):
+        state.save(str(tmp_path))
+    assert state.resume(str(tmp_path))
 
 
 def test_where_nothing_is_to_be_written(state, tmp_path):
