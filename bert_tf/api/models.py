@@ -412,7 +412,8 @@ class BertClassifier(_Labelled, heads.BertClassifier):
     def make_train_function(self, force=False):
         """Makes the step of `fit`, and warns of the loss of some scores."""
         act = self.bert.config.score_act
-        if act != "linear" and self.train_function is None:
+        fits = getattr(self.loss, "from_logits", False)
+        if act != "linear" and not fits and self.train_function is None:
             logging.warning(
                 "The score was trained with a %s, and the model returns its "
                 "logits. Train it with BinaryCrossentropy(from_logits=True) "

@@ -323,6 +323,9 @@ def test_a_score_that_was_trained_without_its_sigmoid(tmp_path, caplog):
         expected = np.asarray(model(_TEXTS))[:, 0]
         message = "BinaryCrossentropy(from_logits=True)"
         assert message not in caplog.text
+        model.compile("sgd", keras.losses.BinaryCrossentropy(from_logits=True))
+        model.make_train_function()
+        assert message not in caplog.text
         model.compile("sgd", "mse")
         for _ in range(2):
             model.make_train_function()
