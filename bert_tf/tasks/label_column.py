@@ -132,7 +132,7 @@ def warn_of_similar(path: str, labels: Iterable[str]) -> None:
     spelt: dict[str, list[str]] = {}
     for label in sorted(labels):
         text = label.strip().casefold()
-        if re.fullmatch(r"[+-]?\d+(\.0*)?", text):
+        if re.fullmatch(r"[+-]?\d{1,99}(\.0*)?", text):
             text = str(int(text.partition(".")[0]))
         spelt.setdefault(text, []).append(label)
     similar = [" and ".join(same) for same in spelt.values() if len(same) > 1]
