@@ -374,7 +374,7 @@ class Classification(fine_tune.Task):
 
         found = baselines.measure(
             self.task,
-            self.examples("train"),
+            self.examples("train", warns=not self.work.train),
             {split: self.examples(split) for split in self.results},
             run_flags.SEED.value,
             self.average,

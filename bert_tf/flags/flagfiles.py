@@ -35,8 +35,8 @@ def write_flagfile(path: str) -> None:
     files.write_lines(path, lines)
 
 
-# What a command does with a run.
-_ACTIONS = ("check_only", "do_train", "do_eval", "do_predict", "do_export")
+# What a command does with a run. With --do_eval, training also selects best/.
+_ACTIONS = ("check_only", "do_train", "do_predict", "do_export")
 # If omitted, their values come from the manifest of the records.
 _TOLD_BY_RECORDS = ("max_seq_length", "max_predictions_per_seq")
 
