@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import math
 import os
 import re
@@ -171,8 +172,9 @@ def _open_weights_file(
     )
 
 
+@functools.cache
 def _log_best(folder: str, newest: str) -> None:
-    """Logs that the best checkpoint of a run's folder is another one."""
+    """Logs once that the best checkpoint of a run's folder is another one."""
     with contextlib.suppress(InputError):
         kept = best.checkpoint(folder)
         if kept and os.path.basename(kept) != os.path.basename(newest):

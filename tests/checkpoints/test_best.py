@@ -201,9 +201,10 @@ def test_the_folder_of_a_run_names_its_best(tmp_path, model, caplog):
         tf1_files.write(prefix, {**tensors, "global_step": np.int64(step)})
         tf1_files.write_state(str(tmp_path), [prefix])
         with caplog.at_level("INFO"):
-            assert formats.open_checkpoint(tmp_path).path == prefix
+            for _ in range(2):  # As a training does with --init_checkpoint.
+                assert formats.open_checkpoint(tmp_path).path == prefix
         best_one = f"evaluation (model.ckpt-3), pass {tmp_path}/best."
-        assert (best_one in caplog.text) == is_named
+        assert caplog.text.count(best_one) == is_named
     caplog.clear()
     formats.open_checkpoint(tmp_path / "best")
     assert not caplog.text
