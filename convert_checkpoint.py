@@ -53,8 +53,8 @@ _OUTPUT_FORMAT = _OUTPUT.choice(
     "output_format",
     None,
     options.CHECKPOINT_FORMATS,
-    "The format to write. tf1: TensorFlow 1, the original's. hf: Hugging Face. "
-    "keras_hub: KerasHub.",
+    "The format to write. tf1: TensorFlow 1, the original's and ours. hf: "
+    "Hugging Face. keras_hub: KerasHub.",
     required=True,
 )
 _OUTPUT_PATH = _OUTPUT.output_path(

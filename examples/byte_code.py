@@ -346,7 +346,7 @@ def main() -> None:
     (folder / "bert_config.json").write_text(json.dumps(config, indent=2))
     for number, (title, command) in enumerate(_STEPS, 3):
         run.run(number, total, title, command.format(folder=_FOLDER))
-    print(f"\n== {total}/{total} What was measured, on files held out")
+    print(f"\n== {total}/{total} Results on held-out files")
     report(folder, asked)
     ask(folder, asked[0])
 

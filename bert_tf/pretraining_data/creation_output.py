@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.pretraining_data import pretraining_sequences, stages, work_folder
 from bert_tf.records import manifests
 from bert_tf.storage import file_systems, paths
@@ -239,13 +239,13 @@ class Result:
         tokens, real = counts["tokens"], counts["real_tokens"]
         rows, instances = counts["rows"], counts["instances"]
         padding = counts["padding_tokens"] / (real + counts["padding_tokens"])
-        noun = "file" if len(self.files) == 1 else "files"
         lines = [
             f"Read {counts['documents']:,} documents, "
             f"{counts['sentences']:,} sentences, {tokens:,} tokens "
             f"({counts['unknown_tokens'] / tokens:.2%} [UNK]).",
             f"Wrote {instances:,} instances in {rows:,} rows, "
-            f"{len(self.files):,} {noun}: {real / instances:.1f} tokens each, "
+            f"{counted(len(self.files), 'file')}: "
+            f"{real / instances:.1f} tokens each, "
             f"{padding:.1%} padding, {counts['random_next'] / instances:.1%} "
             "with a random or swapped second segment.",
         ]
