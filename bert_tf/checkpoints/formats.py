@@ -85,7 +85,7 @@ def _open_folder(folder: str) -> opened.Checkpoint:
     if "class_name" in values:
         return keras_hub.open_checkpoint(folder)
     if weight_files.ADAPTER in here:
-        _check_adapter(folder, has_theirs)
+        _check_adapter(folder, weight_files.has_weights(here))
     if has_theirs and keras_hub.CONFIG in here:
         return huggingface.open_checkpoint(folder)
     if any(name.endswith(".index") for name in here):

@@ -422,7 +422,7 @@ ALBERT = family.Family(
     absent=_absent,
     vocabularies=("sentence_pieces",),
     rare_vocabularies=("word_pieces",),  # the Chinese models
-    config_file="json",
+    config_file="albert_config.json",
     huggingface=_HUGGINGFACE,
     keras_hub=_KERAS_HUB,
 )

@@ -384,6 +384,7 @@ def two_segments(
 ) -> segments.Ranges:
     """Fills sequences with sentences of a document, and cuts in the middle.
 
+    As in build_pretraining_dataset.py of google-research/electra.
     A sequence has as many sentences as reach `max_tokens`, and is cut
     there. A share of `short_seq_prob` has a random shorter length. The first
     segment has the sentences of the first half, and with a probability of one

@@ -9,7 +9,7 @@ sequences packed in a row, or 1.
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bert_tf import configuration, losses, optimization
@@ -340,17 +340,11 @@ def find(
             f"says record_type={manifest.record_type}. Make them with "
             "create_pretraining_data.py"
         )
-    for name, value in (
-        ("max_seq_length", max_seq_length),
-        ("max_predictions_per_seq", max_predictions_per_seq),
-    ):
-        said = getattr(manifest, name)
-        if value not in (None, said):
-            raise InputError(
-                f"--{name}={value} contradicts the manifest of {files[0]}, "
-                f"which says {name}={said}. Leave the flag out, or make the "
-                "data again"
-            )
+    given = {
+        "max_seq_length": max_seq_length,
+        "max_predictions_per_seq": max_predictions_per_seq,
+    }
+    _check_flags(given, manifest, files[0])
     config.check_vocab_size(manifest.vocab_size, "The vocabulary of the data")
     lengths = {
         "S": manifest.max_seq_length,
@@ -381,6 +375,19 @@ def find(
         manifest,
         padded_inside,
     )
+
+
+def _check_flags(
+    given: Mapping[str, int | None], manifest: manifests.Manifest, file: str
+) -> None:
+    for name, value in given.items():
+        said = getattr(manifest, name)
+        if value is not None and value != said:
+            raise InputError(
+                f"--{name}={value} contradicts the manifest of {file}, "
+                f"which says {name}={said}. Leave the flag out, or make the "
+                "data again"
+            )
 
 
 def _find_originals(

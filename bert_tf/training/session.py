@@ -189,15 +189,7 @@ class Session:
             return state.step
         if is_chief:
             self.begin()
-            replicas = run_report.replicas_of(self.strategy)
-            if self.runtime:
-                replicas = self.runtime.replicas
-            rows = plan.batch_size // replicas.number // (plan.accumulate or 1)
-            run_report.log_model(replicas, self.model, rows)
-            run_report.log_plan(
-                *(self.examples, state.step, self.stop),
-                *(plan.batch_size, self.folder),
-            )
+            self._log_start(state.step)
         start, meter = state.step, phases.Meter()
         with self.explained(), self.tracing():
             step = self._run(optimizer, state, evaluations, agree)
@@ -213,6 +205,17 @@ class Session:
         if is_chief:
             run_report.log_end(step - start, meter.seconds, self.folder)
         return step
+
+    def _log_start(self, start: int) -> None:
+        plan = self.plan
+        replicas = run_report.replicas_of(self.strategy)
+        if self.runtime:
+            replicas = self.runtime.replicas
+        rows = plan.batch_size // replicas.number // (plan.accumulate or 1)
+        run_report.log_model(replicas, self.model, rows)
+        run_report.log_plan(
+            self.examples, start, self.stop, plan.batch_size, self.folder
+        )
 
     def _run(
         self,

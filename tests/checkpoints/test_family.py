@@ -296,6 +296,7 @@ def test_a_chinese_albert_has_word_pieces(tmp_path):
     (folder / "bert_config.json").rename(folder / "albert_config.json")
     given = str((folder / "vocab.txt").rename(tmp_path / "vocab_chinese.txt"))
     source = formats.open_checkpoint(str(folder))
+    assert source.config == model.config
     assert source.vocab is None
     found = model_files.find_vocab(given, source)
     assert found.kind == "word_pieces"

@@ -1,6 +1,7 @@
 """Hugging Face weights in other files than a single safetensors file."""
 
 import json
+import pathlib
 import re
 
 from bert_tf.checkpoints import formats, huggingface_weights
@@ -120,11 +121,13 @@ def test_a_folder_of_folders_names_them(folder, tmp_path, inside):
         formats.open_checkpoint(str(tmp_path / "run"))
 
 
-def test_adapters_are_not_applied(folder, caplog):
+def test_adapters_are_not_applied(folder, tf1, caplog):
     """Which transformers does, where peft is installed."""
-    (folder / "adapter_config.json").write_text("{}")
-    assert formats.open_checkpoint(str(folder)).shapes
-    assert "not used" in caplog.text and "merge_and_unload" in caplog.text
+    for place in (pathlib.Path(tf1), folder):
+        caplog.clear()
+        (place / "adapter_config.json").write_text("{}")
+        assert formats.open_checkpoint(str(place)).shapes
+        assert "not used" in caplog.text and "merge_and_unload" in caplog.text
     (folder / "model.safetensors").unlink()
     for name in ("", "config.json"):
         if name:

@@ -163,6 +163,7 @@ def read(
     keys: list[str] = []
     seen: set[label_column.Label] = set()
     skip = task.skips_short_rows and row.label is not None
+    own_tsv = row.file_format == "tsv" and task.name == CUSTOM
     left_out = _left_out(path, row)
     number = -1
     for number, (line, columns) in enumerate(
@@ -175,17 +176,13 @@ def read(
         if row.where and columns["where"] != row.where[1]:
             continue
         found = True
-        label: label_column.Label = None
-        if "label" in columns:
-            label = _label(task, columns["label"], f"{path}, line {line}")
-        elif "gold" in columns:
-            label = _as_it_stands(task, columns["gold"])
+        label = _label_of_row(task, columns, f"{path}, line {line}")
         if row.label is not None:
             seen.update(label if isinstance(label, tuple) else [label])
         texts = [columns[x] for x in ("text_a", "text_b") if x in columns]
         if not all(text.strip() for text in texts):
             empty.append(line)
-        if any(map(table_formats.is_quoted, texts)):
+        if own_tsv and any(map(table_formats.is_quoted, texts)):
             quoted.append(line)
         if "key" in columns and split.startswith("test"):
             keys.append(columns["key"])
@@ -198,29 +195,48 @@ def read(
     # Held-out rows are in the file of the training rows, which was reported.
     if warns and row.rows is None:
         left_out.warn(number + 1, "rows")
-    if warns and empty:
+    if warns:
+        _warn_of_rows(path, empty, quoted, keys)
+    if warns and split == "train" and task.labels:
+        label_column.warn_of_unseen(path, task.labels, seen)
+    if not found:
+        column, value = row.where or ("", "")
+        raise InputError(f"{path} has no rows whose {column} is {value!r}.")
+
+
+def _label_of_row(
+    task: Task, columns: Mapping[str, str], where: str
+) -> label_column.Label:
+    """Returns a row's label or None; a gold label is not validated."""
+    if "label" in columns:
+        return _label(task, columns["label"], where)
+    if "gold" in columns:
+        return _as_it_stands(task, columns["gold"])
+    return None
+
+
+def _warn_of_rows(
+    path: str, empty: list[int], quoted: list[int], keys: list[str]
+) -> None:
+    """Warns of lines with empty or quoted texts, and of repeated IDs."""
+    if empty:
         logging.warning(
             "%s: empty texts: %d, the first at line %d.",
             *(path, len(empty), empty[0]),
         )
-    if warns and quoted and row.file_format == "tsv" and task.name == CUSTOM:
+    if quoted:
         logging.warning(
             "%s: texts in quotes with doubled quotes inside: %d, the first at "
             "line %d. Quotes are characters of the text in TSV. If a program "
             "put them there, such as Excel, save the table as CSV instead.",
             *(path, len(quoted), quoted[0]),
         )
-    if warns and (twice := repeated(keys)):
+    if twice := repeated(keys):
         logging.warning(
             "%s: IDs that several rows have: %d, such as %s. Their predictions "
             "can be told apart by their order only.",
             *(path, len(twice), shortened(repr(twice[0]))),
         )
-    if warns and split == "train" and task.labels:
-        label_column.warn_of_unseen(path, task.labels, seen)
-    if not found:
-        column, value = row.where or ("", "")
-        raise InputError(f"{path} has no rows whose {column} is {value!r}.")
 
 
 def _left_out(path: str, split: Split) -> left_out_rows.LeftOut:

@@ -78,6 +78,10 @@ def comparison(
 
 # ---- Class weights ----------------------------------------------------------
 
+# A class's weight multiplies the loss of its examples, and the summed loss is
+# divided by the sum of the weights. In multi-label tasks, the weight multiplies
+# a label's loss for the examples that have the label.
+
 BALANCED = "balanced"
 # Beyond these, float32 has no digits left for the other classes.
 _LEAST, _MOST = 1e-6, 1e6
