@@ -46,6 +46,19 @@ def test_labels_of_iob1_without_neighbours_in_training():
         tagging_splits.find_labels(("O", "B-x", "I-x"), None, splits, None)
 
 
+def test_labels_that_may_be_iob1_or_bio(caplog):
+    """The labels of a tagger are the same, and only files tell them apart."""
+    caplog.set_level("INFO")
+    labels, hint = ("B-x", "I-x", "O"), "pass --scheme=IOB1."
+    splits = _splits(test=("O", "O"))
+    for scheme in ("BIO", "IOB1"):
+        found = tagging_splits.find_labels(None, scheme, splits, labels)
+        assert found == (labels, scheme)
+    assert hint not in caplog.text
+    assert tagging_splits.find_labels(None, None, splits, labels)[1] == "BIO"
+    assert hint in caplog.text
+
+
 def test_given_labels_that_the_training_file_has_not(caplog):
     given = ("O", "B-x", "I-x", "B-z")
     splits = _splits(train=("O", "B-x"), dev=("O", "B-z"))
