@@ -55,13 +55,14 @@ def find_labels(
             "or --do_train and --train_file to learn them from."
         )
     label_column.check(labels)
-    detected = schemes.detect_scheme(labels)
-    if not scheme and detected == "BIO" and "train" not in splits:
-        logging.info(
-            "Entities that start with I- are not counted. If the model learned "
-            "such entities (IOB1, as in CoNLL-2003), pass --scheme=IOB1."
-        )
-    scheme = scheme or detected
+    if not scheme:
+        scheme = schemes.detect_scheme(labels)
+        if scheme == "BIO" and "train" not in splits:
+            logging.info(
+                "Entities that start with I- are not counted. If the model "
+                "learned such entities (IOB1, as in CoNLL-2003), pass "
+                "--scheme=IOB1."
+            )
     schemes.check_scheme(labels, scheme)
     logging.info("The scheme of the %d labels: %s.", len(labels), scheme)
     for split in splits.values():
