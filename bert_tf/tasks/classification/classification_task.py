@@ -350,7 +350,8 @@ def read_columns(
         has_header=split.has_header,
         skip_short_rows=skip_short_rows,
         lists=("label", "gold") if is_multi_label else (),
-        optional=("gold",),
+        # Only predictions have IDs.
+        optional=("gold",) if split.label is None else ("gold", "key"),
         left_out=left_out,
     ):
         can_be_empty = left_out.strict or is_multi_label

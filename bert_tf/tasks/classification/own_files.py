@@ -235,4 +235,5 @@ def _learned_labels(
             *(split.file, len(found), number),
         )
     label_column.warn_of_similar(split.file, found)
+    label_column.warn_of_missing(split.file, found)
     return found
