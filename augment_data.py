@@ -157,6 +157,7 @@ def find_table(task):
         split.file_format,
         split.has_header,
         task is not None and task.skips_short_rows,
+        is_own=task is None,
     )
 
 

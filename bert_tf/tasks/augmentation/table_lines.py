@@ -23,6 +23,7 @@ class Table:
     file_format: str = "tsv"
     has_header: bool = True
     skips_short_rows: bool = False
+    is_own: bool = False
 
     def rows(self) -> Iterator[tables.Row]:
         """Reads it; raises as `tables.read_rows`, and InputError for pipes."""
@@ -33,6 +34,7 @@ class Table:
             file_format=self.file_format,
             has_header=self.has_header,
             skip_short_rows=self.skips_short_rows,
+            is_own=self.is_own,
         ):
             if self.file_format == "jsonl":
                 # Also checks cells that are copied unchanged.

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from bert_tf import extras
 from bert_tf.errors import InputError, repeated, shortened
 from bert_tf.storage import data_sets, input_files
-from bert_tf.tasks import label_column, left_out_rows, table_formats, tables
+from bert_tf.tasks import label_column, left_out_rows, tables
 
 from absl import logging
 from etils import epath
@@ -37,6 +37,7 @@ class Split:
         excluded: Indices of the rows to leave out.
         gold: Column of labels in a test file, which are not scored.
         strict: Whether a bad row is an error; otherwise a few are skipped.
+        is_own: Whether it is the user's own file, not a published task's.
     """
 
     file: str
@@ -51,6 +52,7 @@ class Split:
     excluded: frozenset[int] = frozenset()
     gold: str | int | None = None
     strict: bool = True
+    is_own: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,7 +161,6 @@ def read(
         )
     found = False
     empty: list[int] = []
-    quoted: list[int] = []
     keys: list[str] = []
     seen: set[label_column.Label] = set()
     skip = task.skips_short_rows and row.label is not None
@@ -185,8 +186,6 @@ def read(
         texts = [columns[x] for x in ("text_a", "text_b") if x in columns]
         if not all(text.strip() for text in texts):
             empty.append(line)
-        if any(map(table_formats.is_quoted, texts)):
-            quoted.append(line)
         if "key" in columns and split.startswith("test"):
             keys.append(columns["key"])
         yield tables.Example(
@@ -202,13 +201,6 @@ def read(
         logging.warning(
             "%s: empty texts: %d, the first at line %d.",
             *(path, len(empty), empty[0]),
-        )
-    if warns and quoted and row.file_format == "tsv" and task.name == CUSTOM:
-        logging.warning(
-            "%s: texts in quotes with doubled quotes inside: %d, the first at "
-            "line %d. Quotes are characters of the text in TSV. If a program "
-            "put them there, such as Excel, save the table as CSV instead.",
-            *(path, len(quoted), quoted[0]),
         )
     if warns and (twice := repeated(keys)):
         logging.warning(
@@ -353,6 +345,7 @@ def read_columns(
         # Only predictions have IDs.
         optional=("gold",) if split.label is None else ("gold", "key"),
         left_out=left_out,
+        is_own=split.is_own,
     ):
         can_be_empty = left_out.strict or is_multi_label
         if not can_be_empty and not row["label"].strip():

@@ -57,6 +57,7 @@ class Columns:
             gold=None if with_label else self.label,
             # Predictions are matched to rows by position.
             strict=self.strict or not with_label,
+            is_own=True,
         )
 
 
