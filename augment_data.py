@@ -157,6 +157,7 @@ def find_table(task):
         split.file_format,
         split.has_header,
         task is not None and task.skips_short_rows,
+        is_own=task is None,
     )
 
 
@@ -261,12 +262,12 @@ def augmented(table, reader, finder, settings, phase, counts):
             made = copies.draw(of_row, choices, settings, counts["rows in"])
             counts["rows in"] += 1
             counts["rows out"] += 1 + len(made)
-            yield table_lines.line(row.cells, table.file_format)
+            yield table.line(row.cells)
             for copy in made:
                 counts["words replaced"] += copy.replaced
                 changed = dict(zip(row.texts, copy.texts, strict=True))
                 cells = table_lines.changed(row, changed)
-                yield table_lines.line(cells, table.file_format)
+                yield table.line(cells)
     phase.finish()
 
 

@@ -292,6 +292,8 @@ def open_model():
         config=own.config,
         vocab=own.vocab,
         labels=task.labels,
+        # The length that is measured with, rather than the model's longest.
+        max_seq_length=source.max_seq_length and _MAX_SEQ_LENGTH.value,
     )
     return source, task, own.vocabulary
 

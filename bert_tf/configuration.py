@@ -362,7 +362,9 @@ class BertConfig:
             raise InputError(
                 f"{path} does not belong to this BERT config: it has {size} "
                 f"tokens, the config says vocab_size={self.vocab_size}. Give "
-                "the two of one model."
+                "the two of one model"
+                + ", or add the tokens to the checkpoint by "
+                "convert_checkpoint.py --new_vocab_file" * (more < 0) + "."
             )
 
     def check_vocabulary(self, vocabulary: Any, path: str) -> None:

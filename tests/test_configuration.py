@@ -274,6 +274,7 @@ def test_tables_with_more_rows_than_tokens(caplog):
     (line,) = caplog.messages
     assert "has 30522 tokens, and the model has 30528 rows" in line
     # A table with fewer rows, or a vocabulary that was cut.
-    for size in (30_529, 20_000):
-        with pytest.raises(InputError, match=f"it has {size} tokens"):
+    for size, is_larger in ((30_529, True), (20_000, False)):
+        with pytest.raises(InputError, match=f"has {size} tokens") as caught:
             config.check_vocab_size(size, "it")
+        assert ("--new_vocab_file." in str(caught.value)) == is_larger

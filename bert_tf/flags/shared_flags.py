@@ -85,9 +85,9 @@ def check_casing_is_used(
     name = "do_lower_case"
     if name not in settings and flag_sections.is_given(flags.FLAGS[name]):
         raise InputError(
-            f"--{name} is not for a vocabulary of {kind}, whose files say all: "
-            f"leave it out. Received: {name}={flags.FLAGS[name].value}, "
-            f"vocab_file={path}"
+            f"--{name} has no effect on a vocabulary of {kind}, whose own "
+            "files decide how text is read. Remove the flag. "
+            f"Received: {name}={flags.FLAGS[name].value}, vocab_file={path}"
         )
 
 

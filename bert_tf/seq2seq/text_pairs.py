@@ -105,6 +105,7 @@ class Source:
             file_format=form or table_formats.find(self.path, self.has_header),
             has_header=self.has_header,
             optional=() if needs_targets else ("target",),
+            is_own=True,
         ):
             yield Pair(texts["source"], texts.get("target"))
 

@@ -129,9 +129,9 @@ def make(
     casing = said.user("do_lower_case")
     if casing is not None and "do_lower_case" not in files.vocabulary.settings:
         raise InputError(
-            "--do_lower_case is not for this vocabulary, whose files say all: "
-            f"leave it out. Received: do_lower_case={casing}, a vocabulary of "
-            f"{files.vocab.kind}"
+            "--do_lower_case has no effect on a vocabulary of "
+            f"{files.vocab.kind}, whose own files decide how text is read. "
+            f"Remove the flag. Received: do_lower_case={casing}"
         )
     longest = files.config.max_position_embeddings
     usual = source.max_seq_length or served_heads.HEADS[head].usual_length

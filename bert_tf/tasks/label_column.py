@@ -12,6 +12,9 @@ from absl import logging
 
 # The loss is its square, in float32, summed over a batch.
 _MOST_OF_A_SCORE = 1e15
+# As pandas, R, spreadsheets and databases write a missing value.
+_MISSING = {"nan", "NaN", "NaT", "None", "null", "NULL"}
+_MISSING |= {"NA", "N/A", "#N/A", "<NA>"}
 
 # A class, a score, several classes, or None if hidden (test set).
 Label = str | float | tuple[str, ...] | None
@@ -141,6 +144,17 @@ def warn_of_similar(path: str, labels: Iterable[str]) -> None:
             "%s has labels that differ only in how they are written, and each "
             "becomes a class: %s. Write them in the same way if they are one.",
             *(path, listed(similar)),
+        )
+
+
+def warn_of_missing(path: str, labels: Iterable[str]) -> None:
+    """Warns of labels that programs write for missing values."""
+    missing = [x for x in sorted(labels) if x.strip() in _MISSING]
+    if missing:
+        logging.warning(
+            "%s has labels that programs write for missing values, and each "
+            "becomes a class: %s. Remove these rows if their label is missing.",
+            *(path, listed(missing)),
         )
 
 

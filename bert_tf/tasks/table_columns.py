@@ -5,6 +5,7 @@ Errors name the file and the line, as in `tasks.tables`.
 
 import difflib
 import functools
+import re
 from collections.abc import Collection, Iterable, Mapping
 
 from bert_tf.errors import InputError, listed, shortened
@@ -41,6 +42,15 @@ def there(
                 *(path, columns[name], hint.rstrip()),
             )
     return kept
+
+
+def check_is_row(path: str, first: list[str]) -> None:
+    """Raises InputError if the first line only names the separator."""
+    if re.fullmatch("sep=.?", first[0]) and not any(first[1:]):
+        raise InputError(
+            f"{path}, line 1: the line names the separator (Excel). Expected "
+            f"a header or a row. Received: {first[0]!r}. Remove the line."
+        )
 
 
 def check_width(where: str, row: list[str], least: int, most: int) -> None:

@@ -47,6 +47,11 @@ def find(path: str, has_header: bool = True) -> str:
     return named
 
 
+def find_delimiter(path: str, has_header: bool = True) -> str:
+    """Detects the delimiter of a CSV file by its first line."""
+    return delimiter(_first_line(path), has_header)
+
+
 def delimiter(first_line: str, has_header: bool = True) -> str:
     """Returns the delimiter of a CSV file: a comma or a semicolon."""
     names = re.sub('"[^"]*"', "", first_line)

@@ -5,6 +5,7 @@ Every error names the file and the line.
 
 import csv
 import dataclasses
+import functools
 import io
 import itertools
 import json
@@ -84,6 +85,7 @@ def read_rows(
     lists: Collection[str] = (),
     optional: Collection[str] = (),
     left_out: left_out_rows.LeftOut | None = None,
+    is_own: bool = False,
 ) -> Iterator[Row]:
     """Reads whole rows, and finds some of their columns.
 
@@ -98,6 +100,8 @@ def read_rows(
         lists: The `columns` that may be lists in JSON lines.
         optional: The `columns` that a table or a JSON object may lack.
         left_out: Counts bad rows; if None, bad rows are errors.
+        is_own: Whether the file is the user's own: warns of a spreadsheet's
+            quotes in TSV.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -110,7 +114,7 @@ def read_rows(
         yield from _json_rows(path, columns, lists, optional, left_out)
         return
     positions: dict[str, int] | None = None
-    number_of_rows = width = short = first_short = 0
+    number_of_rows = width = short = first_short = quoted = first_quoted = 0
     for line, row in _text_rows(path, file_format, has_header, left_out):
         width = width or len(row)
         if positions is None:
@@ -135,6 +139,9 @@ def read_rows(
             first_short = first_short or line
             continue
         texts = {name: row[at] for name, at in positions.items()}
+        if any(map(table_formats.is_quoted, texts.values())):
+            quoted += 1
+            first_quoted = first_quoted or line
         yield Row(line, row, positions, texts)
     left_out.check(number_of_rows)
     if not number_of_rows:
@@ -147,6 +154,18 @@ def read_rows(
             "%s: skipped %d rows that lack a column, the first at line %d.",
             *(path, short, first_short),
         )
+    if quoted and is_own and file_format == "tsv":
+        _warn_of_quoted(path, quoted, first_quoted)
+
+
+@functools.cache  # Warns once of each file, which may be read several times.
+def _warn_of_quoted(path: str, number: int, first: int) -> None:
+    logging.warning(
+        "%s: texts in quotes with doubled quotes inside: %d, the first at "
+        "line %d. Quotes are characters of the text in TSV. If a program "
+        "put them there, such as Excel, save the table as CSV instead.",
+        *(path, number, first),
+    )
 
 
 def read_header(path: str, file_format: str) -> list[str]:
@@ -186,6 +205,8 @@ def _text_rows(
             left_out.add(undecoded[0])
             undecoded.clear()
             continue
+        if is_first and row:
+            table_columns.check_is_row(path, row)
         is_first = False
         if not row:
             blank_line = blank_line or line
@@ -245,7 +266,19 @@ def decoded(
                 raise found from error
             undecoded.append(found)
             text = line.decode(encoding, errors="replace")
+        if number == 1:
+            _check_line_ends(path, text)
         yield number, text
+
+
+def _check_line_ends(path: str, first: str) -> None:
+    """Raises InputError if a file's only line has carriage returns inside."""
+    if "\n" not in first and "\r" in first.rstrip("\r"):
+        raise InputError(
+            f"{path} is one line, with carriage returns (CR) inside. Expected "
+            "line feeds (LF or CR LF) between lines. Convert the file by tr "
+            "'\\r' '\\n' < FILE > NEW_FILE."
+        )
 
 
 def _utf_16_lines(
@@ -258,6 +291,7 @@ def _utf_16_lines(
             f"{path} can't be read: it begins as UTF-16 and is not "
             f"({error.reason}). Convert the file to UTF-8."
         ) from error
+    _check_line_ends(path, text)
     return io.StringIO(text, newline="\n")
 
 

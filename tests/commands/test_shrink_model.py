@@ -131,11 +131,13 @@ def test_a_task_of_glue(tmp_path, trained):
     (folder / "dev.tsv").write_text(table)
     copy = tmp_path / "model"
     source = formats.open_checkpoint(f"{trained}/run")
-    formats.write(str(copy), "tf1", source)
-    (copy / "labels.txt").write_text("0\n1\n")
-    _, said = _run(
+    source = dataclasses.replace(source, labels=("0", "1"))
+    # Its tokenizer has the length of the model: 32.
+    formats.write(str(copy), "hf", source)
+    log, said = _run(
         *(tmp_path / "small", "--task_name=SST-2", f"--data_dir={folder}"),
         *("--measure_on=dev", f"--init_checkpoint={copy}"),
         *("--intermediate_size=8", "--max_seq_length=12"),
     )
     assert said["measured_on"] == {"split": "dev", "examples": 6}
+    assert "how its text is read: give scripts --max_seq_length=12.\n" in log

@@ -56,6 +56,11 @@ class TestSources:
             assert list(source.pairs(needs_targets=False)) == expected
         assert list(table.pairs()) == [("a", ""), ("b", "c")]
 
+    def test_quotes_of_spreadsheets(self, folder, caplog):
+        (folder / "q.tsv").write_text('source\ttarget\na\t"b ""c"""\n')
+        assert len(list(text_pairs.Source(f"{folder}/q.tsv").pairs())) == 1
+        assert "doubled quotes inside: 1, the first at line 2" in caplog.text
+
     def test_files_that_are_not_parallel(self, folder):
         (folder / "short").write_text("a\n")
         (folder / "empty").write_text("")

@@ -220,6 +220,30 @@ def test_formats_that_the_first_line_tells(
     assert found == list(zip(lines, _RECORDS, strict=True))
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("has_header", [True, False])
+def test_a_line_that_names_the_separator(tmp_path, name, separator, has_header):
+    rows = f"sep={separator}\r\ntext{separator}n\r\nx{separator}1\r\n"
+    path = _write(tmp_path / name, rows)
+    form = table_formats.find(path, has_header)
+    message = r"line 1: the line names the separator.*Remove the line"
+    with pytest.raises(ValueError, match=message):
+        _read(path, {"text": 0}, file_format=form, has_header=has_header)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl"])
+def test_lines_that_end_in_carriage_returns(tmp_path, name, encoding):
+    text = '{"t": 1}\r{"t": 2}\r' if name == "a.jsonl" else "t\rx\ry\r"
+    path = _write(tmp_path / name, text, encoding)
+    form = table_formats.of_name(name)
+    with pytest.raises(ValueError, match=r"carriage returns \(CR\) inside"):
+        _read(path, {"t": "t"}, file_format=form)
+    path = _write(tmp_path / name, text.replace("\r", "\r\n"), encoding)
+    assert len(_read(path, {"t": "t"}, file_format=form)) == 2
+
+
 def test_semicolons_of_texts_separate_nothing(tmp_path):
     path = _write(tmp_path / "a.csv", "I came; I saw\nand won; at last\n")
     assert table_formats.find(path, has_header=False) == "csv"

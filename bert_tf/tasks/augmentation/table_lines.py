@@ -2,13 +2,14 @@
 
 import csv
 import dataclasses
+import functools
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from bert_tf.storage import input_files
-from bert_tf.tasks import tables
+from bert_tf.tasks import table_formats, tables
 
 # Characters of the rows that are held in memory at a time, or one row.
 _MOST_IN_WINDOW = 1 << 24
@@ -23,6 +24,7 @@ class Table:
     file_format: str = "tsv"
     has_header: bool = True
     skips_short_rows: bool = False
+    is_own: bool = False
 
     def rows(self) -> Iterator[tables.Row]:
         """Reads it; raises as `tables.read_rows`, and InputError for pipes."""
@@ -33,6 +35,7 @@ class Table:
             file_format=self.file_format,
             has_header=self.has_header,
             skip_short_rows=self.skips_short_rows,
+            is_own=self.is_own,
         ):
             if self.file_format == "jsonl":
                 # Also checks cells that are copied unchanged.
@@ -42,8 +45,15 @@ class Table:
     def header(self) -> Iterator[str]:
         """Yields the header line, if there is one."""
         if self.has_header and self.file_format != "jsonl":
-            cells = tables.read_header(self.path, self.file_format)
-            yield line(cells, self.file_format)
+            yield self.line(tables.read_header(self.path, self.file_format))
+
+    def line(self, cells: Any) -> str:
+        """Returns cells as a line of the file, with its delimiter."""
+        return line(cells, self.file_format, self._delimiter)
+
+    @functools.cached_property
+    def _delimiter(self) -> str:
+        return table_formats.find_delimiter(self.path, self.has_header)
 
 
 def windows(
@@ -72,12 +82,14 @@ def changed(row: tables.Row, texts: Mapping[str, str]) -> Any:
     return cells
 
 
-def line(cells: Any, file_format: str) -> str:
-    """Returns cells as a line of the file, without the line break."""
+def line(cells: Any, file_format: str, delimiter: str = ",") -> str:
+    """Returns cells as a line, without the line break; CSV has `delimiter`."""
     if file_format == "jsonl":
         return json.dumps(cells, ensure_ascii=False)
     if file_format == "tsv":
         return "\t".join(cells)
     file = io.StringIO(newline="")
-    csv.writer(file).writerow(cells)
+    # A comma in a header without quotes would be taken for the delimiter.
+    style = csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_ALL
+    csv.writer(file, delimiter=delimiter, quoting=style).writerow(cells)
     return file.getvalue().removesuffix("\r\n")

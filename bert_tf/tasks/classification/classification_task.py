@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from bert_tf import extras
 from bert_tf.errors import InputError, repeated, shortened
 from bert_tf.storage import data_sets, input_files
-from bert_tf.tasks import label_column, left_out_rows, table_formats, tables
+from bert_tf.tasks import label_column, left_out_rows, tables
 
 from absl import logging
 from etils import epath
@@ -37,6 +37,7 @@ class Split:
         excluded: Indices of the rows to leave out.
         gold: Column of labels in a test file, which are not scored.
         strict: Whether a bad row is an error; otherwise a few are skipped.
+        is_own: Whether it is the user's own file, not a published task's.
     """
 
     file: str
@@ -51,6 +52,7 @@ class Split:
     excluded: frozenset[int] = frozenset()
     gold: str | int | None = None
     strict: bool = True
+    is_own: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,11 +161,9 @@ def read(
         )
     found = False
     empty: list[int] = []
-    quoted: list[int] = []
     keys: list[str] = []
     seen: set[label_column.Label] = set()
     skip = task.skips_short_rows and row.label is not None
-    own_tsv = row.file_format == "tsv" and task.name == CUSTOM
     left_out = _left_out(path, row)
     number = -1
     for number, (line, columns) in enumerate(
@@ -182,8 +182,6 @@ def read(
         texts = [columns[x] for x in ("text_a", "text_b") if x in columns]
         if not all(text.strip() for text in texts):
             empty.append(line)
-        if own_tsv and any(map(table_formats.is_quoted, texts)):
-            quoted.append(line)
         if "key" in columns and split.startswith("test"):
             keys.append(columns["key"])
         yield tables.Example(
@@ -196,7 +194,7 @@ def read(
     if warns and row.rows is None:
         left_out.warn(number + 1, "rows")
     if warns:
-        _warn_of_rows(path, empty, quoted, keys)
+        _warn_of_rows(path, empty, keys)
     if warns and split == "train" and task.labels:
         label_column.warn_of_unseen(path, task.labels, seen)
     if not found:
@@ -215,21 +213,12 @@ def _label_of_row(
     return None
 
 
-def _warn_of_rows(
-    path: str, empty: list[int], quoted: list[int], keys: list[str]
-) -> None:
-    """Warns of lines with empty or quoted texts, and of repeated IDs."""
+def _warn_of_rows(path: str, empty: list[int], keys: list[str]) -> None:
+    """Warns of lines with empty texts, and of repeated IDs."""
     if empty:
         logging.warning(
             "%s: empty texts: %d, the first at line %d.",
             *(path, len(empty), empty[0]),
-        )
-    if quoted:
-        logging.warning(
-            "%s: texts in quotes with doubled quotes inside: %d, the first at "
-            "line %d. Quotes are characters of the text in TSV. If a program "
-            "put them there, such as Excel, save the table as CSV instead.",
-            *(path, len(quoted), quoted[0]),
         )
     if twice := repeated(keys):
         logging.warning(
@@ -366,8 +355,10 @@ def read_columns(
         has_header=split.has_header,
         skip_short_rows=skip_short_rows,
         lists=("label", "gold") if is_multi_label else (),
-        optional=("gold",),
+        # Only predictions have IDs.
+        optional=("gold",) if split.label is None else ("gold", "key"),
         left_out=left_out,
+        is_own=split.is_own,
     ):
         can_be_empty = left_out.strict or is_multi_label
         if not can_be_empty and not row["label"].strip():

@@ -57,6 +57,7 @@ class Columns:
             gold=None if with_label else self.label,
             # Predictions are matched to rows by position.
             strict=self.strict or not with_label,
+            is_own=True,
         )
 
 
@@ -235,4 +236,5 @@ def _learned_labels(
             *(split.file, len(found), number),
         )
     label_column.warn_of_similar(split.file, found)
+    label_column.warn_of_missing(split.file, found)
     return found

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from bert_tf import characters
 from bert_tf.errors import InputError, counted
 from bert_tf.storage import input_files, json_files
 from bert_tf.tasks import left_out_rows, tables
@@ -92,7 +93,7 @@ def read(
 def _load(path: str) -> Any:
     """Returns the content of a JSON file."""
     data = input_files.read(path)
-    way_out = "Expected one object with 'data', as in SQuAD's files."
+    way_out = f"Expected {_FORM}."
     return json_files.parse(data, path, "JSON", way_out, json_files.unique_keys)
 
 
@@ -117,6 +118,11 @@ def _question(path: str, place: str, context: str, qa: Any) -> Question:
 
 
 _NEEDED = object()
+_FORM = (
+    '{"data": [{"paragraphs": [{"context": "...", "qas": [{"id": "...", '
+    '"question": "...", "answers": [{"text": "...", "answer_start": 0}], '
+    '"is_impossible": false}]}]}]}'
+)
 
 
 def _field(
@@ -125,21 +131,22 @@ def _field(
     if not isinstance(item, dict):
         raise InputError(
             f"{where}: expected a JSON object with {key!r}, as in SQuAD's "
-            f"files. Received: a value of type {type(item).__name__}"
+            f"files. They have {_FORM}. "
+            f"Received: a value of type {type(item).__name__}"
         )
     if key not in item:
         if default is not _NEEDED:
             return default
         raise InputError(
-            f"{where}: {key!r} is missing. Received: keys "
+            f"{where}: {key!r} is missing. Expected {_FORM}. Received: keys "
             f"{', '.join(item) or 'none'}"
         )
     value = _converted(item[key], kind)
     # JSON's true and false are integers to Python.
     if type(value) is not kind:
         raise InputError(
-            f"{where}: {key!r} must be of type {kind.__name__}. "
-            f"Received: {repr(item[key])[:80]}"
+            f"{where}: {key!r} must be of type {kind.__name__}. Expected "
+            f"{_FORM}. Received: {repr(item[key])[:80]}"
         )
     return value
 
@@ -169,8 +176,9 @@ def with_one_answer(
 
     It is the first one in the file. If it is not at its `answer_start`, as for
     a few in the published files, the nearest occurrence in the context is used,
-    ignoring white space, or else case. With `verbose`, warnings name all
-    questions. Questions unusable for training are added to `left_out`.
+    ignoring white space: preferably one of whole words, or else one in the same
+    case. With `verbose`, warnings name all questions. Questions unusable for
+    training are added to `left_out`.
 
     Raises:
         InputError: Without `left_out`: a question lacks an answer (unless
@@ -276,18 +284,37 @@ def _located(where: str, context: str, answer: Answer) -> Answer:
     if there.lower() == answer.text.lower():
         return Answer(there, answer.start)
     pattern = r"\s+".join(map(re.escape, words))
-    places = [match.span() for match in re.finditer(pattern, context)] or [
-        match.span() for match in re.finditer(pattern, context, re.IGNORECASE)
+    spans = [
+        match.span()
+        for case in (re.NOFLAG, re.IGNORECASE)
+        for match in re.finditer(pattern, context, case)
     ]
-    if not places:
+    if not spans:
         raise InputError(
             f"{where}: the answer is not in the context. Expected "
             f"{answer.text[:80]!r}. Received: {there[:80]!r} at "
             f"answer_start={answer.start}. {_WAY_OUT}"
         )
     wanted = answer.start
-    start, end = min(places, key=lambda place: abs(place[0] - wanted))
+    start, end = min(
+        spans,
+        key=lambda span: (
+            any(_is_inside_word(context, at) for at in span),
+            context[slice(*span)].split() != words,
+            abs(span[0] - wanted),
+        ),
+    )
     return Answer(context[start:end], start)
+
+
+def _is_inside_word(context: str, at: int) -> bool:
+    """Returns whether letters of a word are on both sides of a position.
+
+    Scripts without spaces do not count, nor Hangul: particles follow words.
+    """
+    around = context[max(at - 1, 0) : at + 1]
+    are_letters = re.fullmatch(r"[^\W\uac00-\ud7a3]{2}", around)
+    return bool(are_letters) and not characters.UNSPACED.search(around)
 
 
 def check_scorable(

@@ -38,6 +38,33 @@ def test_other_columns_stay_as_they_are(tmp_path):
     assert [row.texts["t"] for row in table.rows()] == ["y", "w"]
 
 
+def test_semicolons_are_written_as_they_are_read(tmp_path):
+    text = '"b; c";"note, too";y\n"d; ""e""";"f, g";\nh;i;1\n'
+    table = _table(tmp_path / "a.csv", text, {"t": 0})
+    rows = [*table.header(), *(table.line(row.cells) for row in table.rows())]
+    assert list(csv.reader(rows, delimiter=";")) == [
+        ["b; c", "note, too", "y"],
+        ['d; "e"', "f, g", ""],
+        ["h", "i", "1"],
+    ]
+    # The output is read with semicolons, too.
+    path = tmp_path / "b.csv"
+    path.write_text("\n".join(rows) + "\n")
+    again = tables.read_columns(str(path), {"y": "y"}, file_format="csv")
+    assert [row for _, row in again] == [{"y": ""}, {"y": "1"}]
+
+
+def test_quotes_of_spreadsheets_are_warned_of_once(tmp_path, caplog):
+    for name, is_own in (("a.tsv", True), ("b.tsv", False)):
+        text = 'x\ty\n"a ""b"""\tc\n'
+        table = _table(tmp_path / name, text, {"t": "x"}, is_own=is_own)
+        for _ in range(2):
+            assert len(list(table.rows())) == 1
+    warning = "a.tsv: texts in quotes with doubled quotes inside: 1, the first"
+    assert len(caplog.messages) == 1
+    assert warning in caplog.text
+
+
 def test_json_keeps_values_and_keys(tmp_path):
     cells = {"id": 1e3, "tags": ["ä", None], "text": 5, "b": "x", "": True}
     path = tmp_path / "a.jsonl"

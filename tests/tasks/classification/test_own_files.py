@@ -353,6 +353,29 @@ def test_files_of_a_bucket(tmp_path):
     ]
 
 
+def test_labels_that_are_missing_values(tmp_path, caplog):
+    rows = "".join(f"x\t{y}\n" for y in ("nan", "None", "N/A", "NANO", "n"))
+    path = _write(tmp_path / "a.tsv", f"text\tlabel\n{rows}")
+    assert len(_custom({"train": path}).labels) == 5
+    (warning,) = caplog.messages
+    assert (
+        "missing values, and each becomes a class: N/A, None, nan." in warning
+    )
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_ids_are_needed_only_of_rows_to_predict(tmp_path, name):
+    rows = "text,label\nx,b\ny,a\n"
+    if name == "a.jsonl":
+        rows = '{"text": "x", "label": "b"}\n{"text": "y", "label": "a"}\n'
+    path = _write(tmp_path / name, rows)
+    columns = dataclasses.replace(_COLUMNS, key="id")
+    task = _custom(dict.fromkeys(("train", "dev", "test"), path), columns)
+    assert _read(task, "train") == _read(task, "dev")
+    with pytest.raises(ValueError, match=r"'id' is missing|missing: id"):
+        _read(task, "test")
+
+
 # ---- Labels of a file to predict --------------------------------------------
 
 

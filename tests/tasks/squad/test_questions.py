@@ -1,5 +1,6 @@
 import json
 import pathlib
+import re
 
 from bert_tf.errors import InputError
 from bert_tf.tasks.squad import squad_questions
@@ -99,6 +100,53 @@ def test_a_misplaced_answer_at_the_end_of_the_context(tmp_path):
         (squad_questions.Answer("France", 9),),
         (squad_questions.Answer("e", len(context) - 1),),
     ]
+
+
+@pytest.mark.parametrize(
+    ("context", "answer", "start", "expected"),
+    [
+        # Not within "Berlin", which is nearer.
+        ("Berlin is a city. It is in Germany .", "in", 5, 24),
+        ("Berlin. In 1989 it was one city .", "in", 2, 8),
+        ("18 of 1989 , 9 of 1990", "9", 5, 13),
+        # No occurrence is a whole word.
+        ("Berliner , Berlins", "erlin", 10, 12),
+        # Scripts without spaces, and words with particles.
+        ("東京は首都です。京都は「東京」ではない。", "東京", 2, 0),
+        ("나는 베를린에서 왔다. 그 도시는 베를린 .", "베를린", 2, 3),
+        # What is at its answer_start stays.
+        ("Berlin is in Germany .", "in", 4, 4),
+    ],
+)
+def test_a_misplaced_answer_is_whole_words(
+    tmp_path, context, answer, start, expected
+):
+    asked = question("a", [(answer, start)])
+    ((found,),) = learned(store(tmp_path / "x.json", asked, context=context))
+    assert found.start == expected
+    assert found.text == context[expected : expected + len(answer)]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        # As in the data sets of Hugging Face.
+        {"answers": {"text": ["Paris"], "answer_start": [0]}},
+        {"answers": None},
+        {"is_impossible": 1},
+        {"answers": ["Paris"]},
+    ],
+)
+def test_errors_show_the_form_of_the_files(tmp_path, changes):
+    path = store(tmp_path / "x.json", question() | changes)
+    with pytest.raises(InputError) as caught:
+        squad_questions.read(path)
+    shown = re.search(r"\{.*\}(?=\. Received)", str(caught.value))
+    assert shown is not None
+    # What is shown is itself valid.
+    (tmp_path / "x.json").write_text(shown[0])
+    (found,) = squad_questions.read(path)
+    assert found.answers == (squad_questions.Answer("...", 0),)
 
 
 def test_questions_as_published_sets_have_them(tmp_path):
