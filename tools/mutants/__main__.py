@@ -65,10 +65,7 @@ def _tests(tree: pathlib.Path, target: Any) -> list[str]:
 def _sites(tree: pathlib.Path, module: str) -> dict[str, operators.Site]:
     path = tree / _path(module)
     if not path.exists():
-        raise _Error(
-            f"There is no {_path(module)}, which targets.py lists. Name the "
-            "module that has its code now, there and in chosen.txt."
-        )
+        return {}
     return operators.named_sites(path.read_text(encoding="utf-8"))
 
 
@@ -87,6 +84,12 @@ def _choose(tree: pathlib.Path, before: list[str]) -> list[str]:
     chosen = []
     for target in _table(tree):
         sites = list(_sites(tree, target.module).items())
+        if not sites:
+            raise _Error(
+                f"targets.py lists {_path(target.module)}, which does not "
+                "exist or has no code to mutate. Name the module that has its "
+                "code now, there and in chosen.txt."
+            )
         kept = [x for x, _ in sites if f"{target.module}:{x}" in before]
         names = _evenly(sites, kept[: target.mutants], target.mutants)
         chosen += [f"{target.module}:{x}" for x in names]
