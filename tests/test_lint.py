@@ -32,6 +32,9 @@ _FILES = {
         'class Symbols:\n    kind: ClassVar[str] = "symbols"\n'
     ),
     "bert_tf/heads.py": 'extras.check("onnx", "onnx", "Models")\n',
+    "tests/test_heads.py": "",
+    "tools/mutants/targets.py": 'Target("heads", ("test_heads.py",), 1)\n',
+    "tools/mutants/chosen.txt": "heads:module:constant:0\n",
     "run_x.py": (
         "def main(_):\n    pass\n\n\n"
         'if __name__ == "__main__":\n    command_line.run(main)\n'
@@ -136,6 +139,10 @@ _BROKEN = {
     code.test_folders_are_those_of_the_package: (
         *("tests/hats/test_x.py", "", 1, "no folder bert_tf/hats"),
     ),
+    code.mutants_have_code_and_tests: (
+        "tools/mutants/chosen.txt",
+        *("heads:module:not:0\nheads:Hat.f:not:0\n", 2, "has no Hat.f"),
+    ),
     documents.paths_exist: (
         *("docs/index.md", "\nbert_tf/hats.py\n", 2, "no bert_tf/hats.py"),
     ),
@@ -208,6 +215,43 @@ def test_each_rule_finds_its_problem(rule, problems):
     where = "setup.cfg" if rule in packaging.RULES[:3] else path
     assert found.startswith(f"{where}:{line}: ")
     assert message in found
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "message"),
+    [
+        (
+            "targets.py",
+            'Target("hats", (), 1), Target("heads", (), 1)',
+            "is no bert_tf/hats.py",
+        ),
+        ("targets.py", 'Target("heads", ("x*",), 1)', "matches tests/x*"),
+        ("targets.py", 'Target("heads", (), 1),' * 2, "lists heads twice"),
+        ("chosen.txt", "hats:module:not:0", "lists no tests for hats"),
+    ],
+)
+def test_mutants_of_moved_code_are_found(path, text, message, problems):
+    found = problems(
+        code.mutants_have_code_and_tests, f"tools/mutants/{path}", text
+    )
+    assert [message in x for x in found] == [True]
+
+
+@pytest.mark.parametrize(
+    ("function", "exists"),
+    [("A", 1), ("A.f", 1), ("A.f.g", 1), ("h", 1), ("f", 0), ("A.g", 0)],
+)
+def test_mutants_name_functions_by_their_scopes(function, exists, problems):
+    source = (
+        "class A:\n    def f(self):\n        if self:\n"
+        "            def g():\n                pass\n"
+        "async def h():\n    pass\n"
+    )
+    rule = code.mutants_have_code_and_tests
+    problems(rule, "bert_tf/heads.py", source)
+    chosen = f"heads:{function}:not:0\n"
+    found = problems(rule, "tools/mutants/chosen.txt", chosen)
+    assert len(found) == 1 - exists
 
 
 def test_imports_of_the_picture(problems):

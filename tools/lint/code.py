@@ -10,6 +10,7 @@ from tools.lint.problems import File, Problem, Repository
 _KNOW_FLAGS = ("bert_tf/flags/", "bert_tf/setup/")
 # Folders of tests that are not about a folder of bert_tf.
 _OTHER_TESTS = {"bad_inputs", "commands", "parity", "tools"}
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _MAIN = "if __name__ == '__main__':\n    command_line.run(main)"
 
 
@@ -122,6 +123,64 @@ def test_folders_are_those_of_the_package(
             )
 
 
+def _functions(node: ast.AST, outer: str = "") -> Iterator[str]:
+    """Yields the functions and classes of a module, as `outer.inner`."""
+    for child in ast.iter_child_nodes(node):
+        name = outer
+        if isinstance(child, _DEFINITIONS):
+            name = f"{outer}.{child.name}".lstrip(".")
+            yield name
+        yield from _functions(child, name)
+
+
+def mutants_have_code_and_tests(repository: Repository) -> Iterator[Problem]:
+    """The modules, tests and functions that `make mutants` lists exist."""
+    targets = File(repository.root, "tools/mutants/targets.py")
+    chosen = File(repository.root, "tools/mutants/chosen.txt")
+    modules = {file.stem: file for file in repository.package}
+    functions: dict[str, set[str]] = {}
+    for call in targets.nodes:
+        if not isinstance(call, ast.Call) or not call.args:
+            continue  # TARGETS has nothing but calls of Target
+        module, tests, _ = map(ast.literal_eval, call.args)
+        file = modules.get(f"bert_tf/{module}")
+        if module in functions:
+            yield targets.problem(
+                call.lineno, f"lists {module} twice. Join both entries."
+            )
+        functions[module] = set()
+        if file:
+            functions[module] = {"module", *_functions(file.tree)}
+        else:
+            yield targets.problem(
+                call.lineno,
+                f"there is no bert_tf/{module}.py. Name the module that has "
+                "its code now, here and in chosen.txt.",
+            )
+        for pattern in tests:
+            if not repository.files(f"tests/{pattern}"):
+                yield targets.problem(
+                    call.lineno,
+                    f"no file matches tests/{pattern}. Name the tests of "
+                    f"{module}.",
+                )
+    for line, match in chosen.find("^([^:\n]+):([^:\n]+):"):
+        module, function = match.groups()
+        if module not in functions:
+            yield chosen.problem(
+                line,
+                f"targets.py lists no tests for {module}. Add them, or name "
+                "the module that has its code now.",
+            )
+        elif functions[module] and function not in functions[module]:
+            yield chosen.problem(
+                line,
+                f"bert_tf/{module}.py has no {function}. Name the function "
+                "that has its code now, or run `python -m tools.mutants "
+                "--choose` to choose another.",
+            )
+
+
 RULES = (
     nobody_imports_a_script,
     scripts_leave_tensorflow_text_alone,
@@ -129,4 +188,5 @@ RULES = (
     no_flag_is_read_at_import,
     scripts_end_with_main,
     test_folders_are_those_of_the_package,
+    mutants_have_code_and_tests,
 )

@@ -10,11 +10,13 @@ each module. A mutant is killed if a test fails, and survives if all pass.
 Prints the share of killed mutants for each module, then the survivors.
 
 --resume continues an interrupted run that has the same --output. --choose
-rewrites chosen.txt from targets.py.
+rewrites chosen.txt from targets.py: it keeps names that the code still has.
+before.txt has the survivors of the first run, by the names that they have now.
 """
 
 import argparse
 import collections
+import itertools
 import json
 import pathlib
 import re
@@ -28,6 +30,7 @@ from typing import Any
 from tools.mutants import operators, runs, targets
 
 _FOLDER = pathlib.Path(__file__).resolve().parent
+_ROOT = _FOLDER.parents[1]
 _CHOSEN = _FOLDER / "chosen.txt"
 _KILLED = ("killed", "timeout")
 _FIRST_LIMIT = 600.0  # seconds, for unmutated tests
@@ -73,21 +76,37 @@ def _path(module: str) -> str:
 # ---- Choosing ----------------------------------------------------------------
 
 
-def _choose(tree: pathlib.Path) -> list[str]:
-    """Returns names of mutants, evenly spread over the sites of each module."""
+def _choose(tree: pathlib.Path, before: list[str]) -> list[str]:
+    """Returns names of mutants, evenly spread over the sites of each module.
+
+    Names of `before` are kept if the module still has these sites.
+    """
     chosen = []
     for target in _table(tree):
         sites = list(_sites(tree, target.module).items())
-        chosen += [f"{target.module}:{x}" for x in _evenly(sites, target)]
+        if not sites:
+            raise _Error(
+                f"targets.py lists {_path(target.module)}, which does not "
+                "exist or has no code to mutate. Name the module that has its "
+                "code now, there and in chosen.txt."
+            )
+        kept = [x for x, _ in sites if f"{target.module}:{x}" in before]
+        names = _evenly(sites, kept[: target.mutants], target.mutants)
+        chosen += [f"{target.module}:{x}" for x in names]
     return chosen
 
 
-def _evenly(sites: list[tuple[str, operators.Site]], target: Any) -> list[str]:
-    """Returns the names of evenly spaced sites, at most one per line."""
-    lines: set[int] = set()
-    names = []
-    for i in range(target.mutants):
-        start = i * len(sites) // target.mutants
+def _evenly(
+    sites: list[tuple[str, operators.Site]], kept: list[str], number: int
+) -> list[str]:
+    """Adds evenly spaced sites to the kept ones, at most one per line."""
+    names = list(kept)
+    lines = {site.line for name, site in sites if name in kept}
+    starts = [i * len(sites) // number for i in range(number + 1)]
+    for start, end in itertools.pairwise(starts):
+        is_taken = any(name in kept for name, _ in sites[start:end])
+        if is_taken or len(names) == number:
+            continue
         for name, site in sites[start:]:
             if site.line not in lines:
                 lines.add(site.line)
@@ -199,19 +218,20 @@ def _measure(
 def _mutants(
     tree: pathlib.Path, names: list[str], results: _Results
 ) -> list[dict[str, Any]]:
-    """Returns the jobs of mutants; records those without a site as gone."""
+    """Returns the jobs of mutants.
+
+    Those that another tree does not have are recorded as gone.
+    """
     table = {x.module: x for x in _table(tree)}
     sites: dict[str, dict[str, operators.Site]] = {}
-    jobs = []
+    jobs, gone = [], []
     for name in names:
         module, site_name = name.split(":", 1)
-        if module not in table:
-            raise _Error(f"targets.py lists no tests for {module} ({name}).")
         if module not in sites:
-            sites[module] = _sites(tree, module)
+            sites[module] = _sites(tree, module) if module in table else {}
         site = sites[module].get(site_name)
         if site is None:
-            results.add(name=name, outcome="gone", seconds=0.0)
+            gone.append(name)
             continue
         path = _path(module)
         source = (tree / path).read_text(encoding="utf-8")
@@ -226,6 +246,14 @@ def _mutants(
                 "tests": _tests(tree, table[module]),
             }
         )
+    if gone and tree == _ROOT:
+        raise _Error(
+            f"chosen.txt has mutants that the modules of targets.py do not "
+            f"have: {', '.join(gone)}. Rename those whose code has moved, then "
+            "run `python -m tools.mutants --choose` to replace the others."
+        )
+    for name in gone:
+        results.add(name=name, outcome="gone", seconds=0.0)
     return jobs
 
 
@@ -291,7 +319,7 @@ def _arguments() -> argparse.Namespace:
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("--tree", type=pathlib.Path, default=_FOLDER.parents[1])
+    add("--tree", type=pathlib.Path, default=_ROOT)
     add("--workers", type=int, default=2)
     add("--only", default="", help="run mutants whose names contain this")
     add("--output", type=pathlib.Path, help="file of results, as JSON lines")
@@ -304,18 +332,22 @@ def main():
     """Runs or chooses the mutants."""
     arguments = _arguments()
     tree = arguments.tree.resolve()
+    if not (tree / "bert_tf").is_dir():
+        raise _Error(f"--tree must be a clone that has bert_tf: {tree}")
+    if arguments.workers < 1:
+        raise _Error(f"--workers must be at least 1: {arguments.workers}")
+    chosen = _CHOSEN.read_text(encoding="utf-8").split()
     if arguments.choose:
-        names = _choose(tree)
+        names = _choose(tree, chosen)
         _CHOSEN.write_text("\n".join(names) + "\n", encoding="utf-8")
         print(f"{_CHOSEN}: {len(names)} mutants")
         return
-    names = [
-        x
-        for x in _CHOSEN.read_text(encoding="utf-8").split()
-        if arguments.only in x
-    ]
+    names = [x for x in chosen if arguments.only in x]
     if not names:
-        raise _Error(f"No mutant's name contains {arguments.only!r}.")
+        raise _Error(
+            f"No mutant in chosen.txt has a name that contains "
+            f"{arguments.only!r}. Pass a part of one, such as --only=losses."
+        )
     results = _Results(arguments.output, arguments.resume)
     missing = [x for x in names if x not in results.mutants]
     jobs = _mutants(tree, missing, results)

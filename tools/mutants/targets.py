@@ -51,7 +51,11 @@ TARGETS = (
         ("training/test_recipes.py", "test_optimization.py"),
         5,
     ),
-    Target("training/state", ("training/test_state.py",), 6),
+    Target(
+        "training/training_state",
+        ("training/test_state.py", "checkpoints/test_resuming.py"),
+        10,
+    ),
     Target("training/scoring", ("training/test_scoring.py",), 5),
     Target("training/evaluation", ("training/test_evaluation.py",), 4),
     Target(
@@ -96,9 +100,6 @@ TARGETS = (
         8,
     ),
     Target(
-        "pretraining_data/packing", ("pretraining_data/test_packing.py",), 5
-    ),
-    Target(
         "pretraining_data/stages",
         (
             "pretraining_data/test_stages.py",
@@ -107,9 +108,15 @@ TARGETS = (
         6,
     ),
     Target(
-        "pretraining_data/sequences", ("pretraining_data/test_sequences.py",), 6
+        "pretraining_data/pretraining_sequences",
+        ("pretraining_data/test_sequences.py",),
+        6,
     ),
-    Target("pretraining_data/rows", ("pretraining_data/test_rows.py",), 5),
+    Target(
+        "pretraining_data/pretraining_rows",
+        ("pretraining_data/test_rows.py", "pretraining_data/test_packing.py"),
+        10,
+    ),
     # ---- Texts to ids --------------------------------------------------------
     Target("tokenization", ("test_tokenization.py",), 8),
     Target(
@@ -118,11 +125,11 @@ TARGETS = (
         5,
     ),
     Target("vocabularies/byte_pairs", ("vocabularies/test_byte_pairs.py",), 7),
-    Target("text/graph", ("text/test_graph.py",), 6),
+    Target("text/text_graph", ("text/test_graph.py",), 6),
     Target("text/graph_rows", ("text/test_graph.py",), 3),
     Target("text/graph_offsets", ("text/test_tokenizers.py",), 3),
-    Target("text/byte_pairs", ("text/test_tokenizers.py",), 5),
-    Target("text/sentence_pieces", ("text/test_tokenizers.py",), 5),
+    Target("text/graph_byte_pairs", ("text/test_tokenizers.py",), 5),
+    Target("text/graph_sentence_pieces", ("text/test_tokenizers.py",), 5),
     Target("text/long_documents", ("text/test_long_documents.py",), 4),
     # ---- Checkpoints ---------------------------------------------------------
     Target(
@@ -149,15 +156,14 @@ TARGETS = (
         ("checkpoints/test_best.py", "checkpoints/test_restore_weights.py"),
         6,
     ),
-    Target("training/training_state", ("checkpoints/test_resuming.py",), 4),
     # ---- Tasks ---------------------------------------------------------------
-    Target("tasks/squad/answers", ("tasks/squad/test_answers.py",), 9),
+    Target("tasks/squad/squad_answers", ("tasks/squad/test_answers.py",), 9),
     Target(
-        "tasks/squad/windows",
+        "tasks/squad/squad_windows",
         ("tasks/squad/test_windows.py", "tasks/test_readers.py"),
         8,
     ),
-    Target("tasks/squad/metrics", ("tasks/squad/test_metrics.py",), 5),
+    Target("tasks/squad/squad_metrics", ("tasks/squad/test_metrics.py",), 5),
     Target("tasks/tagging/conll", ("tasks/tagging/test_conll.py",), 7),
     Target(
         "tasks/tagging/schemes",
@@ -165,7 +171,7 @@ TARGETS = (
         6,
     ),
     Target(
-        "tasks/classification/metrics",
+        "tasks/classification/classification_metrics",
         (
             "tasks/classification/test_metrics.py",
             "tasks/classification/test_glue.py",
@@ -181,18 +187,19 @@ TARGETS = (
         ),
         6,
     ),
-    Target("tasks/glue/scores", ("tasks/glue/test_scores.py",), 5),
+    Target("tasks/glue/glue_scores", ("tasks/glue/test_scores.py",), 5),
     # ---- Flags, files, serving -----------------------------------------------
     Target(
-        "flags/values", ("flags/test_sections.py", "flags/test_flagfiles.py"), 5
+        "flags/flag_values",
+        ("flags/test_sections.py", "flags/test_flagfiles.py"),
+        5,
     ),
-    Target("flags/flag_sections", ("flags/test_sections.py",), 4),
-    Target("flags/sections", ("flags/test_sections.py",), 4),
+    Target("flags/flag_sections", ("flags/test_sections.py",), 8),
     Target("flags/flagfiles", ("flags/test_flagfiles.py",), 4),
     Target("flags/output_paths", ("flags/test_output_paths.py",), 4),
     Target("files", ("test_files.py",), 6),
     Target("storage/run_lock", ("storage/test_run_lock*.py",), 5),
-    Target("serving/lines", ("serving/test_lines.py",), 6),
+    Target("serving/serving_lines", ("serving/test_lines.py",), 6),
     Target("serving/batches", ("serving/test_batches.py",), 4),
     Target("server/json_requests", ("server/test_json.py",), 7),
     Target("server/batching", ("server/test_batching.py",), 6),
