@@ -213,7 +213,7 @@ def _with_cross_encoder_settings(
         raise InputError(
             f"{huggingface_names.SBERT_MODEL_FILE} passes options to the "
             "tokenizer, which is not supported. "
-            f"Received: processing_kwargs={options}"
+            f"Received: {options}"
         )
     encoder_settings = opened.read_json(
         folder,

@@ -261,10 +261,14 @@ def default_prompt(encoder_settings: Mapping[str, Any]) -> str | None:
     return prompts.get(encoder_settings.get("default_prompt_name"))
 
 
-def tokenizer_options(model_settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the options of tokenizer calls in a sentence_bert_config.json."""
-    options = model_settings.get("processing_kwargs") or {}
-    return {x: options[x] for x in ("text", "common") if options.get(x)}
+def tokenizer_options(model_settings: Mapping[str, Any]) -> str:
+    """Returns the tokenizer's options in a sentence_bert_config.json."""
+    of_calls = model_settings.get("processing_kwargs") or {}
+    options = {x: of_calls[x] for x in ("text", "common") if of_calls.get(x)}
+    found = {"processing_kwargs": options}
+    for name in ("processor_kwargs", "tokenizer_args"):
+        found[name] = model_settings.get(name) or {}
+    return ", ".join(f"{name}={found[name]}" for name in found if found[name])
 
 
 def with_activation(

@@ -20,7 +20,7 @@ from bert_tf.checkpoints import (
     opened,
 )
 from bert_tf.errors import InputError
-from bert_tf.storage import json_files
+from bert_tf.storage import file_systems, json_files
 from bert_tf.vocabularies import tokenizer_config
 
 import tensorflow as tf
@@ -29,7 +29,8 @@ from absl import logging
 MODULES = "modules.json"
 _POOLING = "config.json"
 _NORMALIZE = "config.json"
-_OF_MODEL = huggingface_names.SBERT_MODEL_FILE
+# Early versions named it after the kind of model.
+_OF_MODEL = "sentence_*_config.json"
 _OF_ALL = huggingface_names.SBERT_FILE
 # Patterns of the files that are read in addition to any model's.
 FILES = (MODULES, _OF_MODEL, _OF_ALL, f"[0-9]_*/{_POOLING}")
@@ -129,6 +130,7 @@ def read(root: str) -> Vectors:
         )
     folders = [os.path.join(root, str(x.get("path", ""))) for x in modules]
     _check_model(root, folders[0])
+    huggingface_tokenizer.warn_of_side(folders[0], "encoder")
     for folder in folders[2:]:
         _check_normalize(folder)
     return Vectors(_unit(folders[1]), len(kinds) > 2, _longest(root), "last")
@@ -182,28 +184,36 @@ def _check_normalize(folder: str) -> None:
             )
 
 
+def _model_file(folder: str) -> str:
+    """Returns the name of the file of the model's settings."""
+    pattern = os.path.join(file_systems.glob_escape(folder), _OF_MODEL)
+    found = file_systems.find_backend(folder).glob(pattern)
+    names = {os.path.basename(path) for path in found}
+    usual = huggingface_names.SBERT_MODEL_FILE
+    return usual if usual in names or not names else min(names)
+
+
 def _check_model(root: str, folder: str) -> None:
     """Raises InputError if the model preprocesses texts in unsupported ways."""
     problem = None
+    name = _model_file(folder)
+    path = os.path.join(folder, name)
     said = opened.read_json(
-        folder, _OF_MODEL, modality_config=dict, processing_kwargs=dict
+        folder, name, modality_config=dict, processing_kwargs=dict
     )
     is_cased = huggingface_tokenizer.lower_cases(folder) is False
     if said.get("do_lower_case") and is_cased:
         problem = (
-            f"{os.path.join(folder, _OF_MODEL)} lower-cases texts for a cased "
-            "vocabulary, and keeps accents"
+            f"{path} lower-cases texts for a cased vocabulary, and keeps "
+            "accents"
         )
     output = (said.get("modality_config") or {}).get("text")
     output = output if isinstance(output, dict) else {}
-    name = output.get("method_output_name", "last_hidden_state")
-    if name != "last_hidden_state":
-        problem = f"{os.path.join(folder, _OF_MODEL)} takes the {name}"
+    taken = output.get("method_output_name", "last_hidden_state")
+    if taken != "last_hidden_state":
+        problem = f"{path} takes the {taken}"
     if options := huggingface_names.tokenizer_options(said):
-        problem = (
-            f"{os.path.join(folder, _OF_MODEL)} passes processing_kwargs="
-            f"{options} to the tokenizer"
-        )
+        problem = f"{path} passes {options} to the tokenizer"
     of_all = opened.read_json(
         root, _OF_ALL, prompts=dict, default_prompt_name=str
     )
@@ -226,7 +236,7 @@ def _longest(root: str) -> int:
     of_model, of_tokenizer = (
         huggingface_tokenizer.read_length(folder, name, key)
         for name, key in (
-            (_OF_MODEL, "max_seq_length"),
+            (_model_file(folder), "max_seq_length"),
             (tokenizer_config.FILE, "model_max_length"),
         )
     )

@@ -294,6 +294,11 @@ def _change(folder, name, **changes):
             "processing_kwargs={'text': {'add_special_tokens': False}} to the",
         ),
         (
+            "sentence_bert_config.json",
+            {"tokenizer_args": {"model_max_length": 8}},
+            "passes tokenizer_args={'model_max_length': 8} to the tokenizer",
+        ),
+        (
             "config_sentence_transformers.json",
             {"truncate_dim": 8},
             "cuts vectors to 8 values, which is not done here",
@@ -322,6 +327,22 @@ def test_refused_by_name(name, changes, problem, tiny, tmp_path):
     # An explicit unit takes precedence.
     found = sentence_transformers.choose(path, {"unit": "mean"}, _DEFAULT)
     assert found == Vectors("mean", False, 12, "layers")
+
+
+def test_settings_of_early_versions(tiny, tmp_path, caplog):
+    """Their file is named after the kind of model, as the library reads it."""
+    _copy(tiny, tmp_path)
+    (tmp_path / "sentence_bert_config.json").unlink()
+    settings = {"max_seq_length": 7, "do_lower_case": False}
+    _change(tmp_path, "sentence_distilbert_config.json", **settings)
+    assert "truncation_side" not in caplog.text
+    _change(tmp_path, "tokenizer_config.json", truncation_side="left")
+    found = theirs.sentence_transformer.modules.Transformer.load_config(
+        str(tmp_path)
+    )
+    assert found["max_seq_length"] == 7
+    assert sentence_transformers.read(str(tmp_path)).max_seq_length == 7
+    assert "truncation_side=left" in caplog.text
 
 
 def test_lower_case_of_a_cased_vocabulary(tiny, tmp_path):
