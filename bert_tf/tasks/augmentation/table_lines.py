@@ -90,6 +90,9 @@ def line(cells: Any, file_format: str, delimiter: str = ",") -> str:
         return "\t".join(cells)
     file = io.StringIO(newline="")
     # A comma in a header without quotes would be taken for the delimiter.
-    style = csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_ALL
-    csv.writer(file, delimiter=delimiter, quoting=style).writerow(cells)
+    if delimiter == ",":
+        writer = csv.writer(file)
+    else:
+        writer = csv.writer(file, delimiter=delimiter, quoting=csv.QUOTE_ALL)
+    writer.writerow(cells)
     return file.getvalue().removesuffix("\r\n")
