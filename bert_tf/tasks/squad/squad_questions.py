@@ -9,7 +9,6 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from bert_tf import characters
 from bert_tf.errors import InputError, counted
 from bert_tf.storage import input_files, json_files
 from bert_tf.tasks import left_out_rows, tables
@@ -176,9 +175,8 @@ def with_one_answer(
 
     It is the first one in the file. If it is not at its `answer_start`, as for
     a few in the published files, the nearest occurrence in the context is used,
-    ignoring white space: preferably one of whole words, or else one in the same
-    case. With `verbose`, warnings name all questions. Questions unusable for
-    training are added to `left_out`.
+    ignoring white space, or else case. With `verbose`, warnings name all
+    questions. Questions unusable for training are added to `left_out`.
 
     Raises:
         InputError: Without `left_out`: a question lacks an answer (unless
@@ -284,37 +282,18 @@ def _located(where: str, context: str, answer: Answer) -> Answer:
     if there.lower() == answer.text.lower():
         return Answer(there, answer.start)
     pattern = r"\s+".join(map(re.escape, words))
-    spans = [
-        match.span()
-        for case in (re.NOFLAG, re.IGNORECASE)
-        for match in re.finditer(pattern, context, case)
+    places = [match.span() for match in re.finditer(pattern, context)] or [
+        match.span() for match in re.finditer(pattern, context, re.IGNORECASE)
     ]
-    if not spans:
+    if not places:
         raise InputError(
             f"{where}: the answer is not in the context. Expected "
             f"{answer.text[:80]!r}. Received: {there[:80]!r} at "
             f"answer_start={answer.start}. {_WAY_OUT}"
         )
     wanted = answer.start
-    start, end = min(
-        spans,
-        key=lambda span: (
-            any(_is_inside_word(context, at) for at in span),
-            context[slice(*span)].split() != words,
-            abs(span[0] - wanted),
-        ),
-    )
+    start, end = min(places, key=lambda place: abs(place[0] - wanted))
     return Answer(context[start:end], start)
-
-
-def _is_inside_word(context: str, at: int) -> bool:
-    """Returns whether letters of a word are on both sides of a position.
-
-    Scripts without spaces do not count, nor Hangul: particles follow words.
-    """
-    around = context[max(at - 1, 0) : at + 1]
-    are_letters = re.fullmatch(r"[^\W\uac00-\ud7a3]{2}", around)
-    return bool(are_letters) and not characters.UNSPACED.search(around)
 
 
 def check_scorable(
