@@ -23,7 +23,7 @@ _MODULES = (
     *("safetensors.numpy", "etils.epath", "absl.app", "multiprocessing.pool"),
     *("concurrent.futures", "asyncio", "unittest.mock"),
 )
-_OPTIONS = ("-x", "-q", "-m", "not slow", "-p", "no:cacheprovider")
+_OPTIONS = ("-x", "-q", "-m", "not exhaustive", "-p", "no:cacheprovider")
 _FAILED = (1, 2)  # pytest's status: a failed test, a failed import
 _BROKEN = 70  # exit status of a child in which pytest itself fails
 

@@ -1,7 +1,7 @@
 """The mutated modules, and the tests that should kill their mutants.
 
-Only tests that are not marked slow run. With --tree, that tree's own copy of
-this file is used if it has one.
+Exhaustive tests do not run. With --tree, that tree's own copy of this file is
+used if it has one.
 """
 
 import dataclasses

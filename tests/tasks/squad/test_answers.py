@@ -150,6 +150,13 @@ def test_where_no_pair_fits_the_best_piece_is_taken():
     assert [row["text"] for row in answer.n_best] == [""]
 
 
+def test_probabilities_of_logits_whose_exponentials_are_infinite():
+    n_best = {"a": np.array([500.0, 400.0]), "b": np.array([500.0, 399.0])}
+    found = [row["probability"] for row in squad_answers.listed(n_best)]
+    sigmoid = 1 / (1 + math.exp(-1))
+    np.testing.assert_allclose(found, [sigmoid, 1 - sigmoid], rtol=1e-12)
+
+
 def test_equal_answers_stay_in_order():
     windows = cut("a b c d e a b c d e")
     starts, ends = np.zeros([2, len(windows.starts), 12])
