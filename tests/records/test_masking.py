@@ -128,6 +128,18 @@ class TestAllPolicies:
             pvalue = stats.chisquare(counts).pvalue
             assert pvalue > documents.SIGNIFICANCE
 
+    @pytest.mark.parametrize(
+        ("policy", "numbers"),
+        [("token", 20), ("whole_word", 20), ("span", 28), ("ngram", 28)],
+    )
+    def test_numbers_of_a_row(self, policy, numbers):
+        """10 or 20 + 2 * 4, rounded up to a multiple of 4.
+
+        With other numbers, masks of the same seed would be others.
+        """
+        settings = make_settings(policy, 4)
+        assert masking.numbers_of_row(10, settings) == numbers
+
     @pytest.mark.parametrize("policy", masking.POLICIES)
     def test_a_row_does_not_depend_on_the_others(self, policy):
         rows, settings = make_rows(20), make_settings(policy)
