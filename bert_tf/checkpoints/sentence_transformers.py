@@ -186,11 +186,12 @@ def _check_normalize(folder: str) -> None:
 
 def _model_file(folder: str) -> str:
     """Returns the name of the file of the model's settings."""
-    pattern = os.path.join(file_systems.glob_escape(folder), _OF_MODEL)
-    found = file_systems.find_backend(folder).glob(pattern)
-    names = {os.path.basename(path) for path in found}
+    system = file_systems.find_backend(folder)
     usual = huggingface_names.SBERT_MODEL_FILE
-    return usual if usual in names or not names else min(names)
+    if not system.isdir(folder) or system.exists(os.path.join(folder, usual)):
+        return usual
+    pattern = os.path.join(file_systems.glob_escape(folder), _OF_MODEL)
+    return os.path.basename(min(system.glob(pattern), default=usual))
 
 
 def _check_model(root: str, folder: str) -> None:

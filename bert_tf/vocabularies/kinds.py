@@ -55,6 +55,16 @@ def _difference(
     return f"its {names[0]} has another content" if names else ""
 
 
+# Defaults have names, as lambdas can't be passed to the processes of a pool.
+def _owns_all(found: Mapping[str, Any]) -> bool:
+    del found
+    return True
+
+
+def _check_nothing(found: Mapping[str, Any], name: str) -> None:
+    del found, name
+
+
 def of_pieces(given: Sequence[str], brought: Sequence[str]) -> str:
     """Describes how tokens by id differ from a checkpoint's, or ""."""
     if len(given) != len(brought):
@@ -105,14 +115,14 @@ class Kind:
     open: Callable[[epath.PathLike, bool], Mapping[str, bytes]]
     read: Callable[[Mapping[str, bytes], bool, str], vocabulary.Vocabulary]
     tokenizer: str = ""
-    owns: Callable[[Mapping[str, Any]], bool] = lambda found: True
+    owns: Callable[[Mapping[str, Any]], bool] = _owns_all
     fits: Callable[[Mapping[str, bytes]], bool] | None = None
     difference: Callable[[Mapping[str, bytes], Mapping[str, bytes]], str] = (
         _difference
     )
     append: added_tokens.Append | None = None
     settings: tuple[str, ...] = ()
-    check: Callable[[Mapping[str, Any], str], None] = lambda found, name: None
+    check: Callable[[Mapping[str, Any], str], None] = _check_nothing
     objective: str = "nsp"
 
     def has(self, contents: Mapping[str, bytes]) -> bool:
