@@ -200,7 +200,7 @@ def test_the_folder_of_a_run_names_its_best(tmp_path, model, caplog):
         prefix = str(tmp_path / f"model.ckpt-{step}")
         tf1_files.write(prefix, {**tensors, "global_step": np.int64(step)})
         tf1_files.write_state(str(tmp_path), [prefix])
-        with caplog.at_level("INFO"):
+        with caplog.at_level("INFO", "absl"):
             for _ in range(2):  # As a training does with --init_checkpoint.
                 assert formats.open_checkpoint(tmp_path).path == prefix
         best_one = f"evaluation (model.ckpt-3), pass {tmp_path}/best."

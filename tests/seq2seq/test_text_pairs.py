@@ -104,7 +104,7 @@ class TestSources:
 def test_records_have_both_texts_truncated(tmp_path, caplog):
     encoder = text_pairs.Encoder(text_graph.make_tokenizer(VOCABULARY), 5, 4)
     pairs = [text_pairs.Pair(*pair) for pair in PAIRS]
-    with caplog.at_level("INFO"):
+    with caplog.at_level("INFO", "absl"):
         records = encoder.write(str(tmp_path / "x.tf_record"), pairs)
     assert (
         "Read 3 pairs for x.tf_record; 1 sources were longer than 5 tokens and "

@@ -21,7 +21,7 @@ from absl import logging as absl_logging
 
 @pytest.fixture(autouse=True)
 def _log(caplog):
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, "absl")
     # absl's own level is checked before Python's.
     absl_logging.set_verbosity(absl_logging.INFO)
 

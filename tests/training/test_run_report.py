@@ -18,7 +18,7 @@ _CONFIG = modeling.BertConfig(
 
 def test_model_and_devices(caplog):
     model = heads.BertClassifier(modeling.Bert(_CONFIG), 2)
-    with caplog.at_level("INFO"):
+    with caplog.at_level("INFO", "absl"):
         replicas = run_report.replicas_of(tf.distribute.get_strategy())
         run_report.log_model(replicas, model, 32)
     first, second = caplog.messages
@@ -40,7 +40,7 @@ def test_model_and_devices(caplog):
     ],
 )
 def test_plan(caplog, examples, start, expected):
-    with caplog.at_level("INFO"):
+    with caplog.at_level("INFO", "absl"):
         run_report.log_plan(examples, start, 51, 32, "runs/my x")
     assert caplog.messages[0].startswith(f"Training: {expected}")
     assert caplog.messages[1:] == [
@@ -51,7 +51,7 @@ def test_plan(caplog, examples, start, expected):
 
 
 def test_end(caplog):
-    with caplog.at_level("INFO"):
+    with caplog.at_level("INFO", "absl"):
         run_report.log_end(1, 123.4, "runs/x")
     assert caplog.messages == [
         "Trained 1 step in 2:03. The weights are in runs/x."

@@ -221,7 +221,7 @@ def test_one_class_alone_is_predicted_for_all():
 
 @pytest.mark.slow
 def test_many_examples_are_sampled(monkeypatch, caplog):
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, "absl")
     train = _examples(_TRAIN, _classes(_TRAIN))
     dev = _examples(_DEV, _classes(_DEV))
     everything = _measure(_task(), train, dev)
@@ -261,7 +261,7 @@ def test_words_of_chinese_are_characters():
 
 @pytest.mark.parametrize("score", [0.5, 0.75, 0.9])
 def test_table_and_what_is_better(score, tmp_path, caplog):
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, "absl")
     rows = [
         baselines.Row("majority class", {"accuracy": 0.5, "macro_f1": 1.0}, 0),
         baselines.Row("TF-IDF", {"accuracy": 0.75, "macro_f1": 0.5}, 12.345),

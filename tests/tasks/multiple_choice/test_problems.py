@@ -60,7 +60,7 @@ def test_race_s_own_objects(tmp_path):
 
 def test_a_folder_of_race(tmp_path, caplog):
     """As RACE.tar.gz has them: RACE/train/high/1.txt and so on."""
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", "absl")
     names = ("high/2.txt", "high/10.txt", "middle/1.txt")
     train = tmp_path / "[train]\\"
     for name in names:

@@ -48,7 +48,7 @@ def test_labels_of_iob1_without_neighbours_in_training():
 
 def test_labels_that_may_be_iob1_or_bio(caplog):
     """The labels of a tagger are the same, and only files tell them apart."""
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", "absl")
     labels, hint = ("B-x", "I-x", "O"), "pass --scheme=IOB1."
     splits = _splits(test=("O", "O"))
     for scheme in ("BIO", "IOB1"):
