@@ -359,12 +359,16 @@ class BertConfig:
                 *(path, size, self.vocab_size, more),
             )
         elif more:
+            way_out = "Give the two of one model"
+            if more < 0:
+                way_out += (
+                    ", or add the tokens to the checkpoint by "
+                    "convert_checkpoint.py --new_vocab_file"
+                )
             raise InputError(
                 f"{path} does not belong to this BERT config: it has {size} "
-                f"tokens, the config says vocab_size={self.vocab_size}. Give "
-                "the two of one model"
-                + ", or add the tokens to the checkpoint by "
-                "convert_checkpoint.py --new_vocab_file" * (more < 0) + "."
+                f"tokens, the config says vocab_size={self.vocab_size}. "
+                f"{way_out}."
             )
 
     def check_vocabulary(self, vocabulary: Any, path: str) -> None:

@@ -52,7 +52,7 @@ def test_every_operator():
 
 @pytest.fixture(name="chosen")
 def _chosen(tmp_path, monkeypatch):
-    """The list of mutants in a tree of one module, of which 3 are chosen."""
+    """Makes a tree with one module, and chooses 3 of its mutants."""
     files = {
         "bert_tf/a.py": "def f(x):\n" + "    x = x + 1\n" * 6,
         "tests/test_a.py": "",

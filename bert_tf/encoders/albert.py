@@ -85,8 +85,8 @@ class AlbertConfig(configuration.BertConfig):
             self.group(i) != int(i / (layers / groups)) for i in range(layers)
         ):
             raise InputError(
-                "It is not clear which layer is of which group, as the "
-                "original and transformers round differently: choose another "
+                "The original and transformers round differently, and would "
+                "assign these layers to different groups. Choose another "
                 "`num_hidden_groups`. Received: "
                 f"num_hidden_groups={groups}, num_hidden_layers={layers}"
             )

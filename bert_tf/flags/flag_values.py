@@ -154,7 +154,7 @@ class Words(flags.ListParser):
                 [argument], skipinitialspace=True, strict=True
             )
             return [word.strip() for word in words]
-        except (csv.Error, ValueError):  # As of a quote that is not closed.
+        except (csv.Error, ValueError):  # Such as a quote that is not closed.
             raise InputError(
                 f"--{self._name} must be texts with commas between, in one "
                 "line; one with a comma in double quotes. "

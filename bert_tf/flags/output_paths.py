@@ -320,9 +320,9 @@ def check_run_folder(
     models = written_files.matching(names, written_files.MODELS)
     if models:
         raise InputError(
-            f"{folder} holds a model ({models[0]}), and that of this run would "
-            "lie beside it. Give it as --init_checkpoint, and a new folder as "
-            f"--{name}. Received: {name}={folder}"
+            f"{folder} holds a model ({models[0]}), and this run would write "
+            "another next to it. Pass the folder as --init_checkpoint, and a "
+            f"new folder as --{name}. Received: {name}={folder}"
         )
     foreign = written_files.matching(names, written_files.RUN_FILES)
     if foreign and not overwrite:

@@ -63,10 +63,9 @@ class Evaluations:
             if earlier is not None:
                 loss = progress.best_until(self.folder, step, best.LOSS)
                 self.kept.rewind(*earlier, loss[1] if loss else None)
-        self.kept.no_better = sum(
-            self._best_step() < x <= step
-            for x in progress.evaluations(self.folder)
-        )
+        kept = self._best_step()
+        later = [x for x in progress.evaluations(self.folder) if x > kept]
+        self.kept.no_better = sum(x <= step for x in later)
 
     def lacks(self, step: int) -> bool:
         """Whether an evaluation is due that metrics.jsonl does not have yet."""

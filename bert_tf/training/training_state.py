@@ -279,7 +279,7 @@ def check_names(prefix: str, wanted: Set[str], stored: Set[str]) -> None:
         _other_state(ours, theirs),
     )
     raise InputError(
-        f"{prefix} can't be gone on with. "
+        f"{prefix} can't be resumed. "
         f"{' '.join(reason for reason in reasons if reason)} "
         "Choose another output_dir, or start from these weights with "
         "--init_checkpoint."
@@ -310,8 +310,8 @@ def _moments(wanted: Set[str], stored: Set[str]) -> str:
     here, there = (", ".join(sorted(kind)) or "none" for kind in kinds)
     if kinds[0] and not kinds[1]:
         return (
-            f"It holds no moments ({here}), only weights, as what "
-            "--strip_optimizer writes and the checkpoint in best/."
+            f"It holds only weights and no moments ({here}), like checkpoints "
+            "in best/ and those that --strip_optimizer writes."
         )
     if kinds[0] != kinds[1]:
         fitting = [
@@ -346,7 +346,9 @@ def _other_state(ours: Set[str], theirs: Set[str]) -> str:
     if there:
         said.append(f"This run has no {_listed(there)}.")
     if any(name.startswith("loss_scale/") for name in (*here, *there)):
-        said.append("Of the two one is of --dtype=float16: keep the --dtype.")
+        said.append(
+            "Only one of the two uses --dtype=float16: keep the --dtype."
+        )
     return " ".join(said)
 
 

@@ -170,8 +170,8 @@ class WordPiece(vocabulary.Vocabulary):
         missing = sorted({vocab_files.CLS, vocab_files.SEP} - set(self.ids))
         if missing:
             raise InputError(
-                f"{name} lacks the token {missing[0]!r}, which the model reads "
-                "beside every text. Give the vocabulary that the model was "
+                f"{name} lacks the token {missing[0]!r}, which the model adds "
+                "to every text. Give the vocabulary that the model was "
                 "trained with, or one that extends it."
             )
         vocab_files.check_casing(

@@ -348,7 +348,8 @@ class TestResume:
         weights = {v.path: v.value for v in state.model.variables}
         tf1_files.write(str(tmp_path / "model.ckpt-1"), weights)
         message = (
-            r"It holds no moments \(adam_m, adam_v\), only weights.* It lacks "
+            r"It holds only weights and no moments \(adam_m, adam_v\), .* "
+            "It lacks "
             "data_position/records, data_position/seed, global_step. Choose"
         )
         with pytest.raises(ValueError, match=message):

@@ -97,7 +97,7 @@ _REFUSED = {
     "--new_dir=own.txt": "^--new_dir must be a new folder, and this is",
     # Folders of runs.
     "--output_dir=model": r"^model holds a model \(bert_model.ckpt.index.*"
-    "Give it as --init_checkpoint, and a new folder",
+    "Pass the folder as --init_checkpoint, and a new folder",
     "--output_dir=model --overwrite": "^model holds a model ",
     "--output_dir=h5": r"^h5 holds a model \(tf_model.h5\)",
     "--output_dir=elmo": r"^elmo holds a model \(weights.hdf5\)",

@@ -93,8 +93,8 @@ class Finder:
         if number >= len(self._alike):
             raise InputError(
                 f"The vocabulary has {len(self._alike)} whole words, and "
-                "--candidates must be fewer: lower it, or give a model whose "
-                f"pieces are words. Received: candidates={number}"
+                "--candidates must be fewer: lower it, or use a model whose "
+                f"tokens are words. Received: candidates={number}"
             )
         self._has_case = has_symbols or any(
             self._spelled[x] != self._spelled[x].lower() for x in pieces
