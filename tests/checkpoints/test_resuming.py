@@ -254,6 +254,7 @@ def test_a_loss_scale_is_told_to_be_of_float16():
     scaled = {"a", "loss_scale/scale"}
     for ours, theirs in (({"a"}, scaled), (scaled, {"a"})):
         with pytest.raises(
-            ValueError, match=r"loss_scale/scale\. Of the two .*float16: keep"
+            ValueError,
+            match=r"loss_scale/scale\. Only one of the two .*float16: keep",
         ):
             training_state.check_names("model.ckpt-3", ours, theirs)
