@@ -3,14 +3,15 @@
 import pathlib
 import shutil
 
-from bert_tf import modeling
-from tests import interop_samples as samples
-
 import pytest
 
 
 @pytest.fixture(scope="session", name="_released")
 def _released_fixture(tmp_path_factory: pytest.TempPathFactory) -> str:
+    # Imported here: the process that starts the workers loads this file, too.
+    from bert_tf import modeling
+    from tests import interop_samples as samples
+
     config = modeling.BertConfig(**samples.SMALL)
     model = samples.random_model("pretraining", config)
     return samples.write_tf1(tmp_path_factory.mktemp("released"), model)

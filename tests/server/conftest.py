@@ -1,14 +1,14 @@
 """Exports of tiny models, and a server of some of them."""
 
-from tests import exports
-from tests.server import served
-
 import pytest
 
 
 @pytest.fixture(scope="session")
 def pairs(tmp_path_factory):
     """The folder of version 1 of a classifier of pairs; do not change it."""
+    # Imported here: the process that starts the workers loads this file, too.
+    from tests import exports
+
     folder = tmp_path_factory.mktemp("served") / "pairs"
     folder.symlink_to(exports.exported("classification").parent)
     return folder
@@ -17,6 +17,9 @@ def pairs(tmp_path_factory):
 @pytest.fixture(scope="session")
 def server(pairs, tmp_path_factory):
     """A server of several models, which all tests of requests share."""
+    from tests import exports
+    from tests.server import served
+
     models = {
         "pairs": pairs,
         "chooser": exports.exported("multiple_choice"),
