@@ -36,7 +36,7 @@ import re
 from bert_tf import options
 from bert_tf.errors import InputError
 from bert_tf.flags import command_line, flag_sections, shared_flags
-from bert_tf.storage import written_files
+from bert_tf.storage import weight_files, written_files
 
 # ---- Flags ------------------------------------------------------------------
 
@@ -52,7 +52,7 @@ _INPUT_CHECKPOINT = _MODEL.input_path(
 _OUTPUT_FORMAT = _OUTPUT.choice(
     "output_format",
     None,
-    options.CHECKPOINT_FORMATS,
+    weight_files.FORMATS,
     "The format to write. tf1: TensorFlow 1, the original's and ours. hf: "
     "Hugging Face. keras_hub: KerasHub.",
     required=True,
@@ -62,7 +62,7 @@ _OUTPUT_PATH = _OUTPUT.output_path(
     "The new folder to write. For tf1 also a prefix that ends in .ckpt.",
     required=True,
     holds=flag_sections.NEW_FOLDER,
-    own=written_files.CHECKPOINT,
+    own=written_files.checkpoint(),
 )
 _OVERWRITE = _OUTPUT.boolean(
     "overwrite", False, "Whether to replace a checkpoint at output_path."
@@ -94,8 +94,7 @@ _DO_LOWER_CASE = _MODEL.boolean(
     "Whether the model reads lower-cased text. By default as the input "
     "specifies, or else detected from the vocabulary.",
     only_with=(
-        "output_format=hf",
-        "output_format=keras_hub",
+        *(f"output_format={x}" for x in weight_files.FORMATS if x != "tf1"),
         "new_vocab_file",
     ),
     harmless=True,

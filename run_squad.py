@@ -222,7 +222,11 @@ class Answering(fine_tune.Task):
     more_reading = ("do_lower_case", "version_2_with_negative")
     chosen_on = (
         *("predict_file", "null_score_diff_threshold"),
-        *("n_best_size", "max_answer_length", "start_n_top", "end_n_top"),
+        *(
+            name
+            for name in options.names(squad_options.JointSearch)
+            if name != "version_2_with_negative"  # in `identity`
+        ),
     )
     metric = "f1"
     comparison = distillation.Comparison(("span",), compare)

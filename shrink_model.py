@@ -78,7 +78,7 @@ _OUTPUT_PATH = _OUTPUT.output_path(
     "The new folder to write.",
     required=True,
     holds=flag_sections.NEW_FOLDER,
-    own=(*written_files.CHECKPOINT, _IMPORTANCE),
+    own=(*written_files.checkpoint(), _IMPORTANCE),
 )
 _OVERWRITE = _OUTPUT.boolean(
     "overwrite", False, "Whether to replace a checkpoint at output_path."

@@ -59,8 +59,7 @@ DISTILLATIONS = ("logits", "distilbert", "tinybert_layers", "minilm")
 DISTILLATION_OF_WORDS = DISTILLATIONS[1]
 DISTILLATIONS_OF_LAYERS = DISTILLATIONS[2:]
 
-# Checkpoint formats of this project and of other libraries.
-CHECKPOINT_FORMATS = ("tf1", "hf", "keras_hub")
+# Checkpoints of a run.
 USE_CHECKPOINT = ("best", "last")
 
 # Heads that can be applied to raw text, and other heads that a checkpoint may

@@ -1,4 +1,4 @@
-"""A custom head, encoder and vocabulary: the code of docs/extending.md.
+"""A custom head, encoder, vocabulary and format: code of docs/extending.md.
 
 Nothing in bert_tf is edited or patched: the page's files are written to a
 folder and run as a reader would run them.
@@ -19,6 +19,7 @@ from bert_tf.errors import InputError
 from tests import (
     classifier_runs,
     pretraining_records,
+    reference,
     scripts,
     trained_weights,
 )
@@ -49,7 +50,7 @@ def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("mine")
     page = (_ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
     blocks = re.findall(r'```python title="(.+?)"\n(.+?)```', page, re.S)
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     for name, code in blocks:
         (path / name).write_text(code)
     config = {"model_type": "damped_bert"} | pretraining_records.CONFIG
@@ -259,6 +260,60 @@ def test_no_other_library_has_them(folder):
 def test_who_does_not_know_it_is_told(folder):
     with pytest.raises(InputError, match="damped_bert model, not BERT"):
         families.read_config(str(folder / "damped.json"))
+
+
+# ---- The file format --------------------------------------------------------
+
+
+def _convert(folder, source, output_format, *flags, code=0):
+    return _script(
+        *(folder, "convert_checkpoint", f"--input_checkpoint={source}"),
+        *(f"--output_format={output_format}", *flags),
+        *(f"--output_path=as_{output_format}", "--do_lower_case=false"),
+        code=code,
+    )
+
+
+_CLASSES = ("no", "yes", "so")
+
+
+@pytest.fixture(scope="module")
+def classifier(folder):
+    """Returns a classifier, which is in a folder of both formats."""
+    config = modeling.BertConfig(**pretraining_records.CONFIG)
+    model = samples.random_model("classification", config)
+    cased = [*_VOCAB[:-1], "Film"]
+    samples.write_tf1(folder / "classes", model, _CLASSES, cased)
+    said = _convert(folder, "classes", "npz")
+    assert "does not keep how its text is read: give scripts --do_l" in said
+    return model
+
+
+def test_weights_in_a_file_of_numpy(folder, classifier):
+    expected = {v.path: v.numpy() for v in classifier.variables}
+    with np.load(folder / "as_npz" / "model.npz") as found:
+        reference.assert_same(dict(found), expected)
+    _convert(folder, "as_npz/model.npz", "tf1")
+    found = trained_weights.read(folder / "as_tf1" / "bert_model.ckpt")
+    reference.assert_same(found, expected)
+    for file in ("labels.txt", "vocab.txt", "bert_config.json"):
+        same = {(folder / x / file).read_text() for x in ("as_npz", "as_tf1")}
+        assert len(same) == 1
+    names = (folder / "as_tf1" / "labels.txt").read_text().split()
+    assert tuple(names) == _CLASSES
+
+
+@pytest.mark.usefixtures("classifier")
+def test_a_file_of_numpy_is_protected(folder):
+    said = _convert(folder, "classes", "npz", code=1)
+    assert "or replace it by --overwrite" in said
+    _convert(folder, "classes", "npz", "--overwrite")
+    said = _script(
+        *(folder, "run_pretraining", "--output_dir=as_npz", "--do_train"),
+        *("--input_file=*.tfrecord", "--bert_config_file=damped.json"),
+        code=1,
+    )
+    assert "as_npz holds a model (model.npz), and this run would" in said
 
 
 # ---- The vocabulary ---------------------------------------------------------

@@ -91,7 +91,16 @@ class _Keyword:
 
 
 # Type of an option -> kind of the keyword.
-_KINDS = {int: "whole", bool: "boolean"}
+_KINDS = {int: "whole", float: "number", bool: "boolean", str: "choice"}
+
+
+def _of_option(field: dataclasses.Field, heads: tuple[str, ...]) -> _Keyword:
+    """Returns the keyword of an option, whose class checks other bounds."""
+    kind, known = _KINDS[options.kind(field)], field.metadata
+    least = known["bounds"].min or 0
+    return _Keyword(kind, heads, min=least, of=known["choices"])
+
+
 _CLASSIFIER = ("classification",)
 _ANSWERS = tuple(options.ANSWER_HEADS.values())
 KEYWORDS: Mapping[str, _Keyword] = {
@@ -109,11 +118,7 @@ KEYWORDS: Mapping[str, _Keyword] = {
         "choice", ("tagging",), of=(*schemes.SCHEMES, schemes.NO_SCHEME)
     ),
     **{
-        field.name: _Keyword(
-            _KINDS[options.kind(field)],
-            _ANSWERS,
-            min=field.metadata["bounds"].min or 0,
-        )
+        field.name: _of_option(field, _ANSWERS)
         for kind in (squad_options.Layout, squad_options.Search)
         for field in dataclasses.fields(kind)
         if field.name != "max_seq_length"
@@ -178,6 +183,8 @@ def _value(name: str, value: Any) -> Any:
             found = value
         case "path" if isinstance(value, str | os.PathLike):
             found = os.fspath(value)
+        case "number" if _is_number(value):
+            found = float(value)
         case "number or auto" if value == "auto" or _is_number(value):
             found = str(value)
         case "texts" if _are_texts(value):
@@ -203,6 +210,7 @@ def _expected(keyword: _Keyword) -> str:
     return {
         "boolean": "True or False",
         "whole": f"a whole number, at least {keyword.min}",
+        "number": "a number",
         "choice": f"one of {', '.join(keyword.of)}",
         "text": f"a text, such as {glue.NAMES[0]}",
         "path": "a path",
@@ -223,7 +231,7 @@ def read(name: str, text: str) -> Any:
         value = {"true": True, "false": False}.get(text.lower(), text)
     elif keyword.kind == "whole" and text.isdecimal():
         value = int(text)
-    elif keyword.kind == "number or auto" and text != "auto":
+    elif keyword.kind in ("number", "number or auto"):
         with contextlib.suppress(ValueError):
             value = float(text)
     elif keyword.kind == "texts":

@@ -6,7 +6,7 @@ import functools
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 
 from bert_tf import configuration, files, modeling, vocabularies
 from bert_tf.checkpoints import (
@@ -53,12 +53,12 @@ def open_checkpoint(path: str | os.PathLike[str]) -> opened.Checkpoint:
                 f"{link} is a link to what is not there: bring that back, or "
                 f"give another checkpoint. Received: {os.readlink(link)}"
             )
-    if os.path.basename(path) in huggingface_weights.FILES:
+    if row := weight_files.find_format({os.path.basename(path)}):
         if not tf.io.gfile.exists(path):
             raise InputError(
                 f"There is no file {path}. Give the folder of the model."
             )
-        return huggingface.open_checkpoint(os.path.dirname(path) or ".")
+        return row.load().open_checkpoint(os.path.dirname(path) or ".")
     if tf.io.gfile.isdir(path):
         return _open_folder(path)
     # A preset's name has no slash; looking it up imports KerasHub.
@@ -95,8 +95,11 @@ def _open_folder(folder: str) -> opened.Checkpoint:
     for row in families.FAMILIES.values():
         if row.weights_file and row.weights_file.name in here:
             return _open_weights_file(folder, row, row.weights_file)
-    if has_theirs or "model_type" in values:
-        # Reports the missing config.json, or the missing weights.
+    if found := weight_files.find_format(here):
+        # Of Hugging Face: reports the missing config.json.
+        return found.load().open_checkpoint(folder)
+    if "model_type" in values:
+        # Reports the missing weights.
         return huggingface.open_checkpoint(folder)
     if written_files.GRAPH in here:
         raise InputError(
@@ -271,18 +274,6 @@ class Written:
     notes: tuple[str, ...]
 
 
-# Each writes a checkpoint and its files into a folder, and returns our names of
-# the weights that it wrote.
-_WRITERS: Mapping[
-    str,
-    Callable[[str, opened.Checkpoint, modeling.BertConfig], set[str]],
-] = {
-    "tf1": original.write,
-    "hf": huggingface.write,
-    "keras_hub": keras_hub.write,
-}
-
-
 def with_head(source: opened.Checkpoint, head: str) -> opened.Checkpoint:
     """Returns the source with the encoder's weights and one head only.
 
@@ -332,7 +323,7 @@ def write(
             f"There is no bert_config.json beside {source.path}, so its "
             "architecture is not known: give --bert_config_file."
         )
-    if source.format == "tf1" and head in huggingface.CUT:
+    if not source.is_foreign and head in huggingface.CUT:
         length = runs.flags_of(source.path).get("max_seq_length")
         source = dataclasses.replace(
             source, max_seq_length=int(length) if length else None
@@ -357,7 +348,8 @@ def write(
         if is_prefix:
             weights = original.write_prefix(path, source, config, overwrite)
         else:
-            weights = _WRITERS[output_format](folder, source, config)
+            writer = weight_files.FORMATS[output_format].load()
+            weights = writer.write(folder, source, config)
         if output_format == "hf":
             notes += _lost_for_transformers(source, config, head)
             head = huggingface_names.head_there(config, head)

@@ -105,11 +105,11 @@ def _download(name: str, with_weights: bool) -> str:
     _check_config(name, folder)
     if not with_weights:
         return folder
-    files = [weights.file for weights in weight_files.HUB]
+    files = [weights.file for weights in weight_files.find_all()]
     if not any(_is_there(folder, file) for file in files):
         logging.info("Downloading the weights of %s.", name)
     commit = os.path.basename(folder)
-    for first, parts in weight_files.HUB:
+    for first, parts in weight_files.find_all():
         if parts or not _is_there(folder, first):
             # The config is included: huggingface_hub warns if no file matches.
             wanted = (huggingface.CONFIG, original.CONFIG, first, *parts)

@@ -11,7 +11,7 @@ from typing import Any
 from bert_tf import modeling, vocabularies
 from bert_tf.checkpoints import tf1_files
 from bert_tf.errors import InputError
-from bert_tf.storage import input_files, json_files
+from bert_tf.storage import input_files, json_files, weight_files
 
 import numpy as np
 import tensorflow as tf
@@ -25,7 +25,8 @@ class Checkpoint:
 
     Attributes:
         path: Its file or folder, or its name as a preset or on the Hub.
-        format: "tf1", "hf", "keras_hub", or "keras" of a model in memory.
+        format: A key of `weight_files.FORMATS`, the name of a family with other
+            files, or "keras" of a model in memory.
         read: Returns the named tensors; weights are float32.
         config: With the source's activation and epsilon; None if it does not
             come with the weights.
@@ -56,7 +57,8 @@ class Checkpoint:
     @property
     def is_foreign(self) -> bool:
         """Whether another library wrote it."""
-        return self.format != "tf1"
+        row = weight_files.FORMATS.get(self.format)
+        return row is None or not row.is_own
 
     def read_vocabulary(self) -> vocabularies.Vocabulary | None:
         """Parses the vocabulary, if any."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from bert_tf.checkpoints import casing, hub, opened, runs, sentence_transformers
 from bert_tf.errors import InputError
+from bert_tf.storage import weight_files
 
 _SPAN = {
     "max_seq_length": 384,
@@ -54,11 +55,10 @@ def notes(
 
     `head` is the head that was written.
     """
-    given: dict[str, str] = {}
-    if output_format == "tf1":
-        given = _casing(source)
+    is_own = weight_files.FORMATS[output_format].is_own
+    given = _casing(source) if is_own else {}
     given |= _of_run(source, head)
-    if output_format != "tf1" and source.max_seq_length:
+    if not is_own and source.max_seq_length:
         given.pop("max_seq_length", None)  # The tokenizer has it.
     found: list[str] = []
     vectors = _vectors(source, found) if head == "encoder" else {}
@@ -113,7 +113,7 @@ def _vectors(source: opened.Checkpoint, more: list[str]) -> dict[str, str]:
 def _of_run(source: opened.Checkpoint, head: str) -> dict[str, str]:
     """Returns the flags that differ from their defaults, as text."""
     flags: dict[str, str] = {}
-    if source.format == "tf1":
+    if not source.is_foreign:
         flags |= runs.flags_of(source.path)
     if flags.get("null_score_diff_threshold") == "auto":
         folder = runs.folder_of(source.path)

@@ -317,7 +317,7 @@ def check_run_folder(
     if _is_run(names):
         _check_same_script(name, place)
         return
-    models = written_files.matching(names, written_files.MODELS)
+    models = written_files.matching(names, written_files.models())
     if models:
         raise InputError(
             f"{folder} holds a model ({models[0]}), and this run would write "

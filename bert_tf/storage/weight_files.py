@@ -1,13 +1,17 @@
-"""The names of the files that hold a model's weights.
+"""The file formats of weights and the names of their files.
 
 The path of such a file identifies the model, except in KerasHub's presets and
 for ELMo. Families that users register may have others: `Family.weights_file`.
 """
 
 import fnmatch
+import importlib
 import os
-from collections.abc import Iterable
+import types
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
+
+from bert_tf.errors import InputError
 
 KERAS_HUB = "model.weights.h5"
 KERAS_HUB_TASK = "task.weights.h5"  # of a head
@@ -22,6 +26,28 @@ class Weights(NamedTuple):
     parts: tuple[str, ...] = ()
 
 
+class Format(NamedTuple):
+    """A file format of weights.
+
+    Attributes:
+        module: Name of a module with the functions `open_checkpoint(folder)`
+            and `write(folder, source, config)`: see docs/extending.md.
+        weights: The files to read; a name without a `*` identifies the format.
+        written: Patterns of the files with weights that `write` writes.
+        is_own: Whether the files next to the weights are this package's, which
+            do not contain the casing and the max length of texts.
+    """
+
+    module: str
+    weights: tuple[Weights, ...]
+    written: tuple[str, ...]
+    is_own: bool = False
+
+    def load(self) -> types.ModuleType:
+        """Imports the module, which needs TensorFlow."""
+        return importlib.import_module(self.module)
+
+
 # In order of preference, where a folder or a model of the Hub has several.
 HUGGING_FACE = (
     Weights("model.safetensors"),
@@ -30,22 +56,64 @@ HUGGING_FACE = (
     Weights("pytorch_model.bin.index.json", ("pytorch_model-*-of-*.bin",)),
     Weights("tf_model.h5"),
 )
-HUB = (
-    *HUGGING_FACE,
-    # Presets of KerasHub, whose tasks have another file.
-    Weights("*.weights.h5"),
+# By their values of `--output_format`.
+FORMATS = {
     # Checkpoints of TensorFlow: the original's and ours.
-    Weights("*.index", ("*.data-?????-of-?????",)),
-)
-ALL = (*HUB, Weights(BILM))
+    "tf1": Format(
+        "bert_tf.checkpoints.original",
+        (Weights("*.index", ("*.data-?????-of-?????",)),),
+        ("bert_model.ckpt.*",),
+        is_own=True,
+    ),
+    "hf": Format(
+        "bert_tf.checkpoints.huggingface",
+        HUGGING_FACE,
+        ("model.safetensors*", "pytorch_model*.bin"),
+    ),
+    # Presets, whose tasks have another file.
+    "keras_hub": Format(
+        "bert_tf.checkpoints.keras_hub",
+        (Weights("*.weights.h5"),),
+        (KERAS_HUB, KERAS_HUB_TASK),
+    ),
+}
 # The graph next to a checkpoint of TensorFlow 1, which nothing reads. Users may
 # pass its path to name the checkpoint.
 _GRAPH = "*.meta"
 
 
+def register(name: str, row: Format) -> None:
+    """Adds a format; InputError if its name or one of its files is taken."""
+    files = {x.file for x in row.weights}
+    for other, known in FORMATS.items():
+        is_taken = other == name or any(x.file in files for x in known.weights)
+        if is_taken and known != row:
+            raise InputError(
+                f"The format {other} has this name or file already: choose "
+                f"another. Received: name={name!r}, files={', '.join(files)}"
+            )
+    FORMATS[name] = row
+
+
+def find_format(names: Collection[str]) -> Format | None:
+    """Returns the format that one of the files identifies, if any."""
+    for row in FORMATS.values():
+        exact = {x.file for x in row.weights if "*" not in x.file}
+        if not exact.isdisjoint(names):
+            return row
+    return None
+
+
+def find_all() -> list[Weights]:
+    """Returns the files of all formats, other libraries' first."""
+    rows = sorted(FORMATS.values(), key=lambda row: row.is_own)
+    return [x for row in rows for x in row.weights]
+
+
 def is_weights(path: str) -> bool:
     """Whether a file belongs to the weights of a model, by its name."""
-    patterns = (x for row in ALL for x in (row.file, *row.parts))
+    rows = (*find_all(), Weights(BILM))
+    patterns = (x for row in rows for x in (row.file, *row.parts))
     return _is_any(os.path.basename(path), (*patterns, _GRAPH))
 
 
@@ -54,7 +122,8 @@ def has_weights(names: Iterable[str]) -> bool:
 
     An index alone is no model: it may have been downloaded with the tokenizer.
     """
-    patterns = [x for row in ALL for x in (row.parts or (row.file,))]
+    rows = (*find_all(), Weights(BILM))
+    patterns = [x for row in rows for x in (row.parts or (row.file,))]
     return any(_is_any(name, (*patterns, "*.index")) for name in names)
 
 

@@ -75,21 +75,6 @@ RUN_FILES = (
     "lock",
     "evaluation.lock",
 )
-# Weights of a downloaded model: two models in one folder would be confusing.
-# Other checkpoints of TensorFlow belong to runs.
-_WEIGHTS = (
-    "bert_model.ckpt.*",
-    "model.safetensors*",
-    "pytorch_model*.bin",
-    weight_files.KERAS_HUB,
-    weight_files.KERAS_HUB_TASK,
-)
-MODELS = (
-    *_WEIGHTS,
-    *(x for row in weight_files.HUGGING_FACE for x in (row.file, *row.parts)),
-    weight_files.BILM,
-    GRAPH,
-)
 # Files in the folders of a SavedModel and of a checkpoint.
 SAVED_MODEL = (
     GRAPH,
@@ -111,8 +96,7 @@ _BESIDE_THEM = (
 EXPORT = (*SAVED_MODEL, *_RUNTIME_MODELS)
 # Configuration of TensorFlow Serving.
 SERVER_CONFIGS = ("models.config", "batching.config")
-CHECKPOINT = (
-    *_WEIGHTS,
+_BESIDE_WEIGHTS = (
     "bert_config.json",
     "config.json",
     "metadata.json",
@@ -125,6 +109,24 @@ CHECKPOINT = (
     "assets",
     "README.md",
 )
+
+
+def checkpoint() -> list[str]:
+    """Returns patterns of the files in the folder of a checkpoint."""
+    rows = weight_files.FORMATS.values()
+    return [*_BESIDE_WEIGHTS, *(x for row in rows for x in row.written)]
+
+
+def models() -> list[str]:
+    """Returns patterns of the weights of a downloaded model.
+
+    Two models in a folder would be confusing. Other checkpoints of TensorFlow
+    belong to runs.
+    """
+    written = (x for row in weight_files.FORMATS.values() for x in row.written)
+    rows = weight_files.HUGGING_FACE
+    read = (x for row in rows for x in (row.file, *row.parts))
+    return [*written, *read, weight_files.BILM, GRAPH]
 
 
 def foreign(names: Sequence[str], own: Sequence[str]) -> list[str]:

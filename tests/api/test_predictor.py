@@ -1,5 +1,6 @@
 """Loaded models answer like the script, and describe their inputs."""
 
+import dataclasses
 import itertools
 import json
 import pathlib
@@ -8,6 +9,7 @@ import shutil
 from typing import Any
 
 import bert_tf
+from bert_tf import options
 from bert_tf.api import arguments
 from tests import exports, family_runs, script_flags
 
@@ -348,3 +350,26 @@ def test_keywords_are_the_flags_of_the_script():
         names = {name for name, own in about if own and not own.alias}
     assert names - {"model_dir", "init_checkpoint"} == set(arguments.KEYWORDS)
     assert set(arguments.Options.__annotations__) == set(arguments.KEYWORDS)
+
+
+def test_options_of_other_types_are_keywords(monkeypatch):
+    @dataclasses.dataclass(frozen=True)
+    class Options(options.Options):
+        penalty: float = options.option(0.5, min=-1)
+        rank: str = options.option("sum", choices=("sum", "max"))
+
+    keywords = {
+        x.name: arguments._of_option(x, ("span",))
+        for x in dataclasses.fields(Options)
+    }
+    monkeypatch.setattr(arguments, "KEYWORDS", keywords)
+    found = arguments.check({"penalty": 2, "rank": "max"})
+    assert found == {"penalty": 2.0, "rank": "max"}
+    assert arguments.check({}) == {"penalty": None, "rank": None}
+    assert arguments.read("penalty", "-0.25") == -0.25
+    assert arguments.read("rank", "sum") == "sum"
+    for text in ("auto", "nan", "1,5"):
+        with pytest.raises(bert_tf.InputError, match=r"penalty must be a num"):
+            arguments.read("penalty", text)
+    with pytest.raises(bert_tf.InputError, match=r"rank must be one of sum, m"):
+        arguments.check({"rank": "min"})

@@ -5,7 +5,7 @@ import hashlib
 import pathlib
 import re
 
-from bert_tf import modeling, options
+from bert_tf import modeling
 from bert_tf.checkpoints import (
     formats,
     names,
@@ -13,7 +13,9 @@ from bert_tf.checkpoints import (
     restoring,
     tf1_files,
 )
+from bert_tf.errors import InputError
 from bert_tf.serving import serving_model
+from bert_tf.storage import weight_files
 from tests import interop_samples as samples
 from tests import reference
 
@@ -389,7 +391,7 @@ class TestWrite:
         samples.assert_equal(str(tmp_path / "out"), tf1)
         assert not (tmp_path / "out" / "mine").exists()
 
-    @pytest.mark.parametrize("output_format", options.CHECKPOINT_FORMATS)
+    @pytest.mark.parametrize("output_format", weight_files.FORMATS)
     def test_nothing_half_written(self, tmp_path, tf1, output_format):
         source = formats.open_checkpoint(tf1)
 
@@ -436,13 +438,27 @@ class TestWrite:
             assert set(source.state) == {*state, "global_step"}
             assert source.labels == labels
 
-    @pytest.mark.parametrize("output_format", options.CHECKPOINT_FORMATS)
+    @pytest.mark.parametrize("output_format", weight_files.FORMATS)
     def test_without_a_vocabulary(self, tmp_path, tf1, output_format):
         pathlib.Path(tf1, "vocab.txt").unlink()
         source = formats.with_head(formats.open_checkpoint(tf1), "encoder")
         written = formats.write(str(tmp_path / "x"), output_format, source)
         (note,) = written.notes
         assert "there is no tokenizer in the folder" in note
+
+
+@pytest.mark.parametrize(
+    ("name", "file"), [("hf", "model.npz"), ("npz", "tf_model.h5")]
+)
+def test_a_format_whose_name_or_file_is_taken(monkeypatch, name, file):
+    monkeypatch.setattr(weight_files, "FORMATS", {**weight_files.FORMATS})
+    known = weight_files.FORMATS["hf"]
+    weight_files.register("hf", known)
+    row = weight_files.Format("mine", (weight_files.Weights(file),), (file,))
+    with pytest.raises(InputError, match=f"^The format hf has .*files={file}"):
+        weight_files.register(name, row)
+    assert weight_files.FORMATS["hf"] is known
+    assert "npz" not in weight_files.FORMATS
 
 
 def test_a_digest_reads_many_tensors_at_once(monkeypatch):

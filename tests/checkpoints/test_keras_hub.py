@@ -290,7 +290,7 @@ class TestWriting:
         path, model, written = self._write(tmp_path, "classification")
         assert (written.left_out, written.notes) == ((), _UNCASED)
         # So that --overwrite replaces it.
-        own = written_files.CHECKPOINT
+        own = written_files.checkpoint()
         assert not written_files.foreign(os.listdir(path), own)
         theirs = keras_hub.models.TextClassifier.from_preset(path)
         inputs = samples.batch(model.bert.config)

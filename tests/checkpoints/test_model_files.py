@@ -3,9 +3,10 @@
 import dataclasses
 import hashlib
 
-from bert_tf import modeling, options
+from bert_tf import modeling
 from bert_tf.checkpoints import formats, model_files, original
 from bert_tf.contrib import awd_lstm, left_to_right
+from bert_tf.storage import weight_files
 from tests import interop_samples as samples
 
 import pytest
@@ -149,7 +150,7 @@ def test_settings_of_a_vocabulary_are_compared_by_their_meaning(tmp_path, tf1):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("output_format", options.CHECKPOINT_FORMATS)
+@pytest.mark.parametrize("output_format", weight_files.FORMATS)
 def test_vocabulary_beside_a_checkpoint_from_windows(
     tmp_path, tf1, caplog, output_format
 ):

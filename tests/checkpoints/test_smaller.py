@@ -5,11 +5,12 @@ import dataclasses
 import itertools
 import re
 
-from bert_tf import modeling, options
+from bert_tf import modeling
 from bert_tf.checkpoints import formats, names, opened, smaller
 from bert_tf.contrib import awd_lstm, elmo_config
 from bert_tf.encoders import albert, families
 from bert_tf.errors import InputError
+from bert_tf.storage import weight_files
 from tests import combinations, reference
 from tests import huggingface_models as hf
 from tests import interop_samples as samples
@@ -54,7 +55,7 @@ _PAIRS = [("tf1", "hf"), ("hf", "keras_hub"), ("keras_hub", "tf1")]
 @pytest.mark.parametrize(
     "read, written",
     combinations.some(
-        _PAIRS, itertools.product(options.CHECKPOINT_FORMATS, repeat=2)
+        _PAIRS, itertools.product(weight_files.FORMATS, repeat=2)
     ),
 )
 def test_layers_of_each_format_in_each(tmp_path, folder, read, written):

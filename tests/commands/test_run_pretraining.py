@@ -6,8 +6,8 @@ import pathlib
 import re
 import shutil
 
-from bert_tf import options
 from bert_tf.checkpoints import formats
+from bert_tf.storage import weight_files
 from tests import scripts, small_disks
 from tests.pretraining_runs import (
     Setting,
@@ -133,7 +133,7 @@ class TestRun:
         assert metrics(output) == metrics(trained)
         assert results(output) == results(trained)
 
-    @pytest.mark.parametrize("output_format", options.CHECKPOINT_FORMATS)
+    @pytest.mark.parametrize("output_format", weight_files.FORMATS)
     def test_from_a_checkpoint_of_any_format(
         self, setting, trained, tmp_path, output_format
     ):

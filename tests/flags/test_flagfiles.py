@@ -226,7 +226,7 @@ def test_files_of_all_vocabularies_are_known():
     names = list(dict.fromkeys(x for kind in kinds for x in kind.files))
     names.remove("itos.pkl")  # It is only read, and saved as symbols.txt.
     assert sorted(written_files.VOCABULARIES) == sorted(names)
-    for own in (written_files.STATE_FILES, written_files.CHECKPOINT):
+    for own in (written_files.STATE_FILES, written_files.checkpoint()):
         assert set(names) <= set(own)
     # Next to another runtime's model they are ours; alone they may not be.
     assert written_files.foreign(names, ()) == names
