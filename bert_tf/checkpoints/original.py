@@ -17,6 +17,7 @@ from bert_tf.storage import input_files, written_files
 from bert_tf.vocabularies import tokenizer_config
 
 import tensorflow as tf
+from absl import logging
 
 CONFIG = "bert_config.json"
 # Vocabulary files of released ALBERT models, saved here as their kinds' files.
@@ -26,6 +27,8 @@ LABELS = "labels.txt"
 # Key of the object graph in files written by TensorFlow 2's
 # tf.train.Checkpoint.
 _OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
+# What tf.train.ExponentialMovingAverage appends to the name of a weight.
+_AVERAGE = "/ExponentialMovingAverage"
 
 
 def scope(found: Collection[str], path: str) -> str:
@@ -161,6 +164,10 @@ def open_checkpoint(prefix: str) -> opened.Checkpoint:
     before = scope(stored, prefix)
     ours = {name.removeprefix(before): name for name in stored}
     weights = {n: stored[s] for n, s in ours.items() if tf1_files.is_weight(n)}
+    averages = {f"{name}{_AVERAGE}" for name in weights} & weights.keys()
+    if averages:
+        _warn_of_averages(prefix, len(averages))
+        weights = {n: s for n, s in weights.items() if n not in averages}
 
     def read(wanted):
         values = tf1_files.read(prefix, [ours[name] for name in wanted])
@@ -179,6 +186,16 @@ def open_checkpoint(prefix: str) -> opened.Checkpoint:
         do_lower_case=beside.do_lower_case,
         labels=beside.labels,
         state=tuple(sorted(ours.keys() - weights.keys())),
+    )
+
+
+@functools.cache  # Warns once of each checkpoint, which may be opened again.
+def _warn_of_averages(prefix: str, number: int) -> None:
+    logging.warning(
+        "%s also holds moving averages of %d weights (NAME%s). They are not "
+        "used, only the weights themselves. To use the averages, save them in "
+        "a checkpoint under the names of the weights.",
+        *(prefix, number, _AVERAGE),
     )
 
 
