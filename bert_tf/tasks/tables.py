@@ -267,18 +267,8 @@ def decoded(
             undecoded.append(found)
             text = line.decode(encoding, errors="replace")
         if number == 1:
-            _check_line_ends(path, text)
+            input_files.check_line_ends(path, text)
         yield number, text
-
-
-def _check_line_ends(path: str, first: str) -> None:
-    """Raises InputError if a file's only line has carriage returns inside."""
-    if "\n" not in first and "\r" in first.rstrip("\r"):
-        raise InputError(
-            f"{path} is one line, with carriage returns (CR) inside. Expected "
-            "line feeds (LF or CR LF) between lines. Convert the file by tr "
-            "'\\r' '\\n' < FILE > NEW_FILE."
-        )
 
 
 def _utf_16_lines(
@@ -291,7 +281,7 @@ def _utf_16_lines(
             f"{path} can't be read: it begins as UTF-16 and is not "
             f"({error.reason}). Convert the file to UTF-8."
         ) from error
-    _check_line_ends(path, text)
+    input_files.check_line_ends(path, text)
     return io.StringIO(text, newline="\n")
 
 
