@@ -28,6 +28,7 @@ with the same weights as an uninterrupted run.
 
 import dataclasses
 import functools
+import os
 
 from bert_tf.flags import (
     classification_flags,
@@ -176,6 +177,9 @@ class Classification(fine_tune.Task):
         self.labels, self.takes_pairs = task.labels, task.takes_pairs
         self.is_multi_label = task.is_multi_label
         self.data_dir = classification_flags.DATA_DIR.value
+        if self.data_dir and "dev" in task.splits:
+            dev_file = task.splits["dev"].file
+            self.published = (os.path.join(self.data_dir, dev_file),)
         if self.work.evaluate and classification_flags.DEV_FRACTION.value:
             self.hold_out = _HOLD_OUT
         find = functools.partial(
