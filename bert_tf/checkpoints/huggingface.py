@@ -1,6 +1,7 @@
 """Folders of Hugging Face's transformers: config.json and the weights."""
 
 import dataclasses
+import functools
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -221,8 +222,25 @@ def _with_cross_encoder_settings(
         prompts=dict,
         default_prompt_name=str,
     )
-    return huggingface_names.with_activation(
+    found = huggingface_names.with_activation(
         config, values, encoder_settings, count
+    )
+    is_said = found is not config or values.get("problem_type") in (
+        "regression",
+        modeling.MULTI_LABEL,
+    )
+    if count == 1 and not is_said:
+        _warn_of_logit(os.path.join(folder, CONFIG))
+    return found
+
+
+@functools.cache  # Warns once of each model, which may be opened again.
+def _warn_of_logit(path: str) -> None:
+    logging.warning(
+        "%s: the score is the logit of the only class. The pipeline of "
+        "transformers and sentence-transformers return its sigmoid; for that, "
+        "add %s to this file.",
+        *(path, huggingface_names.SIGMOID),
     )
 
 
