@@ -1,7 +1,6 @@
 """Folders of Hugging Face's transformers: config.json and the weights."""
 
 import dataclasses
-import functools
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -20,7 +19,6 @@ from bert_tf.checkpoints import (
 )
 from bert_tf.encoders import families, foreign
 from bert_tf.errors import InputError, listed, repeated, shortened
-from bert_tf.vocabularies import tokenizer_config
 
 import numpy as np
 import tensorflow as tf
@@ -145,7 +143,7 @@ def _warn_of_code(
     auto_map = values.get("auto_map")
     own = set(auto_map) if isinstance(auto_map, dict) else set()
     if own := own - {"AutoConfig", "AutoTokenizer"}:
-        tokenizer_config.warn_once(
+        terminals.warn_once(
             f"{os.path.join(folder, CONFIG)} names code of the model, which "
             "bert_tf does not run: it computes as "
             f"model_type={config.model_type}. Compare the outputs. "
@@ -230,18 +228,13 @@ def _with_cross_encoder_settings(
         modeling.MULTI_LABEL,
     )
     if count == 1 and not is_said:
-        _warn_of_logit(os.path.join(folder, CONFIG))
+        terminals.warn_once(
+            f"{os.path.join(folder, CONFIG)}: the score is the logit of the "
+            "only class. The pipeline of transformers and sentence-transformers"
+            f" return its sigmoid; for that, add {huggingface_names.SIGMOID} "
+            "to this file."
+        )
     return found
-
-
-@functools.cache  # Warns once of each model, which may be opened again.
-def _warn_of_logit(path: str) -> None:
-    logging.warning(
-        "%s: the score is the logit of the only class. The pipeline of "
-        "transformers and sentence-transformers return its sigmoid; for that, "
-        "add %s to this file.",
-        *(path, huggingface_names.SIGMOID),
-    )
 
 
 def _convert(

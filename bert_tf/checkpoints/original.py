@@ -9,7 +9,7 @@ import functools
 import os
 from collections.abc import Collection, Mapping, Sequence
 
-from bert_tf import files, modeling, vocabularies
+from bert_tf import files, modeling, terminals, vocabularies
 from bert_tf.checkpoints import names, opened, runs, tf1_files
 from bert_tf.encoders import families
 from bert_tf.errors import InputError, repeated
@@ -17,7 +17,6 @@ from bert_tf.storage import input_files, written_files
 from bert_tf.vocabularies import tokenizer_config
 
 import tensorflow as tf
-from absl import logging
 
 CONFIG = "bert_config.json"
 # Vocabulary files of released ALBERT models, saved here as their kinds' files.
@@ -166,7 +165,12 @@ def open_checkpoint(prefix: str) -> opened.Checkpoint:
     weights = {n: stored[s] for n, s in ours.items() if tf1_files.is_weight(n)}
     averages = {f"{name}{_AVERAGE}" for name in weights} & weights.keys()
     if averages:
-        _warn_of_averages(prefix, len(averages))
+        terminals.warn_once(
+            f"{prefix} also holds moving averages of {len(averages)} weights "
+            f"(NAME{_AVERAGE}). They are not used, only the weights "
+            "themselves. To use the averages, save them in a checkpoint under "
+            "the names of the weights."
+        )
         weights = {n: s for n, s in weights.items() if n not in averages}
 
     def read(wanted):
@@ -186,16 +190,6 @@ def open_checkpoint(prefix: str) -> opened.Checkpoint:
         do_lower_case=beside.do_lower_case,
         labels=beside.labels,
         state=tuple(sorted(ours.keys() - weights.keys())),
-    )
-
-
-@functools.cache  # Warns once of each checkpoint, which may be opened again.
-def _warn_of_averages(prefix: str, number: int) -> None:
-    logging.warning(
-        "%s also holds moving averages of %d weights (NAME%s). They are not "
-        "used, only the weights themselves. To use the averages, save them in "
-        "a checkpoint under the names of the weights.",
-        *(prefix, number, _AVERAGE),
     )
 
 
