@@ -28,6 +28,7 @@ with the same weights as an uninterrupted run.
 
 import dataclasses
 import functools
+import os
 
 from bert_tf.flags import (
     classification_flags,
@@ -176,6 +177,9 @@ class Classification(fine_tune.Task):
         self.labels, self.takes_pairs = task.labels, task.takes_pairs
         self.is_multi_label = task.is_multi_label
         self.data_dir = classification_flags.DATA_DIR.value
+        if self.data_dir and "dev" in task.splits:
+            dev_file = task.splits["dev"].file
+            self.published = (os.path.join(self.data_dir, dev_file),)
         if self.work.evaluate and classification_flags.DEV_FRACTION.value:
             self.hold_out = _HOLD_OUT
         find = functools.partial(
@@ -228,10 +232,10 @@ class Classification(fine_tune.Task):
         self.objective = objective.make_objective(self.task, class_weights)
         self.comparison = objective.comparison(self.task, class_weights)
 
-    def examples(self, split, warns=False, **keywords):
-        """Reads the examples of a split; warns of them if `warns`."""
+    def examples(self, split, **keywords):
+        """Reads the examples of a split."""
         return classification_task.read_split(
-            self.task, self.data_dir, split, warns=warns, **keywords
+            self.task, self.data_dir, split, **keywords
         )
 
     def record_file(self, split):
@@ -260,9 +264,9 @@ class Classification(fine_tune.Task):
         has_gold = self.task.splits[split].gold is not None
         if has_gold and _PREDICTIONS_WITH_TEXTS.value:
             # Errors in labels that are only shown come before the work, too.
-            examples = self.examples(split, warns=True, with_gold=True)
+            examples = self.examples(split, with_gold=True)
             return (dataclasses.replace(x, label=None) for x in examples)
-        examples = self.examples(split, warns=True)
+        examples = self.examples(split)
         is_doubled = _DOUBLE_UNORDERED.value and self.task.is_symmetric
         if split == "train" and is_doubled:
             logging.info("Training on each pair in both orders.")
@@ -374,7 +378,7 @@ class Classification(fine_tune.Task):
 
         found = baselines.measure(
             self.task,
-            self.examples("train", warns=not self.work.train),
+            self.examples("train"),
             {split: self.examples(split) for split in self.results},
             run_flags.SEED.value,
             self.average,

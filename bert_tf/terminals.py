@@ -69,6 +69,12 @@ def log_once(line: str) -> None:
     logging.info("%s", line)
 
 
+@functools.cache
+def warn_once(line: str) -> None:
+    """Like `log_once`, for warnings."""
+    logging.warning("%s", line)
+
+
 class LogFormatter(python_logging.Formatter):
     """Formats lines as time, level (if above info) and message.
 

@@ -167,9 +167,23 @@ def _modules(model: Any) -> list[tuple[str, str]]:
     ]
 
 
-def save(model: Any, lora: Lora, folder: str | os.PathLike[str]) -> None:
-    """Writes the matrices into a new folder."""
+def _prefix(model: Any) -> str:
+    """Returns the prefix of the encoder's modules in a model with a head."""
+    theirs = families.find(model.config).huggingface
+    return theirs.prefix if theirs else ""
+
+
+def save(
+    model: Any,
+    lora: Lora,
+    folder: str | os.PathLike[str],
+    has_head: bool = True,
+) -> None:
+    """Writes the matrices into a new folder; see `WithLora.save_lora`."""
     modules = dict(reversed(_modules(model)))
+    if not has_head:
+        prefix = _prefix(model)
+        modules = {x: y.removeprefix(prefix) for x, y in modules.items()}
     tensors, targets = {}, set()
     for name, layer in _targets(model, lora).items():
         targets.add(modules[name].rpartition(".")[2])
@@ -212,8 +226,7 @@ def read(
     shapes, read_stored = huggingface_weights.open_safetensors(
         os.path.join(path, _WEIGHTS)
     )
-    theirs = families.find(model.config).huggingface
-    prefix = theirs.prefix if theirs else ""
+    prefix = _prefix(model)
     layer_of = {module: name for name, module in _modules(model)}
     # Adapters of a model without a head.
     layer_of |= {x.removeprefix(prefix): y for x, y in layer_of.items()}
@@ -360,9 +373,18 @@ class WithLora(keras.layers.Layer):
         merge(self, self._known_lora())
         self.lora = None
 
-    def save_lora(self, folder: str | os.PathLike[str]) -> None:
-        """Writes the matrices alone into a new folder, as peft does."""
-        save(self, self._known_lora(), folder)
+    def save_lora(
+        self, folder: str | os.PathLike[str], has_head: bool = True
+    ) -> None:
+        """Writes the matrices alone into a new folder, as peft does.
+
+        Args:
+            folder: The new folder.
+            has_head: Whether peft adds them to a model with a head, such as
+                AutoModelForSequenceClassification; False for an AutoModel,
+                whose modules have other names. `load_lora` reads both.
+        """
+        save(self, self._known_lora(), folder, has_head)
 
     def load_lora(self, folder: str | os.PathLike[str]) -> None:
         """Adds the matrices of such a folder, also one that peft wrote.

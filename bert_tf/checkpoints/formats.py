@@ -130,18 +130,11 @@ def _open_folder(folder: str) -> opened.Checkpoint:
 
 def _check_adapter(folder: str, has_weights: bool) -> None:
     """Rejects a folder with an adapter alone, or warns that it is not used."""
-    way = (
-        "To use it, merge it into its model with peft, by merge_and_unload, "
-        "or pass its folder to model.bert.load_lora() in Python."
-    )
     if not has_weights:
-        raise InputError(
-            f"The folder {folder} holds an adapter ({weight_files.ADAPTER}), "
-            f"and no model. {way}"
-        )
+        raise opened.only_adapter(folder, f"The folder {folder}")
     logging.warning(
         "%s: the adapter (%s) is not used, only the weights of the model. %s",
-        *(folder, weight_files.ADAPTER, way),
+        *(folder, weight_files.ADAPTER, opened.ADAPTER_WAY),
     )
 
 

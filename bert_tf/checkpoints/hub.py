@@ -40,7 +40,7 @@ _FILES = (
     *(huggingface.GENERATION_FILE, huggingface_names.SBERT_FILE),
     *sentence_transformers.FILES,
     *(original.CONFIG, original.LABELS, *original.vocab_names()),
-    *keras_hub.FILES,
+    *(*keras_hub.FILES, weight_files.ADAPTER),
 )
 
 
@@ -117,10 +117,17 @@ def _download(name: str, with_weights: bool) -> str:
         if _is_there(folder, first):
             logging.info("%s is in %s.", name, folder)
             return folder
+    _check_adapter(name, folder)
     raise InputError(
         f"{name} has no weights that can be read. Looked for: "
         f"{', '.join(files)}. Received: {folder}"
     )
+
+
+def _check_adapter(name: str, folder: str) -> None:
+    """Raises InputError if a model without weights is an adapter of PEFT."""
+    if _is_there(folder, weight_files.ADAPTER):
+        raise opened.only_adapter(folder, name)
 
 
 def _is_there(folder: str, pattern: str) -> bool:
@@ -174,6 +181,7 @@ def _check_config(name: str, folder: str) -> None:
     if not values and os.path.exists(os.path.join(folder, original.CONFIG)):
         return
     if not values:
+        _check_adapter(name, folder)
         raise InputError(
             f"{name} has no {huggingface.CONFIG}, which says what model it is. "
             f"Received: {folder}"

@@ -19,7 +19,6 @@ from bert_tf.checkpoints import (
 )
 from bert_tf.encoders import families, foreign
 from bert_tf.errors import InputError, listed, repeated, shortened
-from bert_tf.vocabularies import tokenizer_config
 
 import numpy as np
 import tensorflow as tf
@@ -144,7 +143,7 @@ def _warn_of_code(
     auto_map = values.get("auto_map")
     own = set(auto_map) if isinstance(auto_map, dict) else set()
     if own := own - {"AutoConfig", "AutoTokenizer"}:
-        tokenizer_config.warn_once(
+        terminals.warn_once(
             f"{os.path.join(folder, CONFIG)} names code of the model, which "
             "bert_tf does not run: it computes as "
             f"model_type={config.model_type}. Compare the outputs. "
@@ -221,9 +220,21 @@ def _with_cross_encoder_settings(
         prompts=dict,
         default_prompt_name=str,
     )
-    return huggingface_names.with_activation(
+    found = huggingface_names.with_activation(
         config, values, encoder_settings, count
     )
+    is_said = found is not config or values.get("problem_type") in (
+        "regression",
+        modeling.MULTI_LABEL,
+    )
+    if count == 1 and not is_said:
+        terminals.warn_once(
+            f"{os.path.join(folder, CONFIG)}: the score is the logit of the "
+            "only class. The pipeline of transformers and sentence-transformers"
+            f" return its sigmoid; for that, add {huggingface_names.SIGMOID} "
+            "to this file."
+        )
+    return found
 
 
 def _convert(

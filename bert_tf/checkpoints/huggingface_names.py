@@ -253,6 +253,8 @@ _SCORE_ACTS = {
     "torch.nn.modules.linear.Identity": "linear",
     f"{_ACTIVATION}Sigmoid": "sigmoid",
 }
+# In a config.json, for the sigmoid of one class.
+SIGMOID = f'"{_SBERT}": {{"activation_fn": "{_ACTIVATION}Sigmoid"}}'
 
 
 def default_prompt(encoder_settings: Mapping[str, Any]) -> str | None:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf import vocabularies
+from bert_tf import terminals, vocabularies
 from bert_tf.checkpoints import opened, tf1_files, tokenizer_probe
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
@@ -196,7 +196,7 @@ def warn_of_side(folder: str, head: str) -> None:
             " To train on the end of single texts, and predict from it, pass "
             "--long_documents=tail to run_classifier.py."
         )
-        tokenizer_config.warn_once(
+        terminals.warn_once(
             f"{path} has truncation_side=left: transformers keeps the end of a "
             "text that is too long, and bert_tf the start."
             f"{way_out * (head == 'classification')}"

@@ -17,6 +17,10 @@ import numpy as np
 import tensorflow as tf
 
 _AT_ONCE = 1 << 26  # Numbers that `digest` reads at once: 256 MB.
+ADAPTER_WAY = (
+    "To use it, merge it into its model with peft, by merge_and_unload, or "
+    "pass its folder to model.bert.load_lora() in Python."
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,3 +155,16 @@ def read_json(folder: str, name: str, **kinds: type) -> dict[str, Any]:
         return json_files.parse_object(data, path, **kinds)
     except InputError as error:
         raise tf1_files.UnreadableError(str(error)) from error
+
+
+def only_adapter(folder: str, name: str) -> InputError:
+    """Returns the error for an adapter of PEFT without the weights of a model.
+
+    `name` is what the user passed.
+    """
+    key = "base_model_name_or_path"
+    base = read_json(folder, weight_files.ADAPTER, **{key: str}).get(key)
+    return InputError(
+        f"{name} holds an adapter ({weight_files.ADAPTER}) of "
+        f"{base or 'another model'}, and no model. {ADAPTER_WAY}"
+    )

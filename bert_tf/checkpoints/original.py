@@ -9,7 +9,7 @@ import functools
 import os
 from collections.abc import Collection, Mapping, Sequence
 
-from bert_tf import files, modeling, vocabularies
+from bert_tf import files, modeling, terminals, vocabularies
 from bert_tf.checkpoints import names, opened, runs, tf1_files
 from bert_tf.encoders import families
 from bert_tf.errors import InputError, repeated
@@ -26,6 +26,8 @@ LABELS = "labels.txt"
 # Key of the object graph in files written by TensorFlow 2's
 # tf.train.Checkpoint.
 _OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
+# What tf.train.ExponentialMovingAverage appends to the name of a weight.
+_AVERAGE = "/ExponentialMovingAverage"
 
 
 def scope(found: Collection[str], path: str) -> str:
@@ -161,6 +163,15 @@ def open_checkpoint(prefix: str) -> opened.Checkpoint:
     before = scope(stored, prefix)
     ours = {name.removeprefix(before): name for name in stored}
     weights = {n: stored[s] for n, s in ours.items() if tf1_files.is_weight(n)}
+    averages = {f"{name}{_AVERAGE}" for name in weights} & weights.keys()
+    if averages:
+        terminals.warn_once(
+            f"{prefix} also holds moving averages of {len(averages)} weights "
+            f"(NAME{_AVERAGE}). They are not used, only the weights "
+            "themselves. To use the averages, save them in a checkpoint under "
+            "the names of the weights."
+        )
+        weights = {n: s for n, s in weights.items() if n not in averages}
 
     def read(wanted):
         values = tf1_files.read(prefix, [ours[name] for name in wanted])

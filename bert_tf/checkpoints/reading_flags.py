@@ -126,6 +126,10 @@ def _of_run(source: opened.Checkpoint, head: str) -> dict[str, str]:
         if flags.get(name)
         and (default is None or flags[name] != str(default).lower())
     }
+    prefixes = {label[:2] for label in source.labels or ()} - {"O"}
+    if head == "tagging" and flags and prefixes == {"B-", "I-"}:
+        # Of other sources than runs, such labels are read as IOB1.
+        found.setdefault("scheme", "BIO")
     if source.max_seq_length:
         found["max_seq_length"] = str(source.max_seq_length)
     return found

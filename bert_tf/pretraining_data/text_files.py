@@ -114,7 +114,7 @@ def lines(file: str, on_bad_text: str, start: int = 0) -> Iterator[Line]:
 
     Raises:
         InputError: A line is not UTF-8, contains a NUL byte or is longer than
-            32 MB; or the file is not text.
+            32 MB; or the file is not text, or one line with carriage returns.
     """
     with open_bytes(file) as stream:
         offset = start
@@ -125,6 +125,8 @@ def lines(file: str, on_bad_text: str, start: int = 0) -> Iterator[Line]:
             stream.seek(start - 1)
             offset += _skip_line(stream) - 1
         while raw := stream.readline(MAX_LINE):
+            if not offset:
+                input_files.check_line_ends(file, raw.decode("latin-1"))
             if len(raw) == MAX_LINE:
                 raise error_at(
                     file,

@@ -67,6 +67,8 @@ class Task:
     # Flags, besides `fixed_flags`, that determine the score by which the best
     # weights are selected.
     chosen_on: tuple[str, ...] = ("dev_file",)
+    # Files of the task, of no flag, that determine it.
+    published: tuple[str, ...] = ()
     # Flags that determine which rows are held out from training.
     hold_out: tuple[str, ...] = ()
     takes_pairs = True  # of texts
@@ -210,7 +212,7 @@ def run_task(task: Task) -> None:
     teacher = _find_teacher(task) if work.train else None
 
     strategy = fine_tuning_setup.set_up_distribution()
-    plan = fine_tuning_setup.plan(strategy, task.chosen_on)
+    plan = fine_tuning_setup.plan(strategy, task.chosen_on, task.published)
     with strategy.scope():
         model = task.make_model(families.make(config))
     evaluated_on = plan.chosen_on.get(best.EVALUATED_ON)

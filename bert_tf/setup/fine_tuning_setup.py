@@ -8,7 +8,7 @@ import functools
 import itertools
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from bert_tf import files, kept_kernels
 from bert_tf.checkpoints import best, tf1_files, trained_models, word_vectors
@@ -108,13 +108,16 @@ def set_up_distribution() -> tf.distribute.Strategy:
 
 
 def plan(
-    strategy: tf.distribute.Strategy, chosen_on: tuple[str, ...] = ()
+    strategy: tf.distribute.Strategy,
+    chosen_on: tuple[str, ...] = (),
+    published: Sequence[str] = (),
 ) -> fine_tuning.Plan:
     """Returns the training plan.
 
     Args:
         strategy: The run's strategy.
         chosen_on: Flags that determine the score of the best checkpoint.
+        published: Files, of no flag, that determine it.
     """
     own = fine_tuning_flags
     if own.GROUP_BY_LENGTH.value and distribution.is_tpu(strategy):
@@ -129,7 +132,8 @@ def plan(
         )
     chosen = flagfiles.told(chosen_on)
     if own.DO_TRAIN.value and own.DO_EVAL.value:
-        chosen |= _digest_of_files(chosen)
+        named = [x for name, x in chosen.items() if name.endswith("_file")]
+        chosen |= _digest_of_files([*named, *published])
     return run_setup.make_plan(
         fine_tuning.Plan,
         batch_size=own.TRAIN_BATCH_SIZE.value,
@@ -138,9 +142,8 @@ def plan(
     )
 
 
-def _digest_of_files(chosen_on: Mapping[str, str]) -> dict[str, str]:
-    """Returns the digest of the user's evaluation data; {} if unknown."""
-    paths = [x for name, x in chosen_on.items() if name.endswith("_file")]
+def _digest_of_files(paths: Sequence[str]) -> dict[str, str]:
+    """Returns the digest of the evaluation data; {} if unknown."""
     for path in paths:
         input_files.check_can_be_read_again(path)
         system = file_systems.find_backend(path)

@@ -207,7 +207,8 @@ def check_same_evaluation(
     if evaluated_on and best.EVALUATED_ON in before:
         paths = [x for x in names if x.endswith("_file") and x in before]
         if before[best.EVALUATED_ON] != evaluated_on:
-            text = f"{' or '.join(paths)} had other content"
+            noun = " or ".join(paths) or "the evaluation data"
+            text = f"{noun} had other content"
             changed.setdefault(names[0], text)
         else:
             for name in paths:

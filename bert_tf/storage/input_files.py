@@ -152,6 +152,16 @@ def explain(start: bytes) -> str:
     return ""
 
 
+def check_line_ends(path: str, first: str) -> None:
+    """Raises InputError if a file's only line has carriage returns inside."""
+    if "\n" not in first and "\r" in first.rstrip("\r"):
+        raise InputError(
+            f"{path} is one line, with carriage returns (CR) inside. Expected "
+            "line feeds (LF or CR LF) between lines. Convert the file by tr "
+            "'\\r' '\\n' < FILE > NEW_FILE."
+        )
+
+
 def parse_labels(text: str) -> list[str]:
     """Returns the class names in the text of a labels.txt, one a line.
 

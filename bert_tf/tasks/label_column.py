@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Sequence
 
+from bert_tf import terminals
 from bert_tf.errors import InputError, listed, shortened
 from bert_tf.tasks import table_json
 
@@ -120,10 +121,9 @@ def warn_of_unseen(
     """Warns of specified labels that the training file does not have."""
     unseen = [label for label in labels if label not in seen]
     if unseen:
-        logging.warning(
-            "%s has no example of %s, so they will not be learned.",
-            path,
-            listed(unseen),
+        terminals.warn_once(
+            f"{path} has no example of {listed(unseen)}, so they will not be "
+            "learned."
         )
 
 

@@ -1,8 +1,7 @@
 """Counts training rows and questions that are skipped, for one warning."""
 
+from bert_tf import terminals
 from bert_tf.errors import InputError
-
-from absl import logging
 
 _NAMED = 3
 
@@ -59,12 +58,9 @@ class LeftOut:
         """Logs how many rows are skipped and why; raises as `check`."""
         self.check(used)
         if self.count:
-            logging.warning(
-                "%s: left out %d of %d %s: %s%s. --strict stops at the first.",
-                self.path,
-                self.count,
-                self.count + used,
-                noun,
-                "; ".join(self._reasons),
-                "; and others" * (len(self._reasons) < self.count),
+            more = "; and others" * (len(self._reasons) < self.count)
+            terminals.warn_once(
+                f"{self.path}: left out {self.count} of {self.count + used} "
+                f"{noun}: {'; '.join(self._reasons)}{more}. --strict stops at "
+                "the first."
             )

@@ -4,10 +4,10 @@ Errors name the file and the line, as in `tasks.tables`.
 """
 
 import difflib
-import functools
 import re
 from collections.abc import Collection, Iterable, Mapping
 
+from bert_tf import terminals
 from bert_tf.errors import InputError, listed, shortened
 from bert_tf.storage import input_files
 
@@ -102,15 +102,6 @@ def suggestion(name: str, names: Iterable[str]) -> str:
     return f"Did you mean {spelled[near[0]]!r}? " if near else ""
 
 
-@functools.cache  # Logs once for each file, which may be read several times.
-def _log_header(path: str, names: str) -> None:
-    logging.info(
-        "Row 1 of %s is taken for the names of its columns: %s. Use "
-        "--has_header=false if it is an example.",
-        *(path, names),
-    )
-
-
 # Hints by column, the first that the user's own tables must have.
 _FIRST_COLUMNS = {
     name: f"Name it by --{flag}; or if this line is an example, give "
@@ -134,7 +125,11 @@ def positions(
             positions[name] = int(column)
             # The columns of published tasks are integers.
             if isinstance(column, str):
-                _log_header(path, listed(header))
+                terminals.log_once(
+                    f"Row 1 of {path} is taken for the names of its columns: "
+                    f"{listed(header)}. Use --has_header=false if it is an "
+                    "example."
+                )
         else:
             problem, way_out = "appears twice in", "Give its number, from 0. "
             if not count:

@@ -5,13 +5,13 @@ Every error names the file and the line.
 
 import csv
 import dataclasses
-import functools
 import io
 import itertools
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from bert_tf import terminals
 from bert_tf.errors import InputError
 from bert_tf.storage import file_systems, input_files
 from bert_tf.tasks import (
@@ -150,22 +150,17 @@ def read_rows(
             f"{' under the header' if has_header else ''}."
         )
     if short:
-        logging.warning(
-            "%s: skipped %d rows that lack a column, the first at line %d.",
-            *(path, short, first_short),
+        terminals.warn_once(
+            f"{path}: skipped {short} rows that lack a column, the first at "
+            f"line {first_short}."
         )
     if quoted and is_own and file_format == "tsv":
-        _warn_of_quoted(path, quoted, first_quoted)
-
-
-@functools.cache  # Warns once of each file, which may be read several times.
-def _warn_of_quoted(path: str, number: int, first: int) -> None:
-    logging.warning(
-        "%s: texts in quotes with doubled quotes inside: %d, the first at "
-        "line %d. Quotes are characters of the text in TSV. If a program "
-        "put them there, such as Excel, save the table as CSV instead.",
-        *(path, number, first),
-    )
+        terminals.warn_once(
+            f"{path}: texts in quotes with doubled quotes inside: {quoted}, "
+            f"the first at line {first_quoted}. Quotes are characters of the "
+            "text in TSV. If a program put them there, such as Excel, save the "
+            "table as CSV instead."
+        )
 
 
 def read_header(path: str, file_format: str) -> list[str]:
@@ -267,18 +262,8 @@ def decoded(
             undecoded.append(found)
             text = line.decode(encoding, errors="replace")
         if number == 1:
-            _check_line_ends(path, text)
+            input_files.check_line_ends(path, text)
         yield number, text
-
-
-def _check_line_ends(path: str, first: str) -> None:
-    """Raises InputError if a file's only line has carriage returns inside."""
-    if "\n" not in first and "\r" in first.rstrip("\r"):
-        raise InputError(
-            f"{path} is one line, with carriage returns (CR) inside. Expected "
-            "line feeds (LF or CR LF) between lines. Convert the file by tr "
-            "'\\r' '\\n' < FILE > NEW_FILE."
-        )
 
 
 def _utf_16_lines(
@@ -291,7 +276,7 @@ def _utf_16_lines(
             f"{path} can't be read: it begins as UTF-16 and is not "
             f"({error.reason}). Convert the file to UTF-8."
         ) from error
-    _check_line_ends(path, text)
+    input_files.check_line_ends(path, text)
     return io.StringIO(text, newline="\n")
 
 

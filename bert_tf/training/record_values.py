@@ -13,16 +13,20 @@ from bert_tf.errors import InputError
 from bert_tf.records import pipeline, reading, record_types
 
 import tensorflow as tf
+from absl import logging
 
 # Seconds for checking records: all of them, or a sample.
 _LOOKING = 2.0
 _LOOKED_AT_TOGETHER = 256
 _RECORDS = "records"
 _PADDED_INSIDE = "padded_inside"
+# With this number of records, all with one label: 1 in 2^31 by chance.
+_FEW = 32
+_LABELS = "next_sentence_labels"
 # Features with values from 0 to 1.
 _SHARES = (
     "input_mask",
-    "next_sentence_labels",
+    _LABELS,
     "masked_lm_weights",
     "next_sentence_weights",
 )
@@ -49,7 +53,9 @@ def check(
     found = _ends(files, record_type, lengths, mosts)
     stop = time.monotonic() + _LOOKING
     seen: collections.Counter[str] = collections.Counter()
+    labels: set[int] = set()
     padded_inside = ""
+    is_whole = True
     with (
         pipeline.explained(files),
         reading.explained(record_type, files, lengths),
@@ -58,12 +64,18 @@ def check(
             seen[file.decode()] += values.pop(_RECORDS)
             if values.pop(_PADDED_INSIDE):
                 padded_inside = file.decode()
+            labels.update(values.get(_LABELS, ()))
             for name, (least, most) in values.items():
                 if not 0 <= least <= most <= mosts[name]:
                     wrong = least if least < 0 else most
                     _refuse(file.decode(), name, wrong, mosts[name])
-            if not is_complete and time.monotonic() > stop:
-                return padded_inside
+            is_whole = is_complete or time.monotonic() <= stop
+            if not is_whole:
+                break
+    if counts is None and config.pretraining_head == "pretraining":
+        _warn_of_one_label(files[0], seen.total(), labels)
+    if not is_whole:
+        return padded_inside
     times = collections.Counter(files)  # A file may be repeated.
     for file, count in zip(files, counts or (), strict=False):
         if seen[file] != times[file] * count:
@@ -73,6 +85,18 @@ def check(
                 "again."
             )
     return padded_inside
+
+
+def _warn_of_one_label(file: str, number: int, labels: Collection[int]) -> None:
+    """Warns of records without a task of two segments, as of RoBERTa."""
+    if number >= _FEW and len(labels) == 1:
+        logging.warning(
+            "All %d records that were checked have %d as %s, the first in %s: "
+            "the task of two segments is learned from one class only, which "
+            "teaches nothing. For masked words only, make the data again by "
+            "create_pretraining_data.py --objective=none.",
+            *(number, *labels, _LABELS, file),
+        )
 
 
 def _mosts(

@@ -21,6 +21,7 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bert_tf import terminals
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import (
     added_tokens,
@@ -217,7 +218,7 @@ def _open_files(
                 f"which transformers reads. Received: {problem}"
             )
         if problem:
-            tokenizer_config.warn_once(
+            terminals.warn_once(
                 f"{config.name} is read instead of {path}, as by "
                 f"transformers: {problem}. Delete the one that is wrong."
             )
@@ -241,7 +242,7 @@ def _with_ids(
         if token.id == added_tokens.NAMED and token.content not in ids
     ]
     for token in unknown:
-        tokenizer_config.warn_once(
+        terminals.warn_once(
             f"{name} lacks {token.content!r}, which a file next to it names as "
             "a special token, so it is text here. transformers gives it the "
             "id after the last, for which the model has no row."

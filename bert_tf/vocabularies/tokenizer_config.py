@@ -8,16 +8,15 @@ has only what is not the default, and is absent where all is.
 """
 
 import copy
-import functools
 import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from bert_tf import terminals
 from bert_tf.errors import InputError
 from bert_tf.storage import input_files, json_files
 from bert_tf.vocabularies import added_tokens, tokenizer_json
 
-from absl import logging
 from etils import epath
 
 FILE = "tokenizer_config.json"
@@ -221,12 +220,6 @@ def overwrite(
     return found
 
 
-@functools.cache
-def warn_once(line: str) -> None:
-    """Logs a warning once in this process: models are opened repeatedly."""
-    logging.warning("%s", line)
-
-
 def _read_data(folder: epath.Path, name: str) -> bytes | None:
     path = folder / name
     if not path.exists() or path.is_dir():
@@ -255,7 +248,7 @@ def _read_tokenizer(
         return whole
     kind = tokenizer_json.kind(whole)
     if kind not in (model, None):
-        warn_once(
+        terminals.warn_once(
             f"{path} is ignored: its model is {kind}, and {vocab} is for "
             f"{model}."
         )
@@ -307,7 +300,7 @@ def _merge(
         if values[0] != values[1]:
             winner, loser = files if is_generic else files[::-1]
             first, second = map(json.dumps, values)
-            warn_once(
+            terminals.warn_once(
                 f"{winner} counts for {name}={first}, as in transformers: "
                 f"{loser} has {second}."
                 if name in ours
@@ -320,7 +313,7 @@ def _merge(
         values += [bool(tokenizer_json.lower_cases(whole)), lower]
         if values[0] != values[1]:
             last, first, counts = map(json.dumps, values)
-            warn_once(
+            terminals.warn_once(
                 f"do_lower_case={counts} counts for {files[0]}: {files[1]} and "
                 f"so transformers 5 have {last}, and transformers 4 {first}."
             )

@@ -111,6 +111,25 @@ class TestTf1:
         weights = ({v.path: v for v in x.variables} for x in (other, model))
         reference.assert_same(*weights)
 
+    def test_moving_averages_are_not_weights(self, tf1, caplog):
+        """As of TF1's ExponentialMovingAverage, next to the weights."""
+        prefix = f"{tf1}/bert_model.ckpt"
+        there = tf1_files.read(prefix, list(tf1_files.shapes(prefix)))
+        before = formats.open_checkpoint(tf1).shapes
+        averaged = [name for name in before if name.startswith("bert/")]
+        for name in averaged:
+            there[f"{name}/ExponentialMovingAverage"] = there[name] + 1
+        tf1_files.write(prefix, there)
+        source = formats.open_checkpoint(tf1)
+        assert source.shapes == before
+        assert f"{averaged[0]}/ExponentialMovingAverage" in source.state
+        reference.assert_same(
+            source.read(averaged), {name: there[name] for name in averaged}
+        )
+        formats.open_checkpoint(tf1)
+        (line,) = [x for x in caplog.messages if "moving averages" in x]
+        assert f"averages of {len(averaged)} weights" in line
+
     def test_a_run_from_inside_its_folder(self, tf1, monkeypatch):
         flags = pathlib.Path(tf1, "flags.txt")
         flags.write_text("--do_lower_case=false\n")

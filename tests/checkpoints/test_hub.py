@@ -280,6 +280,18 @@ class TestErrors:
             assert _failed(_NAME).startswith(f"{_NAME} has no config.json")
         assert not server.downloads
 
+    @pytest.mark.parametrize("with_config", [False, True])
+    def test_an_adapter_of_peft(self, saved, client, tmp_path, with_config):
+        names = _CONFIG if with_config else []
+        folder = _copy(saved, tmp_path / "model", *names)
+        settings = {"base_model_name_or_path": "owner/base"}
+        (folder / "adapter_config.json").write_text(json.dumps(settings))
+        with client(hub_server.Hub(models={_NAME: folder})):
+            assert _failed(_NAME).startswith(
+                f"{_NAME} holds an adapter (adapter_config.json) of owner/base,"
+                " and no model. To use it, merge"
+            )
+
     def test_another_kind_of_model(self, saved, client, tmp_path):
         files = [*_CONFIG, "model.safetensors"]
         folder = _copy(saved, tmp_path / "model", *files)

@@ -134,6 +134,10 @@ def test_adapters_are_not_applied(folder, tf1, caplog):
             (folder / name).unlink()
         with pytest.raises(ValueError, match=r"adapter.*no model\..*load_lora"):
             formats.open_checkpoint(str(folder))
+    settings = {"base_model_name_or_path": "owner/base"}
+    (folder / "adapter_config.json").write_text(json.dumps(settings))
+    with pytest.raises(ValueError, match=r"json\) of owner/base, and no model"):
+        formats.open_checkpoint(str(folder))
 
 
 def _save(path, tensors):

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 
 import bert_tf
 from bert_tf.checkpoints import formats, huggingface
@@ -73,6 +74,31 @@ def test_one_label_that_a_text_may_have(tmp_path):
     with tiny_model.untraced():
         found = bert_tf.load(folder)("a film")["probabilities"]
     assert found == {expected["label"]: pytest.approx(expected["score"])}
+
+
+@pytest.mark.parametrize("problem", [None, "regression"])
+def test_the_score_of_one_class(tmp_path, caplog, problem):
+    folder = _folder(tmp_path, num_labels=1, problem_type=problem)
+    ask = transformers.pipeline(
+        "text-classification", model=str(folder), device="cpu"
+    )
+    (expected,) = ask("a film")
+    with tiny_model.untraced():
+        score = bert_tf.load(folder)("a film")["score"]
+    is_sigmoid = "return its sigmoid; for that, add" in caplog.text
+    assert is_sigmoid == (problem != "regression")
+    if not is_sigmoid:
+        assert score == pytest.approx(expected["score"], rel=1e-5)
+        return
+    assert 1 / (1 + np.exp(-score)) == pytest.approx(expected["score"])
+    # With the key that the line names.
+    key = re.search(r"add (\S+: \{.*?\}) to", caplog.text)
+    path = folder / "config.json"
+    config = path.read_text().strip().removesuffix("}")
+    path.write_text(f"{config}, {key[1]}}}")
+    with tiny_model.untraced():
+        score = bert_tf.load(folder)("a film")["score"]
+    assert score == pytest.approx(expected["score"])
 
 
 @pytest.mark.slow

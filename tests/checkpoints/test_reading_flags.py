@@ -78,6 +78,22 @@ def test_defaults_are_those_of_the_options():
             assert found[name] in (default, None)
 
 
+@pytest.mark.parametrize(
+    ("labels", "run", "expected"),
+    [
+        # Without a flag, a reader would find IOB1's entities.
+        ("O B-PER I-PER B-LOC", "--context=sentence", "--scheme=BIO."),
+        ("O B-PER I-PER", "--scheme=IOB1", "--scheme=IOB1."),
+        ("O B-PER I-PER E-PER S-PER", "--context=sentence", None),
+        ("NOUN VERB", "--context=sentence", None),
+        ("O B-PER I-PER", "", None),  # of no run
+    ],
+)
+def test_the_scheme_of_a_tagger(labels, run, expected, tmp_path):
+    found = _notes("tagging", run, "hf", tmp_path, labels=(*labels.split(),))
+    assert [x.rpartition(" ")[2] for x in found] == [expected] * bool(expected)
+
+
 def test_flags_that_only_training_takes(tmp_path):
     run = "--long_documents=windows --window_stride=5"
     (note,) = _notes("classification", run, "hf", tmp_path)
@@ -97,8 +113,8 @@ def test_transformers_reads_the_tail_of_long_texts(tmp_path):
     assert theirs.convert_ids_to_tokens(ids) == expected
 
 
-def _notes(head, run, output_format, folder):
+def _notes(head, run, output_format, folder, **about):
     (folder / "flags.txt").write_text(run.replace(" ", "\n") + "\n")
     (folder / "null_score_diff_threshold.txt").write_text("-1.5\n")
-    source = opened.Checkpoint(str(folder), "tf1", {}, lambda _: {})
+    source = opened.Checkpoint(str(folder), "tf1", {}, lambda _: {}, **about)
     return reading_flags.notes(source, output_format, head)

@@ -201,6 +201,13 @@ def test_the_best_is_of_the_content_of_files(monkeypatch, tmp_path):
         pairs = [("a", "b"), ("b", "a"), ("a", "c"), ("ab", "")]
         digests = {chosen_on(*pair)[best.EVALUATED_ON] for pair in pairs}
         assert len({digest, *digests}) == 5
+        # A file of GLUE is in --data_dir.
+        (tmp_path / "dev.tsv").write_text("a")
+        monkeypatch.setattr(flagfiles, "_values", dict)
+        plan = fine_tuning_setup.plan(
+            strategy, names, [str(tmp_path / "dev.tsv")]
+        )
+        assert plan.chosen_on == {best.EVALUATED_ON: digest}
         # A folder of files, as RACE's, is known by its name only.
         (tmp_path / "dev_file").unlink()
         (tmp_path / "dev_file").mkdir()
@@ -310,6 +317,20 @@ def test_the_data_that_chose_the_best(run, monkeypatch, kept, path, changed):
         else contextlib.nullcontext()
     ):
         run_folder.check_same_evaluation(["eval_file"], evaluated_on="same")
+
+
+def test_the_file_in_a_folder_that_chose_the_best(run, monkeypatch):
+    """As of GLUE, whose files have no flags."""
+    before = {best.EVALUATED_ON: "same"}
+    monkeypatch.setattr(best, "checkpoint", lambda _: "kept")
+    monkeypatch.setattr(best, "chosen_on", lambda _: before)
+    monkeypatch.setattr(tf1_files, "latest", lambda _: "newest")
+    monkeypatch.setattr(flagfiles, "_values", dict)
+    for evaluated_on in ("same", None):
+        run_folder.check_same_evaluation(["dev_file"], "", evaluated_on)
+    message = "scores: the evaluation data had other content[.]"
+    with pytest.raises(ValueError, match=message):
+        run_folder.check_same_evaluation(["dev_file"], evaluated_on="other")
 
 
 def test_the_pair_of_files_that_chose_the_best(run, monkeypatch):

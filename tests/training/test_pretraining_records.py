@@ -185,3 +185,25 @@ def test_all_records_without_a_manifest_are_checked(tmp_path, monkeypatch):
         writer.write(record_types.PRETRAINING.encode(values))
     config = modeling.BertConfig(**pretraining_records.CONFIG)
     assert pretraining.find(files, config, 16, 4).padded_inside == files[2]
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_records_of_one_sentence_class_are_reported(tmp_path, caplog, label):
+    """As of scripts that write RoBERTa's records with BERT's features."""
+    files = pretraining_records.write(tmp_path, [40])
+    config = modeling.BertConfig(**pretraining_records.CONFIG)
+    pretraining.find(files, config, 16, 4)
+    assert "one class" not in caplog.text
+    rng = np.random.default_rng(1)
+    with tf.io.TFRecordWriter(files[0]) as writer:
+        for _ in range(40):
+            values = pretraining_records.values(rng)
+            values["next_sentence_labels"] = [label]
+            writer.write(record_types.PRETRAINING.encode(values))
+    pretraining.find(files, config, 16, 4)
+    assert f"All 40 records that were checked have {label} as" in caplog.text
+    assert "one class" in caplog.text
+    caplog.clear()
+    pretraining_records.write_manifest(files, objective="none")
+    pretraining.find(files, config, None, None)
+    assert "one class" not in caplog.text

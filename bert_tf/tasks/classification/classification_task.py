@@ -9,7 +9,7 @@ import functools
 import os
 from collections.abc import Iterable, Iterator, Mapping
 
-from bert_tf import extras
+from bert_tf import extras, terminals
 from bert_tf.errors import InputError, repeated, shortened
 from bert_tf.storage import data_sets, input_files
 from bert_tf.tasks import label_column, left_out_rows, tables
@@ -124,26 +124,22 @@ def read_split(
     data_dir: str | None,
     split: str,
     with_gold: bool = False,
-    warns: bool = True,
 ) -> Iterator[tables.Example]:
     """Reads one split, from files or from TensorFlow Datasets.
 
-    With `with_gold`, also reads the labels of a test file, unvalidated. Without
-    `warns`, for a file that is read again, nothing is logged.
+    With `with_gold`, also reads the labels of a test file, unvalidated.
     """
     if data_dir or task.name == CUSTOM:
-        return read(task, data_dir or "", split, with_gold, warns)
+        return read(task, data_dir or "", split, with_gold)
     return read_tfds(task, split)
 
 
 def read(
-    task: Task,
-    data_dir: str,
-    split: str,
-    with_gold: bool = False,
-    warns: bool = True,
+    task: Task, data_dir: str, split: str, with_gold: bool = False
 ) -> Iterator[tables.Example]:
     """Reads the examples of one split from files; flags as for `read_split`.
+
+    Warnings are logged once, as files are read several times.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -190,12 +186,9 @@ def read(
             columns.get("text_b", ""),
             label,
         )
-    # Held-out rows are in the file of the training rows, which was reported.
-    if warns and row.rows is None:
-        left_out.warn(number + 1, "rows")
-    if warns:
-        _warn_of_rows(path, empty, keys)
-    if warns and split == "train" and task.labels:
+    left_out.warn(number + 1, "rows")
+    _warn_of_rows(path, empty, keys)
+    if split == "train" and task.labels:
         label_column.warn_of_unseen(path, task.labels, seen)
     if not found:
         column, value = row.where or ("", "")
@@ -216,15 +209,14 @@ def _label_of_row(
 def _warn_of_rows(path: str, empty: list[int], keys: list[str]) -> None:
     """Warns of lines with empty texts, and of repeated IDs."""
     if empty:
-        logging.warning(
-            "%s: empty texts: %d, the first at line %d.",
-            *(path, len(empty), empty[0]),
+        terminals.warn_once(
+            f"{path}: empty texts: {len(empty)}, the first at line {empty[0]}."
         )
     if twice := repeated(keys):
-        logging.warning(
-            "%s: IDs that several rows have: %d, such as %s. Their predictions "
-            "can be told apart by their order only.",
-            *(path, len(twice), shortened(repr(twice[0]))),
+        terminals.warn_once(
+            f"{path}: IDs that several rows have: {len(twice)}, such as "
+            f"{shortened(repr(twice[0]))}. Their predictions can be told apart "
+            "by their order only."
         )
 
 
