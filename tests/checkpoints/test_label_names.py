@@ -93,6 +93,7 @@ def test_the_score_of_one_class(tmp_path, caplog, problem):
     assert 1 / (1 + np.exp(-score)) == pytest.approx(expected["score"])
     # With the key that the line names.
     key = re.search(r"add (\S+: \{.*?\}) to", caplog.text)
+    assert key
     path = folder / "config.json"
     config = path.read_text().strip().removesuffix("}")
     path.write_text(f"{config}, {key[1]}}}")
