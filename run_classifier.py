@@ -400,6 +400,8 @@ def main(_):
         if not run_flags.CHECK_ONLY.value:
             search_setup.run(__file__, f"eval_{find_task().metrics[0]}")
             return
+    else:
+        search_setup.check_single_run()
     fine_tune.run_task(Classification())
 
 

@@ -74,6 +74,18 @@ def check() -> None:
         )
 
 
+def check_single_run() -> None:
+    """Raises InputError if a single run would train in a search's folder."""
+    path = os.path.join(run_flags.OUTPUT_DIR.value, search.STUDY)
+    if fine_tuning_flags.DO_TRAIN.value and tf.io.gfile.exists(path):
+        raise InputError(
+            f"--output_dir holds a search ({path}), and training would replace "
+            "its best weights. To use them, leave out --do_train. To continue "
+            "the search, pass --search. To train a single run, choose another "
+            f"--output_dir. Received: output_dir={run_flags.OUTPUT_DIR.value}"
+        )
+
+
 # ---- The space --------------------------------------------------------------
 
 

@@ -149,7 +149,8 @@ class Search:
         from optuna import trial as optuna_trial
 
         values, folder = self._values(trial), self._folder(trial)
-        shown = ", ".join(f"{name} {value}" for name, value in values.items())
+        name = os.path.basename(folder)
+        shown = ", ".join(f"{flag} {value}" for flag, value in values.items())
         logging.info(
             "Trial %d of %d: %s; log: %s/log.txt",
             *(trial.number + 1, count, shown, folder),
@@ -169,21 +170,21 @@ class Search:
             trial.set_user_attr(_ERROR, error.last if is_finite else "")
             if is_finite and error.last != before:
                 raise InputError(
-                    f"Trial {trial.number}: {error} At the same error again, "
+                    f"{name}: {error} At the same error again, "
                     f"it leaves the values of this trial out. Received: {shown}"
                 ) from error
-            logging.warning("Trial %d: %s", trial.number, error.last)
+            logging.warning("%s: %s", name, error.last)
             study.tell(trial, state=optuna_trial.TrialState.FAIL)
             return
         if before:
             trial.set_user_attr(_ERROR, "")
         self._report(study, trial, folder)
         if is_pruned:
-            logging.info("Trial %d: pruned.", trial.number)
+            logging.info("%s: pruned.", name)
             study.tell(trial, state=optuna_trial.TrialState.PRUNED)
             return
         score = (best.results(folder) or {}).get(self.metric, math.nan)
-        logging.info("Trial %d: %s %.4f", trial.number, self.metric, score)
+        logging.info("%s: %s %.4f", name, self.metric, score)
         if math.isnan(score):
             study.tell(trial, state=optuna_trial.TrialState.FAIL)
         else:
@@ -238,8 +239,8 @@ class Search:
         shutil.rmtree(target, ignore_errors=True)
         os.rename(f"{target}.tmp", target)
         logging.info(
-            "The best is trial %d: %s %.4f; copied its weights to %s.",
-            *(chosen.number, self.metric, chosen.value, target),
+            "The best is %s: %s %.4f; copied its weights to %s.",
+            *(os.path.basename(folder), self.metric, chosen.value, target),
         )
         rows = [("trial", *self.space, self.metric)]
         for trial in study.get_trials():

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import fractions
 import functools
 import math
 import os
@@ -68,7 +69,11 @@ class Plan(session.Plan):
 
     def steps_per_epoch(self, examples: int) -> int:
         """Returns the steps between evaluations: the last is at the end."""
-        return math.ceil(examples / self.batch_size)
+        return math.ceil(self.epoch_steps(examples))
+
+    def epoch_steps(self, examples: int) -> fractions.Fraction:
+        """Returns the steps of an epoch, which may end within a step."""
+        return fractions.Fraction(examples, self.batch_size)
 
     def schedule(self, examples: int) -> optimization.Schedule:
         """Returns the learning rate schedule, with the original's warm-up."""
@@ -200,6 +205,14 @@ def train(
             "epoch %d the embeddings, too.",
             layers + 2,
         )
+        first = int((layers + 1) * plan.epoch_steps(data.count))
+        if first >= plan.steps(data.count):
+            logging.warning(
+                "The run ends after %g epochs, so the embeddings and perhaps "
+                "some layers are not trained. To train all of them, pass "
+                "--num_train_epochs=%d.",
+                *(plan.num_train_epochs, layers + 2),
+            )
 
     def write() -> None:
         run.files.write(run.folder, run.labels)
@@ -226,7 +239,7 @@ def train(
         predictions=next_pieces.LOSS,
         evaluation=evaluation,
         eval_steps=plan.steps_per_epoch(data.count),
-        epoch_steps=plan.steps_per_epoch(data.count),
+        epoch_steps=plan.epoch_steps(data.count),
         beside=run.files.contents(run.labels),
         data={
             "training data": trained_on,

@@ -1,5 +1,6 @@
 """Reports the progress of a run: screen, metrics.jsonl, TensorBoard."""
 
+import fractions
 import json
 import os
 import re
@@ -113,7 +114,7 @@ class Progress:
         stop: int,
         write: bool = True,
         meter: Callable[[Mapping[str, float]], dict[str, float]] | None = None,
-        epoch_steps: int | None = None,
+        epoch_steps: fractions.Fraction | int | None = None,
         tracked: trackers.Trackers | None = None,
     ):
         self.step, self.stop = start, stop

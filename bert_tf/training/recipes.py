@@ -1,6 +1,7 @@
 """Recipes for weight updates: optimizer, schedule, clipping, rates."""
 
 import dataclasses
+import fractions
 from collections.abc import Callable, Mapping
 
 from bert_tf import (
@@ -81,7 +82,7 @@ class Recipe(recipe_options.RecipeOptions):
         schedule: optimization.Schedule,
         config: configuration.BertConfig,
         num_train_steps: int | None = None,
-        epoch_steps: int | None = None,
+        epoch_steps: fractions.Fraction | None = None,
     ) -> optimization.Optimizer:
         """Returns an unbuilt optimizer for an encoder with a head.
 
@@ -164,14 +165,15 @@ def layer_rates(
 
 
 def unfreezing(
-    config: configuration.BertConfig, epoch_steps: int | None
+    config: configuration.BertConfig, epoch_steps: fractions.Fraction | None
 ) -> Callable[[str], int]:
     """Returns a function from a variable's name to the first step to train it.
 
     Heads and the pooler are trained from the first epoch on, the last layer
     from the second, each layer below one epoch later than the layer above, and
     the embeddings last (Howard & Ruder, 2018, https://arxiv.org/abs/1801.06146,
-    section 3.3). Without `epoch_steps`, everything is trained from step 0 on.
+    section 3.3). An epoch that ends within a step ends before it. Without
+    `epoch_steps`, everything is trained from step 0 on.
     """
     family = families.find(config)
-    return lambda name: family.depth(name, config) * (epoch_steps or 0)
+    return lambda name: int(family.depth(name, config) * (epoch_steps or 0))

@@ -5,6 +5,7 @@ Pre-training and fine-tuning are the same run with other hooks.
 
 import contextlib
 import dataclasses
+import fractions
 import functools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -117,7 +118,7 @@ class Session:
     predictions: str | None = None
     evaluation: scoring.Evaluation | None = None
     eval_steps: int = 1
-    epoch_steps: int | None = None  # of one pass over the examples
+    epoch_steps: fractions.Fraction | None = None  # of all examples once
     beside: Mapping[str, bytes] = dataclasses.field(default_factory=dict)
     data: Mapping[str, object] = dataclasses.field(default_factory=dict)
     padded_inside: str = ""

@@ -164,6 +164,22 @@ def test_spaces_that_are_wrong(flags, tmp_path, given, problem):
     assert not output.exists()
 
 
+def test_a_single_run_in_the_folder_of_a_search(flags, tmp_path):
+    folder = tmp_path / "search"
+    folder.mkdir()
+    (folder / "study.db").touch()
+    (folder / "flags.txt").write_text("--do_train=true\n")
+    own = [x for x in flags if not x.startswith("--search_space")]
+    given = (*own, "--do_predict=true", f"--output_dir={folder}")
+    for trains, is_wrong in (("true", True), ("false", False)):
+        done = classifier_runs.run(
+            *(tmp_path, *given, f"--do_train={trains}"), code=1
+        )
+        found = "training would replace its best weights" in done.lines[-1]
+        assert found == is_wrong, done.lines[-1]
+    assert {x.name for x in folder.iterdir()} == {"flags.txt", "study.db"}
+
+
 def test_what_a_search_does_not_do(flags, tmp_path):
     for given, problem in (
         ("--do_predict=true", "A search does not support --do_predict."),

@@ -112,7 +112,7 @@ def _weights(path):
 
 @pytest.fixture(scope="module", name="unfrozen")
 def _unfrozen(tmp_path_factory):
-    """A BERT of one layer, fine-tuned in three epochs of three steps.
+    """A BERT of one layer, fine-tuned in three epochs of 2.75 steps.
 
     Returns its flags and its folder, with a checkpoint of each step, and the
     initial weights of the encoder.
@@ -122,7 +122,7 @@ def _unfrozen(tmp_path_factory):
     encoder = families.make(classifier_runs.MODEL)
     reference.random_weights(encoder.variables)
     trained_weights.write(folder, encoder)
-    table = classifier_runs.write_table(folder / "train.tsv", 12)
+    table = classifier_runs.write_table(folder / "train.tsv", 11)
     flags += [
         *(f"--init_checkpoint={folder}/model.ckpt-1", "--do_train"),
         *(f"--train_file={table}", "--unfreeze=gradual"),
@@ -142,7 +142,7 @@ def test_a_berts_layers_are_unfrozen_one_by_one(unfrozen):
         step: _weights(path)
         for step, path in tf1_files.numbered(str(output)).items()
     }
-    assert sorted(found) == [*range(1, 10)]
+    assert sorted(found) == [*range(1, 9)]
     found[0] = found[1] | start
 
     def moved(first, last):
@@ -152,11 +152,24 @@ def test_a_berts_layers_are_unfrozen_one_by_one(unfrozen):
             if not np.array_equal(found[first][name], value)
         }
 
-    layer = {name for name in found[9] if "/layer_0/" in name}
-    embeddings = {x for x in found[9] if x.startswith("bert/embeddings/")}
+    layer = {name for name in found[8] if "/layer_0/" in name}
+    embeddings = {x for x in found[8] if x.startswith("bert/embeddings/")}
     assert len(layer) == 16
     assert len(embeddings) == 5
-    head = found[9].keys() - layer - embeddings
-    assert moved(0, 3) == moved(2, 3) == head
-    assert moved(3, 6) == head | layer
-    assert moved(6, 9) == head | layer | embeddings
+    head = found[8].keys() - layer - embeddings
+    # An epoch that ends within a step ends before it.
+    assert moved(0, 2) == moved(1, 2) == head
+    assert moved(2, 5) == moved(2, 3) == head | layer
+    assert moved(5, 8) == moved(5, 6) == head | layer | embeddings
+
+
+def test_runs_that_end_before_all_is_unfrozen(tmp_path):
+    flags = classifier_runs.write_model(tmp_path)
+    table = classifier_runs.write_table(tmp_path / "train.tsv", 11)
+    for epochs, is_short in ((2, True), (2.9, False)):
+        done = classifier_runs.run(
+            *(tmp_path, *flags, "--do_train", f"--train_file={table}"),
+            *("--unfreeze=gradual", f"--num_train_epochs={epochs}"),
+            *(f"--output_dir={tmp_path}/out", "--check_only"),
+        )
+        assert ("pass --num_train_epochs=3." in done.stderr) == is_short

@@ -180,7 +180,7 @@ _MEMORY = "error: out of memory."
 
 def test_an_error_ends_the_search_which_resumes_its_trial(make, script):
     script.outcomes = {"3": _MEMORY}
-    message = r"^Trial \d: See log\. At the same error again, .*: rate 3, "
+    message = r"^trial-\d{3}: See log\. At the same error again, .*: rate 3, "
     with pytest.raises(ValueError, match=message):
         make().run(6)
     failed = script.calls[-1]
@@ -209,17 +209,16 @@ def test_the_same_error_again_leaves_the_trial_out(
     make, script, tmp_path, caplog
 ):
     script.outcomes = {"3": _MEMORY}
-    with pytest.raises(ValueError, match=r"^Trial \d: "):
+    with pytest.raises(ValueError, match=r"^trial-\d{3}: "):
         make(space={"rate": ["3"], "batch": ["16"]}).run(1)
     with pytest.raises(ValueError, match=f"^All trials .* {_MEMORY} Correct"):
         make(space={"rate": ["3"], "batch": ["16"]}).run(1)
 
     script.calls.clear()
-    with pytest.raises(ValueError, match=r"^Trial \d: "):
+    with pytest.raises(ValueError, match=r"^trial-\d{3}: "):
         make("other").run(4)
     failed, values = script.calls[-1]
     script.outcomes = {}
-    number = int(failed.removeprefix("trial-"))
 
     def fail_again(folder, values, is_over):
         if folder.endswith(failed):
@@ -228,7 +227,7 @@ def test_the_same_error_again_leaves_the_trial_out(
         return script(folder, values, is_over)
 
     rows = _rows(dataclasses.replace(make("other"), train=fail_again).run(4))
-    assert f"Trial {number}: {_MEMORY}" in caplog.text
+    assert f"{failed}: {_MEMORY}" in caplog.text
     assert script.calls.count((failed, values)) == 2
     assert [row[3] for row in rows if row[0] == failed] == ["failed"]
     # It does not count.
@@ -236,7 +235,7 @@ def test_the_same_error_again_leaves_the_trial_out(
     with sqlite3.connect(tmp_path / "other/study.db") as database:
         query = "select number from trials where state = 'FAIL'"
         found = database.execute(query).fetchall()
-    assert found == [(number,)]
+    assert found == [(int(failed.removeprefix("trial-")),)]
     # No more than all combinations are tried.
     assert len(make("other").run(6)) == 2 + 6
     tried = [tuple(x.values()) for _, x in script.calls]

@@ -1,5 +1,6 @@
 """The progress of a run: metrics.jsonl, TensorBoard, the log."""
 
+import fractions
 import json
 import logging
 import sys
@@ -111,13 +112,17 @@ class TestProgress:
         )
 
     def test_epochs(self, tmp_path, screen):
-        report = progress.Progress(str(tmp_path), 0, 25, epoch_steps=10)
-        for step in (10, 11, 25):
+        # 40 examples in batches of 32, 20 times.
+        epoch = fractions.Fraction(40, 32)
+        report = progress.Progress(str(tmp_path), 0, 25, epoch_steps=epoch)
+        for step in (1, 2, 5, 6, 25):
             report(step, _BLOCK)
         assert [x.split("  ")[:2] for x in screen.messages] == [
-            ["step 10/25 (40%)", "epoch 1/3"],
-            ["step 11/25 (44%)", "epoch 2/3"],
-            ["step 25/25 (100%)", "epoch 3/3"],
+            ["step 1/25 (4%)", "epoch 1/20"],
+            ["step 2/25 (8%)", "epoch 2/20"],
+            ["step 5/25 (20%)", "epoch 4/20"],
+            ["step 6/25 (24%)", "epoch 5/20"],
+            ["step 25/25 (100%)", "epoch 20/20"],
         ]
 
     def test_narrow_terminals(self, report, screen, monkeypatch):

@@ -1,5 +1,6 @@
 """Tests of bert_tf/training/recipes.py and the schedules that it names."""
 
+import fractions
 import math
 
 from bert_tf import modeling, optimization, options
@@ -342,11 +343,13 @@ def test_epochs_that_unfreeze_variables(kind, names):
     config = families.from_values(values)
     starts_at = [
         recipes.Recipe(unfreeze=x)
-        .make_optimizer(lambda step: step, config, 50, 10)
+        .make_optimizer(
+            lambda step: step, config, 11, fractions.Fraction(11, 4)
+        )
         .starts_at
         for x in ("gradual", "none")
     ]
-    assert [starts_at[0](name) for name in names] == [0, 10, 20, 30]
+    assert [starts_at[0](name) for name in names] == [0, 2, 5, 8]
     assert [starts_at[1](name) for name in names] == [0] * 4
 
 
