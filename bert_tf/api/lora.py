@@ -13,7 +13,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf import files
-from bert_tf.checkpoints import huggingface_weights, opened
+from bert_tf.checkpoints import (
+    huggingface_names,
+    huggingface_weights,
+    opened,
+)
 from bert_tf.encoders import families, foreign, layers
 from bert_tf.errors import InputError
 from bert_tf.storage import weight_files
@@ -28,9 +32,9 @@ _WEIGHTS, _CONFIG = "adapter_model.safetensors", weight_files.ADAPTER
 TARGETS = ("query", "key", "value", "dense")
 
 # A tensor of peft: the module that has LoRA, and the matrix.
-_NAME = re.compile(
-    r"(?:base_model\.model\.)?(.+)\.lora_([AB])(?:\.default)?\.weight"
-)
+_BASE = "base_model.model."
+_NAME = re.compile(r"(.+)\.lora_([AB])(?:\.default)?\.weight")
+_WAY_OUT = "Merge the adapter into its model with peft, by merge_and_unload."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -180,16 +184,19 @@ def save(
     has_head: bool = True,
 ) -> None:
     """Writes the matrices into a new folder; see `WithLora.save_lora`."""
-    modules = dict(reversed(_modules(model)))
-    if not has_head:
-        prefix = _prefix(model)
-        modules = {x: y.removeprefix(prefix) for x, y in modules.items()}
+    bare = "" if has_head else _prefix(model)
     tensors, targets = {}, set()
-    for name, layer in _targets(model, lora).items():
-        targets.add(modules[name].rpartition(".")[2])
+    chosen = _targets(model, lora)
+    # A pooler has the names of all heads: peft ignores the others.
+    for name, module in _modules(model):
+        if name not in chosen or not module.startswith(bare):
+            continue
+        module = module.removeprefix(bare)
+        targets.add(module.rpartition(".")[2])
+        layer = chosen[name]
         # PyTorch's kernels are transposed, and peft multiplies with them.
         for matrix, value in (("A", layer.lora_a), ("B", layer.lora_b)):
-            key = f"base_model.model.{modules[name]}.lora_{matrix}.weight"
+            key = f"{_BASE}{module}.lora_{matrix}.weight"
             tensors[key] = np.ascontiguousarray(np.asarray(value).T)
     config = {
         "bias": "none",
@@ -228,11 +235,12 @@ def read(
     )
     prefix = _prefix(model)
     layer_of = {module: name for name, module in _modules(model)}
+    layer_of = {x: y for x, y in layer_of.items() if y.endswith(TARGETS)}
     # Adapters of a model without a head.
     layer_of |= {x.removeprefix(prefix): y for x, y in layer_of.items()}
     values, left = {}, []
     for name in sorted(shapes):
-        match = _NAME.fullmatch(name)
+        match = _NAME.fullmatch(name.removeprefix(_BASE))
         layer = layer_of.get(match[1]) if match else None
         if match and layer is not None:
             value = np.asarray(read_stored(name), np.float32)
@@ -241,12 +249,22 @@ def read(
             left.append(name)
     if others := [x for x in left if "lora_" in x]:
         raise InputError(
-            f"{path}: only dense layers of the encoder have LoRA here. Merge "
-            "the adapter into its model with peft, by merge_and_unload. "
-            f"Received: {others[0]}"
+            f"{path}: only dense layers of the encoder have LoRA here. "
+            f"{_WAY_OUT} Received: {others[0]}"
+        )
+    today = [x.removeprefix(_BASE) for x in left]
+    if theirs := families.find(model.config).huggingface:
+        today = huggingface_names.canonical(theirs, today)
+    if saved := [x for x in today if prefix and x.startswith(prefix)]:
+        raise InputError(
+            f"{path}: an adapter whose modules_to_save are part of the encoder "
+            f"can't be read. {_WAY_OUT} Received: {saved[0]}"
         )
     if left:
-        logging.warning("%s: not used: %s.", path, ", ".join(left))
+        logging.warning(
+            "%s: the weights of its head are not used: %s. %s",
+            *(path, ", ".join(left), _WAY_OUT),
+        )
     targets = {x.rpartition(".")[0].rpartition("/")[2] for x in values}
     # Their values are checked there, whatever their types.
     rank: Any = config.get("r")
@@ -255,30 +273,36 @@ def read(
     return Lora(rank, alpha, tuple(sorted(targets)), is_stabilized), values
 
 
-# Fields of peft that change what is computed -> what they must be.
+# Fields of peft -> what they must be. Other switches, lists and settings must
+# be empty, also in later versions.
 _USUAL: Mapping[str, Sequence[Any]] = {
     "peft_type": ("LORA",),
     "bias": ("none", None),
-    "use_dora": (False, None),
-    "fan_in_fan_out": (False, None),
-    "rank_pattern": ({}, None),
-    "alpha_pattern": ({}, None),
     "layers_to_transform": (None,),
-    "layer_replication": (None,),
-    "trainable_token_indices": (None,),
-    "use_qalora": (False, None),
     # Others change the weights of the model as well: PiSSA, OLoRA, LoftQ.
-    "init_lora_weights": (True, False, None, "gaussian"),
+    "init_lora_weights": (True, False, None, "gaussian", "orthogonal", "eva"),
 }
+# Those that the names of the tensors repeat, or that change no output.
+_NO_EFFECT = (
+    *("target_modules", "exclude_modules", "layers_pattern", "modules_to_save"),
+    *("use_rslora", "inference_mode", "auto_mapping", "ensure_weight_tying"),
+    *("loftq_config", "eva_config", "corda_config", "lora_ga_config"),
+)
+
+
+def _is_usual(name: str, value: Any) -> bool:
+    if name in _USUAL:
+        return value in _USUAL[name]
+    is_set = bool(value) and (value is True or isinstance(value, list | dict))
+    return name in _NO_EFFECT or not is_set
 
 
 def _check(config: Mapping[str, Any], path: str) -> None:
-    for name, allowed in _USUAL.items():
-        if config.get(name) not in allowed:
+    for name in (*_USUAL, *config):
+        if not _is_usual(name, config.get(name)):
             raise InputError(
                 f"{path}: adapters with {name} of this kind can't be read. "
-                "Merge them into the model with peft, by merge_and_unload. "
-                f"Received: {name}={json.dumps(config.get(name))}"
+                f"{_WAY_OUT} Received: {name}={json.dumps(config.get(name))}"
             )
 
 
@@ -305,8 +329,9 @@ def check(model: Any, lora: Lora, values: Mapping[str, np.ndarray]) -> None:
     if wrong:
         raise InputError(
             "The adapter does not belong to this model: it must have two "
-            f"matrices for each of {len(shapes) // 2} layers. Received: "
-            f"{wrong[0]} is missing, unexpected or of another shape"
+            f"matrices for each of {len(shapes) // 2} layers. One for some "
+            f"layers only can't be read. {_WAY_OUT} Received: {wrong[0]} is "
+            "missing, unexpected or of another shape"
         )
 
 
@@ -388,6 +413,8 @@ class WithLora(keras.layers.Layer):
 
     def load_lora(self, folder: str | os.PathLike[str]) -> None:
         """Adds the matrices of such a folder, also one that peft wrote.
+
+        A head's weights in the folder are not used, with a warning.
 
         Raises:
             InputError: It holds no LoRA, or one of another model.

@@ -149,16 +149,25 @@ def test_adapters_are_files_of_peft(model, tmp_path):
 def test_names_are_those_of_the_family(tmp_path):
     config = roberta.RobertaConfig(**vars(tiny.PLAIN) | {"type_vocab_size": 1})
     encoder = models.Bert(config)
-    encoder.enable_lora(targets=["key"])
+    encoder.enable_lora(targets=["dense"])
     encoder.save_lora(tmp_path / "adapter")
     path = tmp_path / "adapter" / "adapter_model.safetensors"
-    prefix = "base_model.model.roberta.encoder.layer."
-    names = [*safetensors_numpy.load_file(path)]
-    assert names and all(x.startswith(prefix) for x in names)
+    found = safetensors_numpy.load_file(path)
+    prefix = "base_model.model."
+    layers_of = {x for x in found if "roberta.encoder.layer." in x}
+    assert len(layers_of) == 2 * 3 * config.num_hidden_layers
+    # The pooler of a classifier is a part of its head there.
+    assert found.keys() - layers_of == {
+        f"{prefix}{module}.lora_{matrix}.weight"
+        for module in ("roberta.pooler.dense", "classifier.dense")
+        for matrix in "AB"
+    }
+    models.Bert(config).load_lora(tmp_path / "adapter")
     encoder.save_lora(tmp_path / "bare", has_head=False)
     bare = safetensors_numpy.load_file(tmp_path / "bare" / path.name)
-    assert [*bare] == [x.replace("roberta.", "", 1) for x in names]
-    encoder.load_lora(tmp_path / "bare")
+    of_encoder = {x for x in found if x.startswith(f"{prefix}roberta.")}
+    assert {*bare} == {x.replace("roberta.", "") for x in of_encoder}
+    models.Bert(config).load_lora(tmp_path / "bare")
 
 
 _TORCH: dict[str, tuple[Any, str]] = {
@@ -256,6 +265,10 @@ def test_it_is_kept_in_keras_files_and_merged_in_exports(model, tmp_path):
         ({"peft_type": "IA3"}, 'peft_type="IA3"'),
         ({"r": 0}, "rank=0"),
         ({"init_lora_weights": "pissa"}, 'init_lora_weights="pissa"'),
+        # Applied after these tokens only; what later versions may add.
+        ({"alora_invocation_tokens": [7]}, r"alora_invocation_tokens=\[7\]"),
+        ({"lora_bias": True}, "lora_bias=true"),
+        ({"new_config": {"beta": 1}}, 'new_config={"beta": 1}'),
     ],
 )
 def test_other_adapters_are_refused(model, tmp_path, changes, named):
@@ -267,6 +280,32 @@ def test_other_adapters_are_refused(model, tmp_path, changes, named):
         encoder.load_lora(tmp_path / "adapter")
     assert "\n" not in str(error.value)
     assert encoder.lora is None and all(x.trainable for x in encoder.variables)
+
+
+@pytest.mark.parametrize("prefix", ["bert.", ""])
+def test_saved_modules_are_not_lost(model, tmp_path, caplog, prefix):
+    """What peft trained as a whole, by modules_to_save."""
+    model.bert.save_lora(tmp_path / "adapter")
+    config_path = tmp_path / "adapter" / "adapter_config.json"
+    new = {"modules_to_save": ["classifier"], "exclude_modules": ["key"]}
+    # Of version 0.21, without effect.
+    new |= {"auto_mapping": {"a": "b"}, "qalora_group_size": 16}
+    new |= {"megatron_core": "megatron.core", "lora_dropout": 0.5}
+    config_path.write_text(
+        json.dumps(json.loads(config_path.read_text()) | new)
+    )
+    path = tmp_path / "adapter" / "adapter_model.safetensors"
+    tensors = safetensors_numpy.load_file(path)
+    tensors["base_model.model.classifier.weight"] = np.ones((2, 8))
+    safetensors_numpy.save_file(tensors, path)
+    tiny.classifier().bert.load_lora(tmp_path / "adapter")
+    assert "head are not used: base_model.model.classifier.we" in caplog.text
+    name = f"base_model.model.{prefix}embeddings.LayerNorm.weight"
+    safetensors_numpy.save_file(tensors | {name: np.ones(8)}, path)
+    encoder = tiny.classifier().bert
+    with pytest.raises(InputError, match=r"modules_to_save are part of the en"):
+        encoder.load_lora(tmp_path / "adapter")
+    assert encoder.lora is None
 
 
 def test_another_lora_is_not_overwritten(model, tmp_path):
