@@ -83,7 +83,7 @@ test: venv
 		$(PYTEST_FLAGS)
 
 test-all:
-	@$(MAKE) --no-print-directory test PYTEST_FLAGS=
+	@$(MAKE) --no-print-directory test PYTEST_FLAGS=--grappler
 
 bad-inputs: venv
 	@echo "== Giving every script bad inputs"

@@ -18,6 +18,14 @@ import pytest
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--grappler",
+        action="store_true",
+        help="optimize graphs as users' programs do, which takes longer",
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Sets up TensorFlow in processes that run tests.
 

@@ -14,11 +14,15 @@ import tensorflow as tf
 
 
 class Server:
-    """A SavedModel, served by its signatures."""
+    """A SavedModel, served by its signatures.
 
-    def __init__(self, path: pathlib.Path):
+    With `is_optimized`, its graph is optimized, as by TensorFlow Serving.
+    """
+
+    def __init__(self, path: pathlib.Path, is_optimized: bool = False):
         self._graph = tf.Graph()
-        self._session = tf.compat.v1.Session(graph=self._graph)
+        config = tf.compat.v1.ConfigProto() if is_optimized else None
+        self._session = tf.compat.v1.Session(graph=self._graph, config=config)
         with self._graph.as_default():
             self.signatures = tf.compat.v1.saved_model.load(
                 self._session, ["serve"], str(path)

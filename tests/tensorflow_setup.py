@@ -52,6 +52,25 @@ def untraced():
         yield
 
 
+@pytest.fixture
+def grappler(pytestconfig: pytest.Config):
+    """Optimizes graphs, as in users' programs."""
+    _use_grappler(True)
+    yield
+    _use_grappler(pytestconfig.option.grappler)
+
+
+def _use_grappler(is_used: bool) -> None:
+    """Turns TensorFlow's optimizer of graphs on or off.
+
+    It takes most of the time of the first call of a function, and tests call
+    few functions often.
+    """
+    tf.config.optimizer.set_experimental_options(
+        {"disable_meta_optimizer": not is_used}
+    )
+
+
 def _set_seed(self, seed):
     """Sets a seed, and keeps compiled kernels, which take long to make again.
 
@@ -65,8 +84,8 @@ def _set_seed(self, seed):
 context.Context._set_global_seed = _set_seed
 
 
-def pytest_configure() -> None:
-    """Keeps two kinds of iterators alive until the process ends.
+def pytest_configure(config: pytest.Config) -> None:
+    """Sets the optimizer, and keeps two kinds of iterators alive to the end.
 
     TensorFlow destroys an iterator while it holds Python's lock, and waits for
     a thread that may need this lock to call Python. This deadlocks whenever
@@ -74,6 +93,7 @@ def pytest_configure() -> None:
     replica's part of a dataset, it waits for a thread that sleeps for up to a
     minute, longer for older iterators.
     """
+    _use_grappler(config.option.grappler)
     make = iterator_ops.OwnedIterator._create_iterator
 
     def create(self, dataset):

@@ -5,7 +5,7 @@ import itertools
 import json
 from typing import Any
 
-from tests import exports, saved_models, serving_session
+from tests import combinations, exports, saved_models, serving_session
 
 import numpy as np
 import pytest
@@ -56,8 +56,12 @@ def _same(found, expected):
 
 def _error(head, name, **inputs):
     """Returns the error message of the model."""
+    return _message(exports.server(head), name, **inputs)
+
+
+def _message(server, name, **inputs):
     with pytest.raises(tf.errors.InvalidArgumentError) as error:
-        exports.server(head).ask(name, **inputs)
+        server.ask(name, **inputs)
     return str(error.value)
 
 
@@ -203,12 +207,26 @@ def test_no_rows_give_none(head, name):
         assert {len(x) for x in outputs.values()} == {0}
 
 
-@pytest.mark.parametrize(("head", "name"), _ALL)
+@pytest.mark.parametrize(
+    ("head", "name"),
+    combinations.some(
+        {
+            ("classification", "serving_default"),
+            ("tagging", "serve_words"),
+            ("span", "serve_ids"),
+            ("multiple_choice", "serving_default"),
+            ("next_piece", "serve_scores"),
+        },
+        _ALL,
+    ),
+)
 def test_dimensions_are_told_by_name(head, name):
+    """The name is in the message of graphs that are optimized, as usual."""
+    server = serving_session.Server(exports.exported(head), is_optimized=True)
     right = _odd(head, name)
     for wrong in right:
         columns = right | {wrong: np.array(right[wrong])[..., np.newaxis]}
-        said = _error(head, name, **columns)
+        said = _message(server, name, **columns)
         assert f"Shape of tensor _arg_{name}_{wrong}_0" in said
 
 
