@@ -6,6 +6,7 @@ import os
 import pathlib
 import random
 import sys
+from collections.abc import Iterator
 
 import bert_tf  # noqa: F401  (sets TF_ENABLE_ONEDNN_OPTS)
 from tests import store, tiny_model
@@ -53,7 +54,7 @@ def untraced():
 
 
 @pytest.fixture
-def grappler(pytestconfig: pytest.Config):
+def grappler(pytestconfig: pytest.Config) -> Iterator[None]:
     """Optimizes graphs, as in users' programs."""
     _use_grappler(True)
     yield

@@ -9,7 +9,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bert_tf import files
@@ -252,9 +252,9 @@ def read(
             f"{path}: only dense layers of the encoder have LoRA here. "
             f"{_WAY_OUT} Received: {others[0]}"
         )
-    today = [x.removeprefix(_BASE) for x in left]
+    today: Iterable[str] = [x.removeprefix(_BASE) for x in left]
     if theirs := families.find(model.config).huggingface:
-        today = huggingface_names.canonical(theirs, today)
+        today = huggingface_names.canonical(theirs, [*today])
     if saved := [x for x in today if prefix and x.startswith(prefix)]:
         raise InputError(
             f"{path}: an adapter whose modules_to_save are part of the encoder "

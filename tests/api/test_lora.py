@@ -287,7 +287,10 @@ def test_saved_modules_are_not_lost(model, tmp_path, caplog, prefix):
     """What peft trained as a whole, by modules_to_save."""
     model.bert.save_lora(tmp_path / "adapter")
     config_path = tmp_path / "adapter" / "adapter_config.json"
-    new = {"modules_to_save": ["classifier"], "exclude_modules": ["key"]}
+    new: dict[str, Any] = {
+        "modules_to_save": ["classifier"],
+        "exclude_modules": ["key"],
+    }
     # Of version 0.21, without effect.
     new |= {"auto_mapping": {"a": "b"}, "qalora_group_size": 16}
     new |= {"megatron_core": "megatron.core", "lora_dropout": 0.5}
