@@ -338,10 +338,13 @@ def _description(path: str, folder: str) -> dict[str, Any]:
     if not head:
         what = "model" if runtimes.find(path) else "SavedModel"
         file = os.path.relpath(file, path)
+        has_file = tf.io.gfile.exists(os.path.join(path, file))
+        reason = "names no head" if has_file else "is not there"
         raise InputError(
             f"The {what} {path} was not written by export_saved_model.py "
-            f"of this version: {file} names no head. Export it again. "
-            f"Received: head={head}"
+            f"of this version: {file} {reason}. Export your run again. For a "
+            "model of another program, such as TensorFlow Hub's, pass a "
+            "checkpoint instead: its texts can't be encoded without this file."
         )
     if folder == path:
         export_description.check_runtime(description, file)

@@ -5,6 +5,7 @@ Called from the `main` of run_classifier.py only.
 
 import itertools
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -96,7 +97,7 @@ def find_space(text: str) -> dict[str, list[str]]:
         text: As in --search_space.
     """
     space: dict[str, list[str]] = {}
-    for part in text.split():
+    for part in re.sub(r",\s+", ",", text).split():
         name, _, listed = part.partition("=")
         values = listed.split(",")
         parsed = [_parse(name, value) for value in values]
