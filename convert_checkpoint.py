@@ -94,7 +94,11 @@ _DO_LOWER_CASE = _MODEL.boolean(
     "Whether the model reads lower-cased text. By default as the input "
     "specifies, or else detected from the vocabulary.",
     only_with=(
-        *(f"output_format={x}" for x in weight_files.FORMATS if x != "tf1"),
+        *(
+            f"output_format={name}"
+            for name, row in weight_files.FORMATS.items()
+            if not row.is_own
+        ),
         "new_vocab_file",
     ),
     harmless=True,

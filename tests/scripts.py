@@ -99,12 +99,17 @@ class Run(_Output):
         """Starts the script; its output is written to two files in `folder`.
 
         A script with child processes is not killed when the tests end. `before`
-        is called in its process first.
+        is called in its process first. Graphs are optimized as in this process,
+        so that the last bits can be compared.
         """
         super().__init__(folder)
+        optimizer = tf.config.optimizer.get_experimental_options()
         self._process = _CONTEXT.Process(
             target=_main,
-            args=(script, flags, dict(environment), *self._files, before),
+            args=(
+                *(script, flags, dict(environment), *self._files, before),
+                optimizer,
+            ),
             daemon=not has_children,
         )
         self._process.start()
@@ -129,13 +134,14 @@ class Run(_Output):
         return self._process.exitcode
 
 
-def _main(script, flags, environment, stdout, stderr, before):
+def _main(script, flags, environment, stdout, stderr, before, optimizer):
     for path, number in ((stdout, 1), (stderr, 2)):
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(file, number)
     os.environ.update(environment)
     if before is not None:
         before()
+    tf.config.optimizer.set_experimental_options(optimizer)
     path = str(_ROOT / f"{script}.py")
     sys.argv = [path, *flags]
     try:

@@ -53,9 +53,9 @@ def untraced():
         yield
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def grappler(pytestconfig: pytest.Config) -> Iterator[None]:
-    """Optimizes graphs, as in users' programs."""
+    """Optimizes graphs until the module's end, as in users' programs."""
     _use_grappler(True)
     yield
     _use_grappler(pytestconfig.option.grappler)
@@ -94,6 +94,7 @@ def pytest_configure(config: pytest.Config) -> None:
     replica's part of a dataset, it waits for a thread that sleeps for up to a
     minute, longer for older iterators.
     """
+    store.uses_grappler = config.option.grappler
     _use_grappler(config.option.grappler)
     make = iterator_ops.OwnedIterator._create_iterator
 

@@ -5,6 +5,7 @@ folder and run as a reader would run them.
 """
 
 import functools
+import importlib
 import json
 import os
 import pathlib
@@ -12,15 +13,18 @@ import re
 import shutil
 import sys
 
+import bert_tf
 from bert_tf import modeling, tokenization
 from bert_tf.checkpoints import tf1_files, trained_models
 from bert_tf.encoders import families
 from bert_tf.errors import InputError
+from bert_tf.storage import weight_files
 from tests import (
     classifier_runs,
     pretraining_records,
     reference,
     scripts,
+    tiny_model,
     trained_weights,
 )
 from tests import interop_samples as samples
@@ -301,6 +305,22 @@ def test_weights_in_a_file_of_numpy(folder, classifier):
         assert len(same) == 1
     names = (folder / "as_tf1" / "labels.txt").read_text().split()
     assert tuple(names) == _CLASSES
+
+
+def test_a_model_in_a_file_of_numpy(folder, classifier, monkeypatch):
+    monkeypatch.setattr(weight_files, "FORMATS", {**weight_files.FORMATS})
+    monkeypatch.syspath_prepend(folder)
+    importlib.import_module("npz_weights")
+    with tiny_model.untraced():
+        found, expected = (
+            bert_tf.load(folder / name, do_lower_case=False)("Film")
+            for name in ("as_npz", "classes")
+        )
+    assert found == expected
+    assert found["label"] in _CLASSES
+    (folder / "empty").mkdir()
+    with pytest.raises(InputError, match=r"; model\.npz \(npz\)\.$"):
+        bert_tf.open_checkpoint(folder / "empty")
 
 
 @pytest.mark.usefixtures("classifier")

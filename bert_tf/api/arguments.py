@@ -81,7 +81,7 @@ class _Keyword:
         kind: What its value is: a key of `_READ`.
         heads: Those that it goes with; none for all.
         min: Min value of a whole number.
-        of: Of a choice, what there is.
+        of: Of a choice, what there is; of a text, examples.
     """
 
     kind: str
@@ -91,12 +91,13 @@ class _Keyword:
 
 
 # Type of an option -> kind of the keyword.
-_KINDS = {int: "whole", float: "number", bool: "boolean", str: "choice"}
+_KINDS = {int: "whole", float: "number", bool: "boolean", str: "text"}
 
 
 def _of_option(field: dataclasses.Field, heads: tuple[str, ...]) -> _Keyword:
     """Returns the keyword of an option, whose class checks other bounds."""
-    kind, known = _KINDS[options.kind(field)], field.metadata
+    known = field.metadata
+    kind = "choice" if known["choices"] else _KINDS[options.kind(field)]
     least = known["bounds"].min or 0
     return _Keyword(kind, heads, min=least, of=known["choices"])
 
@@ -110,7 +111,7 @@ KEYWORDS: Mapping[str, _Keyword] = {
     "vocab_file": _Keyword("path"),
     "do_lower_case": _Keyword("boolean"),
     "max_seq_length": _Keyword("whole", min=4),
-    "task_name": _Keyword("text", _CLASSIFIER),
+    "task_name": _Keyword("text", _CLASSIFIER, of=glue.NAMES),
     "labels": _Keyword("texts", ("classification", "tagging")),
     "regression": _Keyword("boolean", _CLASSIFIER),
     "pairs": _Keyword("boolean", _CLASSIFIER),
@@ -212,7 +213,7 @@ def _expected(keyword: _Keyword) -> str:
         "whole": f"a whole number, at least {keyword.min}",
         "number": "a number",
         "choice": f"one of {', '.join(keyword.of)}",
-        "text": f"a text, such as {glue.NAMES[0]}",
+        "text": ", such as ".join(["a text", *keyword.of[:1]]),
         "path": "a path",
         "number or auto": "a number, or auto",
         "texts": "a list of texts, in the order of training",

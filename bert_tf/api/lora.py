@@ -185,7 +185,7 @@ def save(
 ) -> None:
     """Writes the matrices into a new folder; see `WithLora.save_lora`."""
     bare = "" if has_head else _prefix(model)
-    tensors, targets = {}, set()
+    tensors, targets, saved = {}, set(), set()
     chosen = _targets(model, lora)
     # A pooler has the names of all heads: peft ignores the others.
     for name, module in _modules(model):
@@ -193,11 +193,21 @@ def save(
             continue
         module = module.removeprefix(bare)
         targets.add(module.rpartition(".")[2])
+        saved.add(name)
         layer = chosen[name]
         # PyTorch's kernels are transposed, and peft multiplies with them.
         for matrix, value in (("A", layer.lora_a), ("B", layer.lora_b)):
             key = f"{_BASE}{module}.lora_{matrix}.weight"
             tensors[key] = np.ascontiguousarray(np.asarray(value).T)
+    # Of an adapter without a head, the pooler's matrix B is 0.
+    lost = [x for x in chosen if x not in saved and np.any(chosen[x].lora_b)]
+    if lost:
+        raise InputError(
+            "The pooler of this encoder is in transformers a part of the heads,"
+            " so an adapter without a head can't contain it. Pass "
+            "has_head=True, or enable_lora with other targets than dense. "
+            f"Received: has_head=False, {lost[0]}"
+        )
     config = {
         "bias": "none",
         "fan_in_fan_out": False,
@@ -255,7 +265,7 @@ def read(
     today: Iterable[str] = [x.removeprefix(_BASE) for x in left]
     if theirs := families.find(model.config).huggingface:
         today = huggingface_names.canonical(theirs, [*today])
-    if saved := [x for x in today if prefix and x.startswith(prefix)]:
+    if saved := [x for x in today if x.startswith(prefix)]:
         raise InputError(
             f"{path}: an adapter whose modules_to_save are part of the encoder "
             f"can't be read. {_WAY_OUT} Received: {saved[0]}"
@@ -329,9 +339,9 @@ def check(model: Any, lora: Lora, values: Mapping[str, np.ndarray]) -> None:
     if wrong:
         raise InputError(
             "The adapter does not belong to this model: it must have two "
-            f"matrices for each of {len(shapes) // 2} layers. One for some "
-            f"layers only can't be read. {_WAY_OUT} Received: {wrong[0]} is "
-            "missing, unexpected or of another shape"
+            f"matrices for each of {len(shapes) // 2} layers. "
+            f"Adapters for only some of the layers can't be read. {_WAY_OUT} "
+            f"Received: {wrong[0]} is missing, unexpected or of another shape"
         )
 
 
@@ -408,6 +418,9 @@ class WithLora(keras.layers.Layer):
             has_head: Whether peft adds them to a model with a head, such as
                 AutoModelForSequenceClassification; False for an AutoModel,
                 whose modules have other names. `load_lora` reads both.
+
+        Raises:
+            InputError: Without a head, the adapter would lack a layer.
         """
         save(self, self._known_lora(), folder, has_head)
 

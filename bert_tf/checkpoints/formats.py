@@ -117,6 +117,12 @@ def _open_folder(folder: str) -> opened.Checkpoint:
             f"The folder {folder} holds models in folders of their own. Give "
             f"one of them. Received: {', '.join(inside[-3:])}"
         )
+    others = "".join(
+        f"; {weights.file} ({name})"
+        for name, row in weight_files.FORMATS.items()
+        if name not in ("tf1", "hf", "keras_hub")
+        for weights in row.weights
+    )
     raise InputError(
         f"The folder {folder} holds no checkpoint. Looked for: "
         "bert_model.ckpt.index or model.ckpt-STEP.index (the original's and "
@@ -124,7 +130,7 @@ def _open_folder(folder: str) -> opened.Checkpoint:
         f"{', '.join(huggingface_weights.FILES)} (Hugging Face); config.json "
         "with "
         f"{keras_hub.WEIGHTS} (KerasHub); options.json with "
-        f"{weight_files.BILM} (ELMo)."
+        f"{weight_files.BILM} (ELMo){others}."
     )
 
 

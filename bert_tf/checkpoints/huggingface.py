@@ -230,9 +230,9 @@ def _with_cross_encoder_settings(
     if count == 1 and not is_said:
         terminals.warn_once(
             f"{os.path.join(folder, CONFIG)}: the score is the logit of the "
-            "only class. The pipeline of transformers and sentence-transformers"
-            f" return its sigmoid; for that, add {huggingface_names.SIGMOID} "
-            "to this file."
+            "only class. The pipeline of transformers, and "
+            "sentence-transformers, return its sigmoid; for that, add "
+            f"{huggingface_names.SIGMOID} to this file."
         )
     return found
 

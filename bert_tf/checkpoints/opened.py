@@ -166,5 +166,6 @@ def only_adapter(folder: str, name: str) -> InputError:
     base = read_json(folder, weight_files.ADAPTER, **{key: str}).get(key)
     return InputError(
         f"{name} holds an adapter ({weight_files.ADAPTER}) of "
-        f"{base or 'another model'}, and no model. {ADAPTER_WAY}"
+        f"{base or 'another model'}, and no model. {ADAPTER_WAY} Received: "
+        f"{folder}"
     )

@@ -167,9 +167,9 @@ def open_checkpoint(prefix: str) -> opened.Checkpoint:
     if averages:
         terminals.warn_once(
             f"{prefix} also holds moving averages of {len(averages)} weights "
-            f"(NAME{_AVERAGE}). They are not used, only the weights "
-            "themselves. To use the averages, save them in a checkpoint under "
-            "the names of the weights."
+            f"(NAME{_AVERAGE}). Only the weights are used. To use the "
+            "averages, save them in a checkpoint under the names of the "
+            "weights."
         )
         weights = {n: s for n, s in weights.items() if n not in averages}
 

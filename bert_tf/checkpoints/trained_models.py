@@ -129,8 +129,8 @@ def check_classes(
     if is_multi_label(source) and not several:
         raise InputError(
             f"{source.path} was fine-tuned on texts that may have several "
-            "labels, and those of --task_name have one. Give files of your "
-            "own, and by --label_separator how labels are separated in them."
+            "labels. Pass --label_separator, which separates them in your "
+            "files; texts of --task_name have one label each."
         )
     # Labels next to weights of our own format come from a run of this package,
     # whose config records multi-label problems; other libraries' may not.

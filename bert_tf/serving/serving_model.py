@@ -344,7 +344,8 @@ def _description(path: str, folder: str) -> dict[str, Any]:
             f"The {what} {path} was not written by export_saved_model.py "
             f"of this version: {file} {reason}. Export your run again. For a "
             "model of another program, such as TensorFlow Hub's, pass a "
-            "checkpoint instead: its texts can't be encoded without this file."
+            "checkpoint instead: without this file, texts can't be encoded. "
+            f"Received: {path}"
         )
     if folder == path:
         export_description.check_runtime(description, file)

@@ -67,7 +67,7 @@ class Task:
     # Flags, besides `fixed_flags`, that determine the score by which the best
     # weights are selected.
     chosen_on: tuple[str, ...] = ("dev_file",)
-    # Files of the task, of no flag, that determine it.
+    # Data files that determine it and have no flag.
     published: tuple[str, ...] = ()
     # Flags that determine which rows are held out from training.
     hold_out: tuple[str, ...] = ()

@@ -117,7 +117,7 @@ def plan(
     Args:
         strategy: The run's strategy.
         chosen_on: Flags that determine the score of the best checkpoint.
-        published: Files, of no flag, that determine it.
+        published: Data files that determine it and have no flag.
     """
     own = fine_tuning_flags
     if own.GROUP_BY_LENGTH.value and distribution.is_tpu(strategy):

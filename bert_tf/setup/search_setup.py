@@ -97,7 +97,7 @@ def find_space(text: str) -> dict[str, list[str]]:
         text: As in --search_space.
     """
     space: dict[str, list[str]] = {}
-    for part in re.sub(r",\s+", ",", text).split():
+    for part in re.sub(r"\s*,\s*", ",", text).split():
         name, _, listed = part.partition("=")
         values = listed.split(",")
         parsed = [_parse(name, value) for value in values]

@@ -84,9 +84,13 @@ _GRAPH = "*.meta"
 
 def register(name: str, row: Format) -> None:
     """Adds a format; InputError if its name or one of its files is taken."""
-    files = {x.file for x in row.weights}
+    files = [x.file for x in row.weights]
     for other, known in FORMATS.items():
-        is_taken = other == name or any(x.file in files for x in known.weights)
+        is_taken = other == name or any(
+            _is_any(x.file, files) or _is_any(file, [x.file])
+            for x in known.weights
+            for file in files
+        )
         if is_taken and known != row:
             raise InputError(
                 f"The format {other} has this name or file already: choose "

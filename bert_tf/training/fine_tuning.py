@@ -205,13 +205,14 @@ def train(
             "epoch %d the embeddings, too.",
             layers + 2,
         )
-        first = int((layers + 1) * plan.epoch_steps(data.count))
+        epoch = plan.epoch_steps(data.count)
+        first = int((layers + 1) * epoch)
         if first >= plan.steps(data.count):
             logging.warning(
                 "The run ends after %g epochs, so the embeddings and perhaps "
                 "some layers are not trained. To train all of them, pass "
                 "--num_train_epochs=%d.",
-                *(plan.num_train_epochs, layers + 2),
+                *(plan.num_train_epochs, math.ceil((first + 1) / epoch)),
             )
 
     def write() -> None:

@@ -91,10 +91,10 @@ def _warn_of_one_label(file: str, number: int, labels: Collection[int]) -> None:
     """Warns of records without a task of two segments, as of RoBERTa."""
     if number >= _FEW and len(labels) == 1:
         logging.warning(
-            "All %d records that were checked have %d as %s, the first in %s: "
-            "the task of two segments is learned from one class only, which "
-            "teaches nothing. For masked words only, make the data again by "
-            "create_pretraining_data.py --objective=none.",
+            "All %d records that were checked have %d as %s, the first in %s, "
+            "so the sentence task teaches nothing. To train on masked words "
+            "only, create the records again by create_pretraining_data.py "
+            "--objective=none.",
             *(number, *labels, _LABELS, file),
         )
 

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from bert_tf import modeling
-from bert_tf.api import models
+from bert_tf.api import lora, models
 from bert_tf.checkpoints import huggingface_names
 from bert_tf.encoders import distilbert, layers, roberta
 from bert_tf.errors import InputError
@@ -230,7 +230,12 @@ def test_adapters_of_torch_models(tmp_path, kind):
     modules = dict(theirs.named_modules())
     for name in names:
         module = name.removeprefix("base_model.model.").split(".lora_")[0]
-        assert module in modules or module == "pre_classifier"
+        assert module in modules
+    if kind == "distilbert":
+        pooler = lora.dense_layers(encoder)["bert/pooler/dense"]
+        pooler.lora_b.assign(tf.ones_like(pooler.lora_b))
+        with pytest.raises(InputError, match="has_head=False, bert/pooler/d"):
+            encoder.save_lora(tmp_path / "lost", has_head=False)
     # A layer that lacks its matrices is not that of another adapter.
     del tensors[next(iter(tensors))]
     safetensors_numpy.save_file(tensors, path)

@@ -357,15 +357,16 @@ def test_options_of_other_types_are_keywords(monkeypatch):
     class Options(options.Options):
         penalty: float = options.option(0.5, min=-1)
         rank: str = options.option("sum", choices=("sum", "max"))
+        mark: str = options.option("")
 
     keywords = {
         x.name: arguments._of_option(x, ("span",))
         for x in dataclasses.fields(Options)
     }
     monkeypatch.setattr(arguments, "KEYWORDS", keywords)
-    found = arguments.check({"penalty": 2, "rank": "max"})
-    assert found == {"penalty": 2.0, "rank": "max"}
-    assert arguments.check({}) == {"penalty": None, "rank": None}
+    given = {"penalty": 2, "rank": "max", "mark": "?"}
+    assert arguments.check(given) == given
+    assert arguments.check({}) == dict.fromkeys(given)
     assert arguments.read("penalty", "-0.25") == -0.25
     assert arguments.read("rank", "sum") == "sum"
     for text in ("auto", "nan", "1,5"):
@@ -373,3 +374,5 @@ def test_options_of_other_types_are_keywords(monkeypatch):
             arguments.read("penalty", text)
     with pytest.raises(bert_tf.InputError, match=r"rank must be one of sum, m"):
         arguments.check({"rank": "min"})
+    with pytest.raises(bert_tf.InputError, match=r"mark must be a text\."):
+        arguments.check({"mark": 1})

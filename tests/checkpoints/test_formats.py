@@ -467,7 +467,8 @@ class TestWrite:
 
 
 @pytest.mark.parametrize(
-    ("name", "file"), [("hf", "model.npz"), ("npz", "tf_model.h5")]
+    ("name", "file"),
+    [("hf", "model.npz"), ("npz", "tf_model.h5"), ("npz", "tf_*")],
 )
 def test_a_format_whose_name_or_file_is_taken(monkeypatch, name, file):
     monkeypatch.setattr(weight_files, "FORMATS", {**weight_files.FORMATS})

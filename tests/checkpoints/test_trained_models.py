@@ -206,7 +206,7 @@ def test_one_label_or_several():
         _CONFIG, samples.vocab_files([]), True
     ).of_problem(True)
     source = dataclasses.replace(_source(("a", "b"), 2), config=files.config)
-    with pytest.raises(ValueError, match="those of --task_name have one"):
+    with pytest.raises(ValueError, match="Pass --label_separator, which"):
         trained_models.check_classes(source, ("a", "b"))
     trained_models.check_classes(source, ("a", "b"), several=True)
     files = files.of_problem(False)

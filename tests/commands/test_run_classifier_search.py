@@ -133,7 +133,10 @@ def test_casing_of_a_search_that_is_resumed(flags, tmp_path, monkeypatch):
         ("data_dir=a,b", "--search_space must be values of flags of training"),
         ("log_steps=1,2", "--search_space must be values of flags of training"),
         ("rate=1", "--search_space must be values of flags of training or of"),
-        ("seed=1, 1", "--search_space must list each flag and each value once."),
+        (
+            "seed=1 , 1",
+            "--search_space must list each flag and each value once.",
+        ),
         ("seed=1 seed=2", "--search_space must list each flag and each value"),
         (" ", "--search_space must list flags, such as learning_rate=3e-5"),
         (

@@ -64,7 +64,7 @@ def _hold(name, said):
 
 
 @pytest.fixture(scope="module", name="uninterrupted")
-def _uninterrupted(setting, tmp_path_factory):
+def _uninterrupted(setting, tmp_path_factory, grappler):
     output = tmp_path_factory.mktemp("uninterrupted") / "out"
     setting.finished(output, *LONG, "--save_in_background=false")
     return output

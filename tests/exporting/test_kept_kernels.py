@@ -62,6 +62,7 @@ def _laid_out(said):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("grappler")
 def test_a_kernel_is_laid_out_once_and_answers_as_before(monkeypatch, tmp_path):
     monkeypatch.delenv(kept_kernels.VARIABLE, raising=False)
     dropped, out = _answers(), tmp_path / "kept.npy"

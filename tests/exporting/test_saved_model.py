@@ -57,6 +57,7 @@ def check(outputs, logits):
 # ---- Predictions -------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("grappler")
 def test_texts_give_what_python_gives(model, loaded):
     logits = exports.python_logits(model, *PAIRS)
     assert len(set(logits.argmax(-1))) > 1, "the test would see no difference"

@@ -80,6 +80,7 @@ class TestOneStep:
         reference.assert_same(scalars, expected, 1e-6)
         assert 0 <= scalars["input_seconds"] < scalars["step_seconds"]
 
+    @pytest.mark.usefixtures("grappler")
     def test_update_by_numpy(self, files):
         trainer = tiny_trainer.Trainer(files)
         model = trainer.model
@@ -254,6 +255,7 @@ class TestFactors:
 
 
 class TestSteps:
+    @pytest.mark.usefixtures("grappler")
     def test_a_block_is_its_steps(self, files):
         whole, single = tiny_trainer.Trainer(files), tiny_trainer.Trainer(files)
         means = whole.train(0, 4)
