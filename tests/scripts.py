@@ -22,6 +22,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
+from bert_tf import terminals
 from bert_tf.errors import InputError
 from bert_tf.training import cluster
 from tests import script_flags
@@ -370,9 +371,16 @@ def _redirected(*paths: str) -> Iterator[None]:
         handler.stream = logged
 
 
+def forget_logged():
+    """Lets lines that are logged once be logged again, as in a new process."""
+    terminals.log_once.cache_clear()
+    terminals.warn_once.cache_clear()
+
+
 @contextlib.contextmanager
 def _own_process_state(environment: Mapping[str, str]) -> Iterator[None]:
     """Restores process state after a script, and runs its atexit functions."""
+    forget_logged()
     variables = dict(os.environ)
     os.environ.update(environment)
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 
 import bert_tf  # noqa: F401  (sets TF_ENABLE_ONEDNN_OPTS)
-from tests import store, tiny_model
+from tests import scripts, store, tiny_model
 
 import pytest
 import tensorflow as tf
@@ -20,7 +20,8 @@ from tensorflow.python.eager import context
 # cycles keep them alive, and Python collects those too rarely: it counts
 # objects, not the bytes of their weights.
 _GROWTH = 512 << 20  # bytes
-# Total size from which loaded exports, of about 100 MB each, are dropped.
+# Total size from which loaded exports, of about 100 MB each, and kernels are
+# dropped.
 _MOST = 3 << 30
 
 # Two replicas on one machine. This is only possible before TensorFlow starts.
@@ -139,6 +140,11 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000)
 
 
+def pytest_runtest_setup() -> None:
+    """Lets each test see lines that are logged once in a process."""
+    scripts.forget_logged()
+
+
 _size = 0  # of this process after the last collection, in bytes
 
 
@@ -160,6 +166,8 @@ def pytest_runtest_teardown(
     )
     if not has_dropped and memory - _size < _GROWTH:
         return
+    if memory > _MOST:
+        context.context().clear_kernel_cache()
     gc.collect()
     _trim()
     _size = _memory()

@@ -9,7 +9,7 @@ import re
 import unicodedata
 from typing import Any
 
-from bert_tf import terminals, tokenization, vocab_files, vocabularies
+from bert_tf import tokenization, vocab_files, vocabularies
 from bert_tf.checkpoints import huggingface_tokenizer, tokenizer_files
 from bert_tf.errors import InputError
 from bert_tf.vocabularies import (
@@ -548,7 +548,6 @@ def test_another_models_tokenizer_is_ignored(tmp_path, caplog):
     (tmp_path / "tokenizer.json").unlink()
     alone = vocabularies.open_files(path)
     _byte_pairs(True).save(str(tmp_path / "tokenizer.json"))
-    terminals.warn_once.cache_clear()
     assert vocabularies.open_files(path) == alone
     (line,) = caplog.messages
     assert "is ignored: its model is BPE, and vocab.txt is for Word" in line
