@@ -20,8 +20,7 @@ from tensorflow.python.eager import context
 # cycles keep them alive, and Python collects those too rarely: it counts
 # objects, not the bytes of their weights.
 _GROWTH = 512 << 20  # bytes
-# Total size from which loaded exports, of about 100 MB each, and kernels are
-# dropped.
+# Total size from which loaded exports, of about 100 MB each, are dropped.
 _MOST = 3 << 30
 
 # Two replicas on one machine. This is only possible before TensorFlow starts.
@@ -166,8 +165,6 @@ def pytest_runtest_teardown(
     )
     if not has_dropped and memory - _size < _GROWTH:
         return
-    if memory > _MOST:
-        context.context().clear_kernel_cache()
     gc.collect()
     _trim()
     _size = _memory()

@@ -203,9 +203,9 @@ def save(
     lost = [x for x in chosen if x not in saved and np.any(chosen[x].lora_b)]
     if lost:
         raise InputError(
-            "The pooler of this encoder is in transformers a part of the heads,"
-            " so an adapter without a head can't contain it. Pass "
-            "has_head=True, or enable_lora with other targets than dense. "
+            "In transformers, the pooler of this encoder is part of the head, "
+            "so an adapter without a head can't contain it. Pass has_head=True,"
+            " or call enable_lora with other targets than dense. "
             f"Received: has_head=False, {lost[0]}"
         )
     config = {
@@ -264,7 +264,7 @@ def read(
         )
     today: Iterable[str] = [x.removeprefix(_BASE) for x in left]
     if theirs := families.find(model.config).huggingface:
-        today = huggingface_names.canonical(theirs, [*today])
+        today = huggingface_names.canonical(theirs, today)
     if saved := [x for x in today if x.startswith(prefix)]:
         raise InputError(
             f"{path}: an adapter whose modules_to_save are part of the encoder "

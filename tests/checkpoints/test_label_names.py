@@ -48,15 +48,20 @@ def _names(folder, names):
     path.write_text(json.dumps(values))
 
 
+def _pipeline(folder):
+    """Returns transformers' classifier of texts."""
+    return transformers.pipeline(
+        "text-classification", model=str(folder), device="cpu"
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("names", [None, (7, 8, 9)])
 def test_a_classifier_answers_transformers_names(tmp_path, names):
     folder = _folder(tmp_path, num_labels=3)
     if names:
         _names(folder, names)
-    ask = transformers.pipeline(
-        "text-classification", model=str(folder), device="cpu"
-    )
+    ask = _pipeline(folder)
     texts = ["a film", "bad film", "a a a bad"]
     expected = [row["label"] for row in ask(texts)]
     with tiny_model.untraced():
@@ -67,9 +72,7 @@ def test_a_classifier_answers_transformers_names(tmp_path, names):
 def test_one_label_that_a_text_may_have(tmp_path):
     problem = "multi_label_classification"
     folder = _folder(tmp_path, num_labels=1, problem_type=problem)
-    ask = transformers.pipeline(
-        "text-classification", model=str(folder), device="cpu"
-    )
+    ask = _pipeline(folder)
     (expected,) = ask("a film")
     with tiny_model.untraced():
         found = bert_tf.load(folder)("a film")["probabilities"]
@@ -79,9 +82,7 @@ def test_one_label_that_a_text_may_have(tmp_path):
 @pytest.mark.parametrize("problem", [None, "regression"])
 def test_the_score_of_one_class(tmp_path, caplog, problem):
     folder = _folder(tmp_path, num_labels=1, problem_type=problem)
-    ask = transformers.pipeline(
-        "text-classification", model=str(folder), device="cpu"
-    )
+    ask = _pipeline(folder)
     (expected,) = ask("a film")
     with tiny_model.untraced():
         score = bert_tf.load(folder)("a film")["score"]
