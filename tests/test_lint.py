@@ -1,6 +1,5 @@
 """Tests of tools/lint on repositories of a few lines."""
 
-import ast
 import json
 
 from tools.lint import (
@@ -218,26 +217,6 @@ def test_each_rule_finds_its_problem(rule, problems):
 
 
 @pytest.mark.parametrize(
-    ("path", "text", "message"),
-    [
-        (
-            "targets.py",
-            'Target("hats", (), 1), Target("heads", (), 1)',
-            "is no bert_tf/hats.py",
-        ),
-        ("targets.py", 'Target("heads", ("x*",), 1)', "matches tests/x*"),
-        ("targets.py", 'Target("heads", (), 1),' * 2, "lists heads twice"),
-        ("chosen.txt", "hats:module:not:0", "lists no tests for hats"),
-    ],
-)
-def test_mutants_of_moved_code_are_found(path, text, message, problems):
-    found = problems(
-        code.mutants_have_code_and_tests, f"tools/mutants/{path}", text
-    )
-    assert [message in x for x in found] == [True]
-
-
-@pytest.mark.parametrize(
     ("function", "exists"),
     [("A", 1), ("A.f", 1), ("A.f.g", 1), ("h", 1), ("f", 0), ("A.g", 0)],
 )
@@ -254,30 +233,9 @@ def test_mutants_name_functions_by_their_scopes(function, exists, problems):
     assert len(found) == 1 - exists
 
 
-def test_imports_of_the_picture(problems):
-    """Those that follow from others are left out."""
+def test_arrows_that_follow_from_others_are_left_out():
     found = {"a": {"b", "c", "d"}, "b": {"c"}, "c": {"d"}, "d": set()}
     assert architecture.arrows(found) == {("a", "b"), ("b", "c"), ("c", "d")}
-    script = "def main(_):\n    from bert_tf import heads\n"
-    (missing,) = problems(architecture.picture_is_current, "run_x.py", script)
-    assert "lacks scripts -> model" in missing
-
-
-def test_components_import_those_above_them(problems):
-    rule = architecture.components_have_all_modules
-    assert not problems(rule, "bert_tf/heads.py", "import bert_tf.vocabularies")
-    (found,) = problems(
-        rule, "bert_tf/vocabularies/symbols.py", "from bert_tf import heads\n"
-    )
-    assert "words imports model, which is below it" in found
-
-
-def test_named_files_exist(problems):
-    row = "`bert_tf/hats.py` | `Hat`\n"
-    (found,) = problems(
-        architecture.named_code_exists, "docs/architecture.md", row
-    )
-    assert "there is no bert_tf/hats.py" in found
 
 
 @pytest.mark.parametrize(
@@ -297,57 +255,93 @@ def test_a_name_is_found(line, problems):
     assert any(problems(rule, "run_x.py", line) for rule in names.RULES)
 
 
-def test_documentation_and_sentences_may_name_all(problems):
-    text = (
-        '"""Of ALBERT, its byte_pairs and [CLS]."""\n'
-        "# albert ##\n"
-        'raise ValueError(f"give the vocabulary of an albert: {path}")\n'
-        'help = "the byte_pairs of albert, with a [CLS]"\n'
-        "tokens = tagging_words.WordPieces(vocabulary)\n"
-    )
-    ast.parse(text)
-    for rule in names.RULES:
-        assert not problems(rule, "run_x.py", text)
+_NOTEBOOK = "notebooks/a.ipynb"
+_HEAD, _HATS = 'Target("heads", (), 1),', 'Target("hats", (), 1),'
+_PROSE = 'x = "piece"\n\n\ndef f(pieces):\n    """Adds `pieces`."""\n'
 
 
 @pytest.mark.parametrize(
-    ("printed", "message"),
+    ("rule", "path", "text", "message"),
     [
-        (("/home/ann/.cache/x",), "prints /home/"),
-        (("Restored /tmp/a.",), "prints /tmp/"),
-        (("C:\\Users\\ann",), "prints C:\\Users\\"),
-        (("error: The flag is wrong.",), "prints error:"),
-        (("Traceback (most recent call last)",), "prints Traceback"),
-        (("a", 1, "error"), "ended in an error"),
+        *(
+            (code.mutants_have_code_and_tests, f"tools/mutants/{path}", *more)
+            for path, *more in (
+                ("targets.py", _HEAD + _HATS, "is no bert_tf/hats.py"),
+                (
+                    "targets.py",
+                    'Target("heads", ("x*",), 1)',
+                    "matches tests/x*",
+                ),
+                ("targets.py", _HEAD * 2, "lists heads twice"),
+                ("chosen.txt", "hats:module:not:0", "lists no tests for hats"),
+            )
+        ),
+        (
+            *(architecture.picture_is_current, "run_x.py"),
+            "def main(_):\n    from bert_tf import heads\n",
+            "lacks scripts -> model",
+        ),
+        (
+            architecture.components_have_all_modules,
+            *("bert_tf/vocabularies/symbols.py", "from bert_tf import heads\n"),
+            "words imports model, which is below it",
+        ),
+        (
+            *(architecture.named_code_exists, "docs/architecture.md"),
+            *("`bert_tf/hats.py` | `Hat`\n", "there is no bert_tf/hats.py"),
+        ),
+        *(
+            (notebooks.outputs_are_those_of_any_machine, _NOTEBOOK, text, says)
+            for text, says in (
+                (_printed("Restored /tmp/a."), "prints /tmp/"),
+                (_printed("C:\\Users\\ann"), "prints C:\\Users\\"),
+                (_printed("error: The flag is wrong."), "prints error:"),
+                (_printed("Traceback (most recent"), "prints Traceback"),
+                (_printed("a", 1, "error"), "ended in an error"),
+            )
+        ),
+        (
+            *(english.code_is_plain_english, "bert_tf/heads.py"),
+            _PROSE.replace("`pieces`", "\n\n    pieces"),
+            'bert_tf/heads.py:7: "pieces"',
+        ),
     ],
 )
-def test_outputs_of_one_machine_are_found(printed, message, problems):
-    (found,) = problems(
-        notebooks.outputs_are_those_of_any_machine,
-        "notebooks/a.ipynb",
-        _printed(*printed),
-    )
+def test_other_forms_of_problems(rule, path, text, message, problems):
+    (found,) = problems(rule, path, text)
     assert message in found
 
 
-def test_other_outputs_are_those_of_any_machine(problems):
-    text = _printed("Wrote runs/a, models/a/1. http://127.0.0.1/home eval/loss")
-    rule = notebooks.outputs_are_those_of_any_machine
-    assert not problems(rule, "notebooks/a.ipynb", text)
+_NAMES = '''
+"""Of ALBERT, its byte_pairs and [CLS]."""
+# albert ##
+raise ValueError(f"give the vocabulary of an albert: {path}")
+help = "the byte_pairs of albert, with a [CLS]"
+tokens = tagging_words.WordPieces(vocabulary)
+'''
 
 
-def test_code_and_link_targets_are_not_prose(problems):
-    text = "`piece` [](piece.md)\n```\npiece\n```\n- x\n  ```\n  piece\n  ```\n"
-    assert not problems(english.pages_are_plain_english, "docs/a.md", text)
-
-
-def test_names_in_docstrings_are_not_prose(problems):
-    text = 'x = "piece"\n\n\ndef f(pieces):\n    """Adds `pieces`."""\n'
-    rule = english.code_is_plain_english
-    assert not problems(rule, "bert_tf/heads.py", text)
-    text = text.replace("`pieces`", "\n\n    pieces")
-    (found,) = problems(rule, "bert_tf/heads.py", text)
-    assert found.startswith('bert_tf/heads.py:7: "pieces"')
+@pytest.mark.parametrize(
+    ("rule", "path", "text"),
+    [
+        *((rule, "run_x.py", _NAMES) for rule in names.RULES),
+        (
+            *(notebooks.outputs_are_those_of_any_machine, _NOTEBOOK),
+            _printed("Wrote runs/a, models/a/1. http://127.0.0.1/home eval/b"),
+        ),
+        (
+            *(english.pages_are_plain_english, "docs/a.md"),
+            "`piece` [](piece.md)\n```\npiece\n```\n- x\n  ```\n  piece\n  ```",
+        ),
+        (english.code_is_plain_english, "bert_tf/heads.py", _PROSE),
+        (
+            architecture.components_have_all_modules,
+            *("bert_tf/heads.py", "import bert_tf.vocabularies"),
+        ),
+    ],
+)
+def test_what_is_no_problem(rule, path, text, problems):
+    assert not problems(rule, path, text)
 
 
 def test_commands_are_found():
