@@ -134,14 +134,6 @@ def test_a_killed_search_makes_the_same_trials(make, script, number):
     assert [name for name, _ in script.calls] == ["trial-004"]
 
 
-def test_the_file_is_a_study_of_optuna(make, tmp_path):
-    make().run(2)
-    with sqlite3.connect(tmp_path / "out/study.db") as database:
-        query = "select number, state from trials order by number"
-        found = database.execute(query).fetchall()
-    assert found == [(0, "COMPLETE"), (1, "COMPLETE")]
-
-
 def _is_pruned(scores, whole):
     """The median rule, which applies once five trials have ended."""
     return len(whole) >= 5 and any(

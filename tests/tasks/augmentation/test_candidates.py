@@ -153,11 +153,6 @@ def test_texts_that_are_done_are_told(ours):
     assert len(told) > 4
 
 
-def test_which_pieces_are_words(ours):
-    pieces = np.array(_VOCAB)[candidates.whole_words(ours[1])].tolist()
-    assert pieces == [x for x in _VOCAB if x.isalpha()]
-
-
 @pytest.mark.parametrize(
     ("word", "wanted"),
     [

@@ -341,16 +341,6 @@ def test_labels_are_not_searched(tmp_path):
         assert len(_read(searched, "train")) == 2
 
 
-def test_files_of_a_bucket(tmp_path):
-    """TensorFlow opens them, by addresses."""
-    path = _write(tmp_path / "a.csv", "text,label\nx,b\ny,a\n")
-    task = _custom({"train": f"file://{path}"})
-    assert task.labels == ("a", "b")
-    assert [row[1:] for row in _read(task, "train")] == [
-        row[1:] for row in _read(_custom({"train": path}), "train")
-    ]
-
-
 def test_labels_that_are_missing_values(tmp_path, caplog):
     rows = "".join(f"x\t{y}\n" for y in ("nan", "None", "N/A", "NANO", "n"))
     path = _write(tmp_path / "a.tsv", f"text\tlabel\n{rows}")

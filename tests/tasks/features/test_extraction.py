@@ -123,28 +123,18 @@ def test_tokens_in_order_whatever_the_batches(model):
         ),
         ("sum_all", lambda e, x: sum(x)),
         ("mean_all", lambda e, x: sum(x) / 5),
+        ("weighted_sum_last_four 1 0 0 -2", lambda e, x: x[4] - 2 * x[1]),
     ],
 )
 def test_the_papers_choices(name, expected, model):
-    choice = feature_layers.Choice(name)
+    name, *weights = name.split()
+    how = {"weights": tuple(map(float, weights))} if weights else {}
+    choice = feature_layers.Choice(name, **how)
     assert choice.names == (name,)
     *of_layers, outputs = outputs_of(model, original_rows()[2])
     found = choice.select(outputs).numpy()[0]
     wanted = expected(*of_layers)[:, np.newaxis]
     np.testing.assert_allclose(found, wanted, atol=1e-5)
-
-
-@pytest.mark.slow
-@tiny_model.untraced()
-def test_weights_of_the_last_four(model):
-    choice = feature_layers.Choice(
-        "weighted_sum_last_four", weights=(1, 0, 0, -2)
-    )
-    _, found = extract(model, choice, "cls")
-    for row, vectors in zip(original_rows(), found, strict=True):
-        _, layers, _ = outputs_of(model, row)
-        expected = layers[4][:1] - 2 * layers[1][:1]
-        np.testing.assert_allclose(vectors[0], expected, atol=1e-5)
 
 
 @pytest.mark.slow

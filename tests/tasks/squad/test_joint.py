@@ -127,13 +127,6 @@ def test_scores_given_the_start(model):
         )
 
 
-def test_beams(model):
-    batch = _batch()
-    found = model(batch)
-    for row in range(2):
-        _check_beams(found, row, _Original(model, batch, row))
-
-
 def _check_beams(found, row, original):
     starts = _log_softmax(original.starts)
     order = np.argsort(-starts)[:3]
