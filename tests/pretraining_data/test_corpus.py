@@ -2,7 +2,6 @@ import gzip
 import itertools
 import json
 import os
-import pathlib
 import threading
 
 from bert_tf.pretraining_data import corpus
@@ -202,14 +201,6 @@ class TestRead:
         reader = corpus.Reader("documents", language=language)
         ((document,),) = read([str(path)], reader)
         assert " ".join(document.sentences).split() == text.split()
-
-    def test_of_compressed_files_the_same(self, files):
-        for file in files:
-            data = pathlib.Path(file).read_bytes()
-            pathlib.Path(f"{file}.gz").write_bytes(gzip.compress(data))
-        compressed = [f"{file}.gz" for file in files]
-        reader = corpus.Reader()
-        assert flat(read(compressed, reader)) == flat(read(files, reader))
 
 
 class TestPieces:

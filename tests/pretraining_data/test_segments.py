@@ -56,17 +56,6 @@ class TestNextSentences:
         table = [np.bincount(ours.labels), np.bincount(label)]
         assert stats.chi2_contingency(table).pvalue > documents.SIGNIFICANCE
 
-    def test_random_next_is_even_where_there_is_a_choice(self):
-        # Pairs of sentences that always fill a sequence.
-        text = make_text([[30] * 40] * 20)
-        pairs = pairs_of(text, 61, 0, repetitions=20)
-        # Each document ends in a single sentence if its last pair but one was
-        # random; that pair is then random without a draw.
-        alone = np.isin(pairs.starts[:, 0], document_starts(text)[1:] - 30)
-        chosen = pairs.labels[~alone]
-        assert_share(chosen.sum(), len(chosen), 0.5)
-        assert pairs.labels[alone].all()
-
     def test_random_next_is_of_another_document(self):
         text = make_text(random_lengths(number=6))
         pairs = pairs_of(text, 61, 0.1, repetitions=200)
@@ -78,26 +67,6 @@ class TestNextSentences:
             counts = np.delete(np.bincount(of_document, minlength=6), document)
             pvalue = stats.chisquare(counts).pvalue
             assert pvalue > documents.SIGNIFICANCE
-
-    def test_random_next_may_be_of_the_partner(self):
-        lengths = random_lengths(number=6)
-        text, both = make_text(lengths[:1]), make_text(lengths)
-        pairs = cut(
-            segments.next_sentences, text, both, 61, 0.1, repetitions=200
-        )
-        first, second = documents_of(both, pairs.starts).T
-        assert not first.any()
-        np.testing.assert_array_equal(second > 0, pairs.labels)
-        counts = np.bincount(second[pairs.labels])[1:]
-        assert len(counts) == 5
-        assert stats.chisquare(counts).pvalue > documents.SIGNIFICANCE
-
-    def test_no_segment_crosses_the_border_of_a_document(self):
-        text = make_text(random_lengths())
-        pairs = pairs_of(text, 61, 0.1, repetitions=20)
-        np.testing.assert_array_equal(
-            documents_of(text, pairs.starts), documents_of(text, pairs.ends - 1)
-        )
 
     def test_a_document_is_used_up_in_order(self):
         text = make_text(random_lengths())

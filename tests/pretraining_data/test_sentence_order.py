@@ -7,7 +7,6 @@ from bert_tf.pretraining_data import segments
 from tests import pretraining_documents as documents
 from tests.pretraining_data.segment_texts import (
     cut,
-    documents_of,
     make_text,
     random_lengths,
 )
@@ -20,19 +19,6 @@ assert_share = documents.assert_share
 
 
 class TestSentenceOrder:
-    def test_consecutive_and_half_swapped(self):
-        text = make_text(random_lengths())
-        # So long that nothing is truncated.
-        found = cut(segments.sentence_order, text, 4000, 0.9, repetitions=60)
-        starts, ends, swapped = found.starts, found.ends, found.labels
-        first, second = swapped.astype(int), 1 - swapped
-        rows = np.arange(len(swapped))
-        np.testing.assert_array_equal(ends[rows, first], starts[rows, second])
-        assert_share(swapped.sum(), len(swapped), 0.5)
-        np.testing.assert_array_equal(
-            documents_of(text, starts), documents_of(text, ends - 1)
-        )
-
     def test_all_text_is_used(self):
         lengths = [[max(n, 2) for n in x] for x in random_lengths()]
         text = make_text(lengths)

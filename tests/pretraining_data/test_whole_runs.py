@@ -153,15 +153,6 @@ class TestRun:
                 expected += as_counter(rows)
         assert ours == expected
 
-    @pytest.mark.slow
-    def test_nor_do_slices_of_full_sentences(
-        self, folder, tmp_path, monkeypatch
-    ):
-        settings = {"objective": "full_sentences", "masking": "ngram"}
-        _, expected = run(folder, tmp_path / "one", **settings)
-        monkeypatch.setattr(stages, "_SLICE_TOKENS", 2000)
-        assert run(folder, tmp_path / "slices", **settings)[1] == expected
-
     @pytest.mark.parametrize("pack", [False, True])
     def test_full_sentences_hold_the_text_once(self, folder, tmp_path, pack):
         result, _ = run(

@@ -79,11 +79,6 @@ class TestRemove:
         work_folder.WorkFolder(tmp_path, 1000).remove()
         assert (tmp_path / "counts" / "file").exists()
 
-    def test_removes_an_empty_folder(self, tmp_path, work):
-        work.save_counts("shard-0", {})
-        work.remove()
-        assert not list(tmp_path.iterdir())
-
     def test_goes_on_where_it_was_stopped(self, tmp_path, work):
         (tmp_path / "work" / "counts").rmdir()
         work.begin({})

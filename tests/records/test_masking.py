@@ -182,12 +182,6 @@ class TestAllPolicies:
 
 
 class TestTokens:
-    def test_as_many_as_wanted(self):
-        rows, settings = make_rows(), make_settings()
-        np.testing.assert_array_equal(
-            choose(rows, settings).sum(axis=1), wanted(rows, settings)
-        )
-
     @pytest.mark.parametrize("prob, predictions", [(0.4, 60), (0, 5), (1, 9)])
     def test_ratio(self, prob, predictions):
         rows = make_rows(50)

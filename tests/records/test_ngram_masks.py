@@ -9,7 +9,6 @@ from tests.records.test_masking import (
     CLS,
     SEP,
     V,
-    assert_whole_words,
     choose,
     chosen_of,
     make_rows,
@@ -128,10 +127,6 @@ class TestNgrams:
         if len(table) > 1:
             pvalue = stats.chisquare(*zip(*table, strict=True)).pvalue
             assert pvalue > documents.SIGNIFICANCE
-
-    def test_words_are_whole(self):
-        rows = make_rows()
-        assert_whole_words(rows, choose(rows, make_settings("ngram")))
 
     def test_end_where_a_segment_or_a_sequence_does(self):
         # Two sequences of a row: [CLS] a b [SEP] c d [SEP], [CLS] e f [SEP].

@@ -120,9 +120,10 @@ class TestGroupByLength:
 
     @pytest.mark.slow
     def test_goes_on_anywhere(self, tmp_path, lengths):
-        whole = self.order(tmp_path, lengths, 50)
-        for step in (3, 20, 41):
-            rest = self.order(tmp_path, lengths, 50 - step, step * self.BATCH)
+        # A later epoch begins in the 19th batch.
+        whole = self.order(tmp_path, lengths, 24)
+        for step in (3, 20):
+            rest = self.order(tmp_path, lengths, 24 - step, step * self.BATCH)
             np.testing.assert_array_equal(rest, whole[step * self.BATCH :])
 
     def test_saves_padding_in_every_epoch(self, tmp_path, lengths):
@@ -205,8 +206,7 @@ class TestTrain:
         whole = stream(files, 3 * total, counts)
         assert sorted(whole[:total]) == list(range(total))
         # Inside a block, at the ends of blocks and epochs, in later epochs.
-        some = (1, 4, 17, 21)
-        for start in some if total > 7 else range(2 * total + 1):
+        for start in (1, 4, 17, 21) if total > 7 else (1, total, total + 2):
             rest = stream(files, 3 * total - start, counts, start=start)
             assert rest == whole[start:]
 
@@ -327,21 +327,6 @@ class TestDistribute:
             for batch in found
         ]
         assert weights == [[[1] * 3] * 2] * 2 + [[[1] * 3, [1, 1, 0]]]
-
-    @pytest.mark.slow
-    def test_two_hosts_partition_the_global_batch(self, files):
-        batches = pipeline.train(files, COUNTS, 8, 7)
-        hosts = [distributed(batches, TwoPipelines(x)).take(6) for x in (0, 1)]
-        # Two replicas per host: two elements per step.
-        hosts = [[row["number"].numpy() for row in host] for host in hosts]
-        expected = stream(files, 24)
-        for step in range(3):
-            parts = [
-                host[2 * step + replica] for host in hosts for replica in (0, 1)
-            ]
-            assert all(len(part) == 2 for part in parts)
-            found = np.concatenate(parts).tolist()
-            assert found == expected[step * 8 : (step + 1) * 8]
 
     def test_parses_by_the_record_type(self, tmp_path):
         files = pretraining_records.write(tmp_path, [3])

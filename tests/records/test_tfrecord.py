@@ -38,14 +38,6 @@ def test_takes_a_stream_of_records(tmp_path):
     assert records == [*(b"%d" % n for n in range(3000)), b"one"]
 
 
-def test_appears_when_it_is_complete(serialized, tmp_path):
-    path = tmp_path / "x"
-    with tfrecord.Writer(path) as writer:
-        writer.write_all(serialized)
-        assert not path.exists()
-    assert path.exists()
-
-
 def test_error_leaves_nothing(serialized, tmp_path):
     with pytest.raises(KeyError), tfrecord.Writer(tmp_path / "x") as writer:
         writer.write_all(serialized)

@@ -29,7 +29,6 @@ TARGETS = (
         "optimization",
         (
             "test_optimization.py",
-            "test_clipping.py",
             "test_loss_scaling.py",
         ),
         9,
@@ -114,7 +113,7 @@ TARGETS = (
     ),
     Target(
         "pretraining_data/pretraining_rows",
-        ("pretraining_data/test_rows.py", "pretraining_data/test_packing.py"),
+        ("pretraining_data/test_rows.py",),
         10,
     ),
     # ---- Texts to ids --------------------------------------------------------
