@@ -1,5 +1,3 @@
-"""Tests of bert_tf/training/cluster.py."""
-
 import json
 import re
 

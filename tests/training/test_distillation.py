@@ -371,7 +371,6 @@ class _Trainer:
         }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     [

@@ -1,5 +1,3 @@
-"""Tests of bert_tf/training/distribution.py."""
-
 import concurrent.futures
 import threading
 

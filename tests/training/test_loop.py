@@ -123,7 +123,6 @@ class TestOneStep:
 class TestXla:
     """XLA compiles on demand only, and changes nothing."""
 
-    @pytest.mark.slow
     @pytest.mark.parametrize("replicas", combinations.some([2], [1, 2]))
     def test_same_update(self, replicas, files, two_replicas):
         is_compiled = []
@@ -295,7 +294,6 @@ class TestSteps:
             reference.assert_same(found, wanted, 1e-5)
         reference.assert_same(trainer.arrays(), expected.arrays(), 1e-5)
 
-    @pytest.mark.slow
     def test_all_predictions_on_one_replica(self, tmp_path, two_replicas):
         rng = np.random.default_rng(1)
         path = tmp_path / "a"

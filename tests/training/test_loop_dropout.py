@@ -72,7 +72,6 @@ class TestDropout:
         for other in (masks(files, step=1), masks(files, seed=6)):
             assert 0.4 < np.mean(other == first) < 0.6
 
-    @pytest.mark.slow
     def test_going_on_gives_the_same_bits(self, files, two_replicas):
         """And replicas stay bit-identical."""
 

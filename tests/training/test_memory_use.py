@@ -1,5 +1,3 @@
-"""Tests of bert_tf/training/memory_use.py."""
-
 import pathlib
 
 from benchmarks import memory
@@ -188,9 +186,8 @@ def sums(model, batch, seed):
 OBJECTIVE = loop.Objective(lambda batch: {"it": tf.ones([])}, sums)
 
 
-@pytest.mark.exhaustive
 # TensorFlow waits ten seconds for memory before it gives up.
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_tried_until_memory_runs_out(tmp_path):
     strategy = tf.distribute.get_strategy()
     files = pretraining_records.write(tmp_path, [40])

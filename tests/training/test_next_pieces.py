@@ -2,11 +2,12 @@
 
 import dataclasses
 
-from bert_tf import heads
+from bert_tf import heads, modeling
 from bert_tf.contrib import left_to_right
-from bert_tf.encoders import families, foreign
+from bert_tf.encoders import families
 from bert_tf.records import masking, record_types
 from bert_tf.training import loop, next_pieces, pretraining
+from tests import interop_samples as samples
 from tests import pretraining_records
 from tests.training.test_pretraining import (
     K,
@@ -131,75 +132,38 @@ def test_what_is_trained(model):
 # ---- Comparison with PyTorch -------------------------------------------------
 
 
-def _torch_logits(model, ids, mask, segments):
+def _torch_logits(model, folder, rows):
     """Returns logits [B, S, V] in float64 from transformers' own decoder."""
-    torch = pytest.importorskip("torch", reason="needs the extra `parity`")
-    transformers = pytest.importorskip(
-        "transformers", reason="needs the extra `parity`"
-    )
-    values = dataclasses.asdict(CONFIG)
-    for name in ("hidden_act", "pooler_act", "problem_type"):
-        del values[name]
-    config = transformers.BertConfig(
-        **{k: v for k, v in values.items() if "transform" not in k},
-        hidden_act="gelu_new",
-        is_decoder=True,
-        attn_implementation="eager",
-    )
-    theirs = transformers.BertLMHeadModel(config)
-    state = theirs.state_dict()
-    _copy(state, {v.path: v.value.numpy() for v in model.variables})
-    theirs.load_state_dict(state)
-    theirs = theirs.double().eval()
-    return theirs(
-        input_ids=torch.tensor(np.int64(ids)),
-        attention_mask=torch.tensor(np.int64(mask)),
-        token_type_ids=torch.tensor(np.int64(segments)),
-    ).logits
+    from tests import huggingface_models as hf
 
-
-def _copy(state, weights):
-    """Sets a state of transformers, by BERT's own table of names."""
-    import torch
-
-    assert families.BERT.huggingface is not None
-    renamed = {
-        name.replace("cls/next_piece", "cls/predictions"): value
-        for name, value in weights.items()
+    config = modeling.BertConfig(**dataclasses.asdict(CONFIG))
+    masked = heads.BertMaskedLM(modeling.Bert(config))
+    weights = {
+        v.path.replace("cls/next_piece", "cls/predictions"): v.numpy()
+        for v in model.variables
     }
-    theirs = families.BERT.huggingface
-    rows = foreign.expand(
-        (*theirs.rows, *theirs.heads["masked_lm"].rows),
-        families.BERT.numbers(CONFIG),
+    for variable in masked.variables:
+        variable.assign(weights[variable.path])
+    path = samples.write_tf1(folder / "ours", masked)
+    samples.convert(path, "hf", folder / "theirs")
+    theirs = hf.transformers.BertLMHeadModel.from_pretrained(
+        folder / "theirs", is_decoder=True
     )
-    for row in rows:
-        if row.theirs in state:
-            value = renamed[row.ours]
-            value = value.T if row.transposed else value
-            state[row.theirs] = torch.tensor(value.copy())
-    words = torch.tensor(renamed["bert/embeddings/word_embeddings"])
-    state["cls.predictions.decoder.weight"] = words
-    bias = torch.tensor(renamed["cls/predictions/output_bias"])
-    state["cls.predictions.decoder.bias"] = bias
+    return theirs.double().eval()(**hf.their_inputs(rows)).logits
 
 
-def _torch_loss(logits, ids, mask):
-    import torch
-
-    following = torch.tensor(np.int64(ids[:, 1:]))
-    following[torch.tensor(mask[:, 1:]) == 0] = -100
-    return torch.nn.functional.cross_entropy(
-        logits[:, :-1].reshape(-1, logits.shape[-1]), following.reshape(-1)
-    )
-
-
-def test_loss_is_pytorchs(model):
+def test_loss_is_pytorchs(model, tmp_path):
     rows = make_rows(objective="nsp")
-    mask, segments = rows["input_mask"], rows["segment_ids"]
+    mask = rows["input_mask"]
     assert (mask == 0).any()
     ids = next_pieces.original_ids(tensors(rows)).numpy()
-    logits = _torch_logits(model, ids, mask, segments)
-    wanted = _torch_loss(logits, ids, mask)
+    logits = _torch_logits(model, tmp_path, rows | {"input_ids": ids})
+    torch = pytest.importorskip("torch")
+    following = torch.tensor(np.int64(ids[:, 1:]))
+    following[torch.tensor(mask[:, 1:]) == 0] = -100
+    wanted = torch.nn.functional.cross_entropy(
+        logits[:, :-1].reshape(-1, logits.shape[-1]), following.reshape(-1)
+    )
     loss, accuracy, _ = means(model, rows)
     assert loss == pytest.approx(wanted.item(), rel=1e-6)
     best = logits.argmax(-1)[:, :-1].numpy()

@@ -1,5 +1,3 @@
-"""Tests of the records of bert_tf/training/pretraining.py."""
-
 import dataclasses
 import functools
 import pathlib

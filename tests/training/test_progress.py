@@ -160,25 +160,6 @@ class TestProgress:
             "sampled_masked_lm_accuracy 0.0100"
         ) in " ".join(screen.messages[0].split("\n    "))
 
-    def test_lines_fit_the_screen(self, tmp_path, screen):
-        meters = {"input_share": 0.01, "peak_memory": 2.0**30}
-        report = progress.Progress(
-            str(tmp_path), 0, 10**4, meter=lambda _: meters
-        )
-        losses = {
-            f"{task}_{name}": 0.5
-            for task in ("masked_lm", "next_sentence")
-            for name in ("loss", "accuracy")
-        }
-        report(1000, _BLOCK | losses)
-        assert screen.messages[0].endswith("  memory 1.0 GiB")
-        report(2000, _BLOCK | losses)
-        lines = screen.messages[1].splitlines()
-        assert len(lines) == 2
-        # The log puts the time before the first line.
-        assert len(lines[0]) + len("12:34:56 ") <= 120
-        assert max(map(len, lines[1:])) <= 120
-
     def test_what_the_meter_says(self, tmp_path, screen):
         seen = []
         meters = {"flops_utilization": 0.414, "input_share": 0.06}

@@ -390,13 +390,6 @@ def test_both_kernels_of_an_lstm_are_pruned():
     assert [pruning.prunes(name) for name in names] == [True, True, False]
 
 
-def test_every_variable_of_a_layer_learns_at_its_rate():
-    # Deep models have more than ten layers: layer_11 is not layer_1.
-    rates = recipes.layer_rates(0.5, modeling.BertConfig(9))
-    found = [rates(f"bert/encoder/layer_{i}/output/bias") for i in range(12)]
-    np.testing.assert_allclose(found, 0.5 ** np.arange(12, 0, -1))
-
-
 @pytest.mark.parametrize(
     "other", [{"clipping": "per_replica"}, {"prune_to": 0.5}]
 )

@@ -1,5 +1,3 @@
-"""Tests of bert_tf/training/replaced_tokens_objective.py."""
-
 from bert_tf import replaced_tokens
 from bert_tf.encoders import electra, families
 from bert_tf.training import (

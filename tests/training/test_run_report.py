@@ -2,22 +2,14 @@
 
 from bert_tf import heads, modeling
 from bert_tf.training import run_report
+from tests import interop_samples as samples
 
 import pytest
 import tensorflow as tf
 
-_CONFIG = modeling.BertConfig(
-    vocab_size=10,
-    hidden_size=8,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=12,
-    max_position_embeddings=16,
-)
-
 
 def test_model_and_devices(caplog):
-    model = heads.BertClassifier(modeling.Bert(_CONFIG), 2)
+    model = heads.BertClassifier(modeling.Bert(samples.TINY), 2)
     with caplog.at_level("INFO", "absl"):
         replicas = run_report.replicas_of(tf.distribute.get_strategy())
         run_report.log_model(replicas, model, 32)
