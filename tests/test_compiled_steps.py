@@ -4,14 +4,12 @@ import dataclasses
 import json
 import math
 import pathlib
-import subprocess
-import sys
 
 from benchmarks import pretraining_step
 from bert_tf.training import replica_step
 from tests import script_flags
 from tools.accelerators import __main__ as command
-from tools.accelerators import cases, chips, export, hlo
+from tools.accelerators import cases, export, hlo
 
 import numpy as np
 import pytest
@@ -246,27 +244,3 @@ def test_numbers_above_the_expected_ones(factor, count, tmp_path):
     check.rows = {"h100": {"base2": row}}
     check.compare()
     assert len(check.problems) == count
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize(("name", "chip"), [("xla", "h100"), ("tpu", "v5e")])
-def test_compiling_without_a_device(name, chip, tmp_path):
-    xla = _ROOT / ".venv-xla" / "bin" / "python"
-    python = sys.executable
-    if name == "tpu":
-        python = str(_ROOT / ".venv-tpu" / "bin" / "python")
-    for needed in (xla, pathlib.Path(python)):
-        if not needed.exists():
-            pytest.skip(f"needs {needed}: make xla-venv tpu-venv")
-    done = subprocess.run(
-        [
-            *(python, "-m", "tools.accelerators", f"--chips={chip}"),
-            *("--lower=accumulate", "--compile=bert", f"--folder={tmp_path}"),
-        ],
-        cwd=_ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout
-    assert chip in chips.CHIPS
-    assert f"== Compiled for {chip}" in done.stdout

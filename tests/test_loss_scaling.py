@@ -1,5 +1,3 @@
-"""Tests of bert_tf/optimization.py."""
-
 from bert_tf import optimization
 from bert_tf.checkpoints import tf1_files
 from bert_tf.training import training_state
@@ -160,17 +158,3 @@ def test_state_is_in_the_checkpoint(tmp_path):
     assert restored.resume(str(tmp_path))
     expected = state(made) | {optimization.SKIPPED_STEPS: 0}
     assert state(other) == expected
-
-
-@pytest.mark.parametrize("value, expected", [(1e-7, True), (0.0, False)])
-def test_small_gradients_survive(value, expected):
-    # The purpose of scaling: 1e-7 times 1e-2 is 0 in float16.
-    scale = optimization.LossScale().initial
-    x = tf.constant(1.0, tf.float16)
-    for factor, survives in ((1.0, False), (scale, expected)):
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            loss = tf.cast(x * tf.cast(0.01, tf.float16), tf.float32)
-            loss = loss * value * factor
-        gradient = tf.cast(tape.gradient(loss, x), tf.float32) / factor
-        assert (float(gradient) > 0) == survives

@@ -47,16 +47,6 @@ class TestClassification:
         sums = _classification(logits, labels, np.ones(4, np.float32))
         assert sums["accuracy"] == 3
 
-    def test_weight_0_leaves_an_entry_out(self):
-        logits, labels, weights = _values(20, classes=3)
-        kept = weights > 0
-        assert 0 < kept.sum() < 20
-        other = np.where(kept, labels, (labels + 1) % 3)
-        whole = _classification(logits, labels, weights)
-        assert whole == _classification(logits, other, weights)
-        part = _classification(logits[kept], labels[kept], weights[kept])
-        assert whole == pytest.approx(part, rel=1e-6)
-
     def test_nothing_adds_nothing(self):
         logits, labels, weights = _values(0, 3)
         sums = _classification(logits, labels, weights)

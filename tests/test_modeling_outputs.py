@@ -5,7 +5,7 @@ import itertools
 import re
 
 from bert_tf import modeling
-from bert_tf.encoders import layers, ops, padding
+from bert_tf.encoders import ops
 from tests import combinations, reference, tiny_model
 from tests import interop_samples as samples
 
@@ -92,18 +92,6 @@ class TestAgainstNumpy:
         np.testing.assert_allclose(
             model(inputs).pooled, np.maximum(expected, 0), rtol=0, atol=1e-5
         )
-
-    def test_one_layer_stands_twice_in_a_stack(self):
-        layer = layers.TransformerLayer(_TINY, name="layer_0")
-        encoder = modeling.Encoder([layer, layer], name="encoder")
-        encoder.build()
-        reference.random_weights(encoder.variables)
-        assert encoder.count_params() == layer.count_params()
-        x = np.float32(np.random.default_rng(0).standard_normal((2, 5, 12)))
-        layout = padding.Rows(modeling.additive_mask(np.ones([2, 5])))
-        first, second = encoder(x, None, layout=layout)
-        np.testing.assert_array_equal(first, layer(x, None, layout=layout))
-        np.testing.assert_array_equal(second, layer(first, None, layout=layout))
 
     @pytest.mark.slow
     def test_in_a_graph_of_unknown_shape(self, tiny):

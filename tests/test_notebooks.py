@@ -98,31 +98,3 @@ def _printed(notebook):
         for cell in notebook.cells
         for output in cell.get("outputs", ())
     )
-
-
-def test_what_differs_from_run_to_run_is_left_out():
-    text = (
-        "       precision\n"
-        "     a    1.0\n"
-        "12:00:01 Output: runs/a\r\n"
-        "12:00:02 step 5/20  0:01 left  loss 1.0  5.0 sequences/s\r\n"
-        "    46 tokens/s  memory 1.5 GiB\r\n"
-        "12:00:02 step 6/20  loss 0.9  5.0\r\n    sequences/s  4 tokens/s\r\n"
-        "12:00:03 Wrote 27 examples, and\r\n         cut 1.\r\n"
-        "Fetching:  10%\rFetching: 100%\r\n"
-        "Downloading bytes: ###  | 10.5MB            \x1b[A\n"
-        "Fetching 2 files: 100%|###| 2/2 [00:04<00:00,  2.33s/it]\x1b[A\n"
-        "12:00:03 Restored 103 variables of /models/tiny.\r\n"
-        "12:00:04 Took 0.1 seconds.\r\n"
-        "12:00:05 Trained 20 steps in 0:14. The weights are in runs/a.\n"
-    )
-    assert notebooks.clean(text, ["/models"]) == (
-        "       precision\n"
-        "     a    1.0\n"
-        "Output: runs/a\n"
-        "step 5/20  loss 1.0\n"
-        "step 6/20  loss 0.9\n"
-        "Wrote 27 examples, and cut 1.\n"
-        "Fetching: 100%\n"
-        "Trained 20 steps. The weights are in runs/a.\n"
-    )

@@ -64,7 +64,6 @@ def _gradients(strategy, remat):
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("replicas", combinations.some([2], [1, 2]))
 def test_changes_nothing(two_replicas, replicas):
     strategy = two_replicas if replicas == 2 else tf.distribute.get_strategy()

@@ -1,5 +1,3 @@
-"""Tests of bert_tf/replaced_tokens.py."""
-
 import math
 
 from bert_tf import replaced_tokens

@@ -1,6 +1,6 @@
-"""Tests of benchmarks/scaling.py."""
+"""Tests of benchmarks/scaling.py and benchmarks/small_tasks.py."""
 
-from benchmarks import scaling, scaling_here
+from benchmarks import scaling, scaling_here, small_tasks
 
 import pytest
 
@@ -16,16 +16,6 @@ def test_published_speeds():
     expected = [0, 0, 0.02, 0.19, -0.18]
     order = [0, 2, 1, 3, 4]
     assert [errors[i] for i in order] == pytest.approx(expected, abs=0.03)
-
-
-def test_step_is_its_parts():
-    parts = run()
-    expected = 4 * (parts.product_seconds() + parts.memory_seconds())
-    expected += parts.update_seconds() + parts.reduce_seconds()
-    assert parts.step_seconds() == pytest.approx(expected)
-    assert parts.batch_size == 8 * 32 * 4
-    assert parts.speed() == pytest.approx(1024 / parts.step_seconds())
-    assert 0.1 < parts.utilization() < scaling.GPU.products
 
 
 def test_all_reduce():
@@ -63,3 +53,38 @@ def test_speeds_of_this_machine_are_found_again():
     flops, size = works[0]
     assert flops > 6 * 32 * 20 * 256 * 30522
     assert size > 40 * 11e6
+
+
+SENTENCES = ("a b c d", "e f", "g h i", "j", "k l m", "n o")
+PHRASES = ("b c", "a b", "f", "g h", "i", "k", "m", "d", "o n", "b d")
+
+
+def _examples(texts):
+    return [((f"{text} ",), "1") for text in texts]
+
+
+def test_whole_texts_stand_in_no_other():
+    texts = [*PHRASES, *SENTENCES]
+    # The words of these two are not adjacent in any sentence.
+    assert small_tasks.whole_texts(texts) == ["o n", "b d", *SENTENCES]
+
+
+def test_parts_of_what_is_held_out_are_not_learned():
+    everything = _examples([*SENTENCES, *PHRASES])
+    learned, held_out = small_tasks.hold_out(
+        small_tasks.TASKS["SST-2"], everything, everything
+    )
+    # Every fifth sentence, in their order.
+    assert held_out == _examples(["a b c d", "n o"])
+    kept = ["e f", "g h i", "j", "k l m", "f", "g h", "i", "k", "m"]
+    assert learned == _examples([*kept, "o n", "b d"])
+
+
+def test_of_other_tasks_it_is_every_tenth():
+    rows = [((str(i),), "0") for i in range(25)]
+    learned, held_out = small_tasks.hold_out(
+        small_tasks.TASKS["spam"], rows, []
+    )
+    assert held_out == [rows[0], rows[10], rows[20]]
+    assert len(learned) == 22
+    assert not {*learned} & {*held_out}
