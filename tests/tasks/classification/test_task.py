@@ -6,13 +6,6 @@ from bert_tf.tasks.classification import classification_task, glue, own_files
 import pytest
 
 
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"train\.tsv"):
-        next(
-            classification_task.read(glue.find("mrpc"), str(tmp_path), "train")
-        )
-
-
 def test_ids_and_empty_texts(tmp_path, caplog):
     path = tmp_path / "test.tsv"
     path.write_text("sentence\tid\nx\ta1\n \ta2\ny\ta3\n\ta4\n")

@@ -22,14 +22,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-_CONFIG = modeling.BertConfig(
-    vocab_size=6,
-    hidden_size=4,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=8,
-    max_position_embeddings=8,
-)
+_CONFIG = dataclasses.replace(samples.TINY, vocab_size=6)
 _PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]
 _VOCAB = samples.vocab_files(_PIECES)
 

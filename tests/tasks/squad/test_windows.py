@@ -16,7 +16,6 @@ import sentencepiece
 
 _PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] a b c ##a ##b d e , - ca 博 ##e $ f"
 VOCABULARY = word_pieces.WordPiece(tuple(_PIECES.split()), True)
-TOKENIZER = VOCABULARY.tokenizer()
 
 
 def _sentence_pieces():
