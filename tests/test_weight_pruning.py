@@ -5,6 +5,7 @@ import dataclasses
 from bert_tf import heads, modeling, optimization, weight_pruning
 from bert_tf.errors import InputError
 from bert_tf.training import recipes, schedules
+from tests import interop_samples as samples
 from tests import pretraining_records, reference, tiny_model, tiny_trainer
 
 import numpy as np
@@ -13,13 +14,8 @@ import tensorflow as tf
 
 pytestmark = pytest.mark.slow
 
-_CONFIG = modeling.BertConfig(
-    vocab_size=11,
-    hidden_size=6,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=10,
-    max_position_embeddings=8,
+_CONFIG = dataclasses.replace(
+    samples.TINY, hidden_size=6, num_hidden_layers=2, intermediate_size=10
 )
 _STEPS, _END, _EVERY, _SHARE = 14, 7, 3, 0.8
 _RECIPE = recipes.Recipe(
@@ -145,7 +141,6 @@ def test_a_step_that_was_skipped_at_the_end_is_made_up_for():
         run.step(step)
 
 
-@pytest.mark.slow
 def test_replicas_and_micro_batches_prune_alike(tmp_path, two_replicas):
     files = pretraining_records.write(tmp_path, tiny_model.COUNTS)
     found = []
