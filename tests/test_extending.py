@@ -135,16 +135,6 @@ def trained(folder, pretrained):
     return folder / "similar"
 
 
-@pytest.mark.exhaustive
-def test_pretraining_goes_on_where_it_stopped(folder, pretrained):
-    written = json.loads((pretrained / "bert_config.json").read_text())
-    assert written["model_type"] == "damped_bert"
-    shutil.copytree(pretrained, folder / "stopped")
-    trained_weights.drop_last(folder / "stopped")
-    _pretrain(folder, "stopped", *_START)
-    trained_weights.assert_same(folder / "stopped", pretrained)
-
-
 def test_training_starts_from_bert(folder, pretrained):
     words = "bert/embeddings/word_embeddings"
     np.testing.assert_array_equal(
@@ -327,7 +317,6 @@ def test_a_model_in_a_file_of_numpy(folder, classifier, monkeypatch):
 def test_a_file_of_numpy_is_protected(folder):
     said = _convert(folder, "classes", "npz", code=1)
     assert "or replace it by --overwrite" in said
-    _convert(folder, "classes", "npz", "--overwrite")
     said = _script(
         *(folder, "run_pretraining", "--output_dir=as_npz", "--do_train"),
         *("--input_file=*.tfrecord", "--bert_config_file=damped.json"),
@@ -390,7 +379,6 @@ def test_tokenizers_of_letters_agree(folder, dna):
     _run(folder, "compare")
 
 
-@pytest.mark.slow
 def test_letters_from_text_to_answers(folder, dna):
     config = {"model_type": "damped_bert"} | pretraining_records.CONFIG
     config |= {"vocab_size": len(_LETTERS)}
