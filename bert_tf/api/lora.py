@@ -35,6 +35,12 @@ TARGETS = ("query", "key", "value", "dense")
 _BASE = "base_model.model."
 _NAME = re.compile(r"(.+)\.lora_([AB])(?:\.default)?\.weight")
 _WAY_OUT = "Merge the adapter into its model with peft, by merge_and_unload."
+# Heads have the same names of tensors in several classes of transformers.
+_TASKS = {
+    "classification": "SEQ_CLS",
+    "tagging": "TOKEN_CLS",
+    "span": "QUESTION_ANS",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -225,13 +231,67 @@ def save(
         files.write_json(os.path.join(new, _CONFIG), config)
 
 
+def _head_rows(model: Any, head: str | None) -> dict[str, foreign.Row]:
+    """Returns the rows of a head by the names of its tensors."""
+    theirs = families.find(model.config).huggingface
+    if theirs is None or head not in theirs.heads:
+        return {}
+    return {row.theirs: row for row in theirs.heads[head].rows}
+
+
+def _check_head(
+    rows: Mapping[str, foreign.Row],
+    saved: Mapping[str, np.ndarray],
+    left: Sequence[str],
+    task: Any,
+    head: str,
+    path: str,
+) -> None:
+    """Raises InputError unless an adapter's head is this one, and whole."""
+    way = (
+        "Use the class of its head, or load the matrices alone by "
+        "model.bert.load_lora."
+    )
+    task_here = _TASKS.get(head, task)
+    if task in _TASKS.values() and task != task_here:
+        raise InputError(
+            f"{path}: the adapter of this model must have "
+            f"task_type={task_here}. {way} Received: task_type={task}"
+        )
+    if left:
+        raise InputError(
+            f"{path}: the adapter has weights that are not of this model's "
+            f"head. {way} Received: {left[0]}"
+        )
+    modules = {
+        theirs.rpartition(".")[0]
+        for theirs, row in rows.items()
+        if row.ours in saved
+    }
+    for theirs, row in rows.items():
+        if theirs.rpartition(".")[0] in modules and row.ours not in saved:
+            raise InputError(
+                f"{path}: a layer of the head is not all there: {theirs} is "
+                "missing. Download or save the adapter again."
+            )
+    if not saved:
+        logging.warning(
+            "%s: the adapter has no weights of the head, which keeps its own.",
+            path,
+        )
+
+
 def read(
-    model: Any, folder: str | os.PathLike[str]
-) -> tuple[Lora, dict[str, np.ndarray]]:
+    model: Any, folder: str | os.PathLike[str], head: str | None = None
+) -> tuple[Lora, dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Reads an adapter of peft, by the names of `dense_layers` and A or B.
 
+    Returns:
+        The sizes, the matrices, and the weights of the head by their names in
+        checkpoints. Without `head`, there are none, and a warning says so.
+
     Raises:
-        InputError: The folder has no adapter, or one of another method.
+        InputError: The folder has no adapter, or one of another method or head.
     """
     path = os.fspath(folder)
     config = opened.read_json(path, _CONFIG)
@@ -248,13 +308,18 @@ def read(
     layer_of = {x: y for x, y in layer_of.items() if y.endswith(TARGETS)}
     # Adapters of a model without a head.
     layer_of |= {x.removeprefix(prefix): y for x, y in layer_of.items()}
-    values, left = {}, []
+    rows = _head_rows(model, head)
+    values, saved, left = {}, {}, []
     for name in sorted(shapes):
-        match = _NAME.fullmatch(name.removeprefix(_BASE))
+        module = name.removeprefix(_BASE)
+        match = _NAME.fullmatch(module)
         layer = layer_of.get(match[1]) if match else None
         if match and layer is not None:
             value = np.asarray(read_stored(name), np.float32)
             values[f"{layer}.{match[2]}"] = value.T
+        elif row := rows.get(module):
+            value = np.asarray(read_stored(name), np.float32)
+            saved[row.ours] = value.T if row.transposed else value
         else:
             left.append(name)
     if others := [x for x in left if "lora_" in x]:
@@ -265,22 +330,26 @@ def read(
     today: Iterable[str] = [x.removeprefix(_BASE) for x in left]
     if theirs := families.find(model.config).huggingface:
         today = huggingface_names.canonical(theirs, today)
-    if saved := [x for x in today if x.startswith(prefix)]:
+    if others := [x for x in today if x.startswith(prefix)]:
         raise InputError(
             f"{path}: an adapter whose modules_to_save are part of the encoder "
-            f"can't be read. {_WAY_OUT} Received: {saved[0]}"
+            f"can't be read. {_WAY_OUT} Received: {others[0]}"
         )
-    if left:
+    if head is not None:
+        _check_head(rows, saved, left, config.get("task_type"), head, path)
+    elif left:
         logging.warning(
-            "%s: the weights of its head are not used: %s. %s",
-            *(path, ", ".join(left), _WAY_OUT),
+            "%s: the weights of its head are not used: %s. To use them, call "
+            "load_lora of a model with this head, such as BertClassifier.",
+            *(path, ", ".join(left)),
         )
     targets = {x.rpartition(".")[0].rpartition("/")[2] for x in values}
     # Their values are checked there, whatever their types.
     rank: Any = config.get("r")
     alpha: Any = config.get("lora_alpha")
     is_stabilized = bool(config.get("use_rslora"))
-    return Lora(rank, alpha, tuple(sorted(targets)), is_stabilized), values
+    lora = Lora(rank, alpha, tuple(sorted(targets)), is_stabilized)
+    return lora, values, saved
 
 
 # Fields of peft -> what they must be. Other switches, lists and settings must
@@ -355,6 +424,33 @@ def assign(model: Any, lora: Lora, values: Mapping[str, np.ndarray]) -> None:
             layer.lora_b.assign(np.zeros(layer.lora_b.shape, np.float32))
 
 
+def load(
+    encoder: Any, folder: str | os.PathLike[str], model: Any = None
+) -> None:
+    """Adds an adapter to an encoder, and sets the weights of a model's head."""
+    lora, values, saved = read(encoder, folder, model and model.head)
+    if encoder.lora not in (None, lora):
+        raise InputError(
+            "The encoder has another LoRA already: use merge_lora() first. "
+            f"Received: {encoder.lora}, and {lora} in {folder}"
+        )
+    check(encoder, lora, values)
+    variables = {x.path: x for x in model.variables} if model else {}
+    for name, value in saved.items():
+        if value.shape != tuple(variables[name].shape):
+            raise InputError(
+                f"The head of the adapter must have the shape of {name}, "
+                f"{tuple(variables[name].shape)}: pass as many labels as it "
+                f"has. Received: {value.shape} in {folder}"
+            )
+    if encoder.lora is None:
+        enable(encoder, lora)
+        encoder.lora = lora
+    assign(encoder, lora, values)
+    for name, value in saved.items():
+        variables[name].assign(value)
+
+
 class WithLora(keras.layers.Layer):
     """The methods of an encoder that can have matrices."""
 
@@ -427,22 +523,13 @@ class WithLora(keras.layers.Layer):
     def load_lora(self, folder: str | os.PathLike[str]) -> None:
         """Adds the matrices of such a folder, also one that peft wrote.
 
-        A head's weights in the folder are not used, with a warning.
+        A head's weights in the folder are not used, with a warning: models
+        with a head have a `load_lora` that reads both.
 
         Raises:
             InputError: It holds no LoRA, or one of another model.
         """
-        lora, values = read(self, folder)
-        if self.lora not in (None, lora):
-            raise InputError(
-                "The encoder has another LoRA already: use merge_lora() first. "
-                f"Received: {self.lora}, and {lora} in {folder}"
-            )
-        check(self, lora, values)
-        if self.lora is None:
-            enable(self, lora)
-            self.lora = lora
-        assign(self, lora, values)
+        load(self, folder)
 
     def _known_lora(self) -> Lora:
         if self.lora is None:

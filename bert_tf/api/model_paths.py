@@ -126,6 +126,7 @@ def find(path: str, use_checkpoint: str | None = None) -> Found:
 def _trained(folder: str, use_best: bool) -> str:
     found = trained_models.own_checkpoint(folder, use_best)
     if not found:
+        trained_models.check_not_best_only(folder)
         raise InputError(
             "This folder of a run holds no trained weights "
             "(model.ckpt-STEP.index): it has not saved yet, or trained "

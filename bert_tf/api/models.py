@@ -251,6 +251,20 @@ class _Head(keras_methods.Methods, heads.Model):
         bert = Bert.from_config_file(path, **_dtype_of(kwargs))
         return cls(bert, *args, **kwargs)
 
+    def load_lora(self, folder: _Path) -> None:
+        """Adds an adapter of PEFT to the encoder, and loads its trained head.
+
+        PEFT stores a head next to the matrices, by `modules_to_save`. Without
+        it, the head keeps its weights, with a warning.
+
+        Args:
+            folder: The folder that PEFT or `bert.save_lora` wrote.
+
+        Raises:
+            InputError: It has no LoRA, or one of another model or head.
+        """
+        lora_files.load(self.bert, folder, self)
+
     # Keras would warn of variables without a gradient.
     @property
     def trainable_weights(self) -> list[keras.Variable]:

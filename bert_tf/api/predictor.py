@@ -221,8 +221,8 @@ def _with_id(query: serving_lines.Query, answer: Answer) -> Answer:
 def _checked_size(size: Any) -> int:
     if not isinstance(size, int) or isinstance(size, bool) or size < 1:
         raise InputError(
-            "batch_size must be a whole number, at least 1. "
-            f"Received: batch_size={size!r}"
+            "batch_size must be a whole number, at least 1. Pass pairs of "
+            f"texts as a list of tuples. Received: batch_size={size!r}"[:400]
         )
     return size
 

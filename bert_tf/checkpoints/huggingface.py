@@ -74,6 +74,10 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
         path = os.path.join(folder, CONFIG)
         raise InputError(f"{path}: {error}") from error
     _check_tied(folder, theirs.tied, today, read_stored)
+    own = names.HEADS[head].variables
+    has_words = "cls/predictions/output_bias" in own
+    if has_words and values.get("tie_word_embeddings") is False:
+        _warn_of_lost_decoder(folder, theirs.tied, today)
     rows = {
         row.ours: row
         for row in huggingface_names.table(config, head)
@@ -338,6 +342,20 @@ def _check_tied(
                 "The output layer of BERT is the table of word embeddings: "
                 "a model without tied weights can't be read."
             )
+
+
+def _warn_of_lost_decoder(
+    folder: str, tied: Mapping[str, str], today: Mapping[str, str]
+) -> None:
+    """Warns if an output layer that the config has apart is not in the file."""
+    copies = [x for x in tied if x.endswith(".weight")]
+    if not today.keys() & copies:
+        terminals.warn_once(
+            f"{folder}: {CONFIG} says tie_word_embeddings=false, and there is "
+            f"no {copies[0]}. The output layer is read as the table of word "
+            "embeddings; transformers starts it from random values. Correct "
+            f"{CONFIG}, or download the weights again."
+        )
 
 
 def _labels(

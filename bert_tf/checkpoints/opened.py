@@ -19,7 +19,7 @@ import tensorflow as tf
 _AT_ONCE = 1 << 26  # Numbers that `digest` reads at once: 256 MB.
 ADAPTER_WAY = (
     "To use it, merge it into its model with peft, by merge_and_unload, or "
-    "pass its folder to model.bert.load_lora() in Python."
+    "pass its folder to load_lora() of its model in Python."
 )
 
 

@@ -32,6 +32,17 @@ def own_checkpoint(output_dir: str, use_best: bool) -> str | None:
     return kept or tf1_files.latest(output_dir)
 
 
+def check_not_best_only(folder: str) -> None:
+    """Raises InputError if a folder has the best weights, and no newest."""
+    if best.checkpoint(folder) and not tf1_files.latest(folder):
+        raise InputError(
+            f"{folder} has only the best weights, in {best.FOLDER}/, and no "
+            "last ones. Leave out --use_checkpoint=last. After a search with "
+            "this flag, the folder of its best trial has both: pass it "
+            "instead. Received: use_checkpoint=last"
+        )
+
+
 def with_trained_head(
     source: opened.Checkpoint, head: str
 ) -> opened.Checkpoint:

@@ -34,6 +34,6 @@ SEARCH_PRUNER = _SEARCH.choice(
     None,
     options.SEARCH_PRUNERS,
     "median stops a trial after an epoch if its best score is below the median "
-    "of earlier trials at that epoch. By default, all trials are run to the "
-    "end.",
+    "of earlier trials at that epoch, once five trials have run to the end. By "
+    "default, all trials do.",
 )

@@ -125,7 +125,8 @@ def lines(file: str, on_bad_text: str, start: int = 0) -> Iterator[Line]:
             stream.seek(start - 1)
             offset += _skip_line(stream) - 1
         while raw := stream.readline(MAX_LINE):
-            if not offset and b"\0" not in raw:
+            is_only = not offset and (raw[-1:] != b"\n" or not stream.peek(1))
+            if is_only and b"\0" not in raw:
                 input_files.check_line_ends(file, raw.decode("latin-1"))
             if len(raw) == MAX_LINE:
                 raise error_at(

@@ -5,6 +5,7 @@ Called from the `main` of the fine-tuning scripts only.
 
 import dataclasses
 import functools
+import hashlib
 import itertools
 import os
 import tempfile
@@ -23,6 +24,7 @@ from bert_tf.setup import (
     trained_setup,
 )
 from bert_tf.storage import file_systems, input_files
+from bert_tf.tasks.multiple_choice import choice_problems
 from bert_tf.training import distribution, fine_tuning, memory_use
 
 import keras
@@ -146,12 +148,19 @@ def _digest_of_files(paths: Sequence[str]) -> dict[str, str]:
     """Returns the digest of the evaluation data; {} if unknown."""
     for path in paths:
         input_files.check_can_be_read_again(path)
-        system = file_systems.find_backend(path)
-        if system.isdir(path) or not system.exists(path):
+        if not file_systems.find_backend(path).exists(path):
             return {}
     if not paths:
         return {}
-    return {best.EVALUATED_ON: ",".join(map(files.sha256, paths))}
+    return {best.EVALUATED_ON: ",".join(map(_digest, paths))}
+
+
+def _digest(path: str) -> str:
+    """Returns the SHA-256 of a file, or of the files of a folder as RACE's."""
+    if not file_systems.find_backend(path).isdir(path):
+        return files.sha256(path)
+    inside = map(files.sha256, choice_problems.find_files(path))
+    return hashlib.sha256(",".join(inside).encode()).hexdigest()
 
 
 # ---- The folder -------------------------------------------------------------

@@ -63,6 +63,7 @@ def _find_trained(model_dir: str) -> str:
     found = trained_models.own_checkpoint(model_dir, use_best)
     if found:
         return found
+    trained_models.check_not_best_only(model_dir)
     if not tf.io.gfile.isdir(model_dir):
         problem = "There is no such folder."
         if tf.io.gfile.exists(model_dir):

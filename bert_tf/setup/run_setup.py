@@ -18,6 +18,7 @@ from bert_tf.checkpoints import (
     restoring,
     runs,
     tf1_files,
+    trained_models,
 )
 from bert_tf.errors import InputError
 from bert_tf.flags import (
@@ -251,6 +252,8 @@ def own_weights(own: str | None) -> str:
     """
     folder = run_flags.OUTPUT_DIR.value
     given = run_flags.INIT_CHECKPOINT.value
+    if not own:
+        trained_models.check_not_best_only(folder)
     if not own and not given:
         raise InputError(
             f"There is no trained model: --output_dir={folder} holds no "

@@ -152,9 +152,9 @@ def explain(start: bytes) -> str:
     return ""
 
 
-def check_line_ends(path: str, first: str) -> None:
+def check_line_ends(path: str, only: str) -> None:
     """Raises InputError if a file's only line has carriage returns inside."""
-    if "\n" not in first and "\r" in first.rstrip("\r"):
+    if "\r" in only.rstrip("\r\n"):
         raise InputError(
             f"{path} is one line, with carriage returns (CR) inside. Expected "
             "line feeds (LF or CR LF) between lines. Convert the file by tr "

@@ -74,8 +74,10 @@ def known(label: str, labels: Collection[str], where: str, way_out: str) -> str:
     return label
 
 
-def score(text: str, where: str) -> float:
-    """Parses a score; raises InputError if it is not a number."""
+def score(
+    text: str, where: str, bounds: tuple[float, float] | None = None
+) -> float:
+    """Parses a score; raises InputError if it is not a number, or too large."""
     try:
         value = float(text)
     except ValueError:
@@ -91,6 +93,11 @@ def score(text: str, where: str) -> float:
             f"{where}: the score is too large to be learned. Expected at most "
             f"{_MOST_OF_A_SCORE:g}; scale the scores. "
             f"Received: label={shortened(repr(text))}"
+        )
+    if bounds and not bounds[0] <= value <= bounds[1]:
+        raise InputError(
+            f"{where}: expected a score from {bounds[0]:g} to {bounds[1]:g}. "
+            f"Received: label={shortened(repr(text))}. Correct it."
         )
     return value
 

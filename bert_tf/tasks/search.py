@@ -23,6 +23,8 @@ STUDY = "study.db"
 _NAME = "search"
 # Optuna's user attribute of a trial with the error that ended it, or "".
 _ERROR = "error"
+# The trials that the pruner compares with, at least; Optuna's default.
+_FIRST = 5
 
 Values: TypeAlias = dict[str, str]
 # Trains in a folder with these values until a function returns True; returns
@@ -70,7 +72,7 @@ class Search:
         path = os.path.abspath(os.path.join(self.folder, STUDY))
         pruners = {
             None: optuna.pruners.NopPruner,
-            "median": optuna.pruners.MedianPruner,
+            "median": lambda: optuna.pruners.MedianPruner(_FIRST),
         }
         study = optuna.create_study(
             storage=f"sqlite:///{path}",
@@ -84,6 +86,12 @@ class Search:
                 "The search ends after %s: the search space has no more "
                 "combinations.",
                 counted(self._combinations, "trial"),
+            )
+        if self.pruner and count <= _FIRST:
+            logging.warning(
+                "No trial is pruned: the pruner starts after %d trials that "
+                "have run to the end.",
+                _FIRST,
             )
         while trial := self._next(study, count):
             self._try(study, trial, self._last(study, count))

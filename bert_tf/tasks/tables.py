@@ -238,9 +238,16 @@ def decoded(
     undecoded: list[InputError] | None = None,
 ) -> Iterator[tuple[int, str]]:
     """Yields numbered lines of an open file, as `lines` does."""
-    for number, line in enumerate(file, start=1):
+    rest: Iterator[bytes] = iter(file)
+    start = [*itertools.islice(rest, 1)]
+    # Another program may write each line only after it reads an answer.
+    if start and b"\r" in start[0].rstrip(b"\r\n"):
+        start += itertools.islice(rest, 1)
+    is_only = len(start) == 1
+    rest = itertools.chain(start, rest)
+    for number, line in enumerate(rest, start=1):
         if number == 1 and table_formats.is_utf_16(line):
-            yield from enumerate(_utf_16_lines(path, line, file), start=1)
+            yield from enumerate(_utf_16_lines(path, line, rest), start=1)
             return
         problem = input_files.explain_text(line[:64]) if number == 1 else ""
         if "git-lfs" in problem or "UTF-16" in problem:  # It is valid UTF-8.
@@ -261,7 +268,7 @@ def decoded(
                 raise found from error
             undecoded.append(found)
             text = line.decode(encoding, errors="replace")
-        if number == 1:
+        if number == 1 and is_only:
             input_files.check_line_ends(path, text)
         yield number, text
 
@@ -276,7 +283,8 @@ def _utf_16_lines(
             f"{path} can't be read: it begins as UTF-16 and is not "
             f"({error.reason}). Convert the file to UTF-8."
         ) from error
-    input_files.check_line_ends(path, text)
+    if "\n" not in text.removesuffix("\n"):
+        input_files.check_line_ends(path, text)
     return io.StringIO(text, newline="\n")
 
 

@@ -316,6 +316,58 @@ def test_saved_modules_are_not_lost(model, tmp_path, caplog, prefix):
     assert encoder.lora is None
 
 
+def test_the_head_of_an_adapter(tmp_path, caplog):
+    """RoBERTa's has a dense layer, our pooler, of which PyTorch is x @ W.T."""
+    config = roberta.RobertaConfig(**vars(tiny.PLAIN) | {"type_vocab_size": 1})
+    model = models.BertClassifier(models.Bert(config), 3)
+    inputs = reference.batch(config)
+    model.bert.enable_lora()
+    folder = tmp_path / "adapter"
+    model.bert.save_lora(folder)
+    before = np.asarray(model(inputs))
+    model.load_lora(folder)
+    assert "has no weights of the head" in caplog.text
+    np.testing.assert_array_equal(model(inputs), before)
+    path = folder / "adapter_model.safetensors"
+    lora_only = safetensors_numpy.load_file(path)
+    rng = np.random.default_rng(0)
+    shapes = {
+        "dense.weight": (8, 8),
+        "dense.bias": (8,),
+        "out_proj.weight": (3, 8),
+        "out_proj.bias": (3,),
+    }
+    head = {
+        f"base_model.model.classifier.{name}": rng.normal(size=shape)
+        for name, shape in shapes.items()
+    }
+    w1, b1, w2, b2 = head.values()
+
+    def fails(tensors, named, **settings):
+        safetensors_numpy.save_file(lora_only | tensors, path)
+        values = json.loads((folder / "adapter_config.json").read_text())
+        text = json.dumps(values | {"task_type": "SEQ_CLS"} | settings)
+        (folder / "adapter_config.json").write_text(text)
+        with pytest.raises(InputError, match=named):
+            model.load_lora(folder)
+        np.testing.assert_array_equal(model(inputs), before)
+
+    name = "base_model.model.classifier.out_proj.bias"
+    fails(head | {name: np.ones(2)}, r"as many labels.*Received: \(2,\)")
+    fails({x: head[x] for x in head if x != name}, "out_proj.bias is missing")
+    fails(head | {f"{name}.x": np.ones(2)}, r"Received: .*bias\.x")
+    fails(head, "must have task_type=SEQ_CLS", task_type="TOKEN_CLS")
+    fails({}, "task_type=QUESTION_ANS", task_type="QUESTION_ANS")
+    safetensors_numpy.save_file(lora_only | head, path)
+    settings = json.loads((folder / "adapter_config.json").read_text())
+    settings["task_type"] = "SEQ_CLS"
+    (folder / "adapter_config.json").write_text(json.dumps(settings))
+    model.load_lora(folder)
+    first = model.bert(inputs).sequence[:, 0].numpy()
+    expected = np.tanh(first @ w1.T + b1) @ w2.T + b2
+    tiny.close(model(inputs), expected)
+
+
 def test_another_lora_is_not_overwritten(model, tmp_path):
     model.bert.save_lora(tmp_path / "adapter")
     model.bert.load_lora(tmp_path / "adapter")

@@ -184,6 +184,16 @@ class TestReading:
         ):
             samples.load(str(tmp_path))
 
+    @pytest.mark.parametrize("kind", ["BertForMaskedLM", "BertModel"])
+    def test_untied_words_that_are_missing(self, tmp_path, kind, caplog):
+        hf.save(hf.make(kind), tmp_path)
+        path = tmp_path / "config.json"
+        values = json.loads(path.read_text()) | {"tie_word_embeddings": False}
+        path.write_text(json.dumps(values))
+        formats.open_checkpoint(str(tmp_path))
+        is_said = "there is no cls.predictions.decoder.weight" in caplog.text
+        assert is_said == (kind == "BertForMaskedLM")
+
     @pytest.mark.parametrize("limit", [12, int(1e30)])
     def test_a_classifier_reads_as_much_of_a_text(
         self, tmp_path, limit, caplog

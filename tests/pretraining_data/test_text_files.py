@@ -132,9 +132,10 @@ def test_other_files_are_no_text(tmp_path, on_bad_text):
 @pytest.mark.parametrize("on_bad_text", ["error", "replace"])
 def test_line_ends_of_old_macs(tmp_path, on_bad_text):
     path = tmp_path / "a.txt"
-    path.write_bytes(b"one\r\rtwo\xff\r")
-    with pytest.raises(ValueError, match=r"a\.txt is one line, with carriage"):
-        read(path, on_bad_text)
+    for end in (b"", b"\n"):
+        path.write_bytes(b"one\r\rtwo\xff\r" + end)
+        with pytest.raises(ValueError, match=r"a\.txt is one line, with car"):
+            read(path, on_bad_text)
     for text in (b"one\r", b"a\rb\nc\n"):
         path.write_bytes(text)
         assert len(read(path, on_bad_text)) == max(1, text.count(b"\n"))

@@ -46,6 +46,15 @@ def test_own_weights_by_default_and_given_ones(run):
         assert run_setup.own_weights(None) == "given"
     with pytest.raises(ValueError, match=r"holds no checkpoint\. Train one"):
         run_setup.own_weights(None)
+    # As after a search: the weights of init_checkpoint are not the run's.
+    (run / "run" / "best" / "model.ckpt-3.index").touch()
+    results = run / "run" / "best" / "results.json"
+    results.write_text('{"global_step": 3}')
+    with (
+        flagsaver.flagsaver(init_checkpoint="given"),
+        pytest.raises(ValueError, match=r"Leave out --use_checkpoint=last\."),
+    ):
+        run_setup.own_weights(None)
 
 
 @pytest.mark.parametrize("name", ["model", "./model", "run/../model", "run"])
@@ -208,12 +217,17 @@ def test_the_best_is_of_the_content_of_files(monkeypatch, tmp_path):
             strategy, names, [str(tmp_path / "dev.tsv")]
         )
         assert plan.chosen_on == {best.EVALUATED_ON: digest}
-        # A folder of files, as RACE's, is known by its name only.
+        # A folder of files, as RACE's.
         (tmp_path / "dev_file").unlink()
-        (tmp_path / "dev_file").mkdir()
+        (tmp_path / "dev_file" / "high").mkdir(parents=True)
         folder = {"dev_file": str(tmp_path / "dev_file")}
         monkeypatch.setattr(flagfiles, "_values", lambda: folder)
-        assert fine_tuning_setup.plan(strategy, names).chosen_on == folder
+        found = []
+        for text in ("a", "b", "a"):
+            (tmp_path / "dev_file" / "high" / "1.txt").write_text(text)
+            chosen = fine_tuning_setup.plan(strategy, names).chosen_on
+            found.append(chosen[best.EVALUATED_ON])
+        assert found[0] == found[2] != found[1]
 
 
 def test_fused_attention_is_for_pre_training():

@@ -142,7 +142,7 @@ def _is_pruned(scores, whole):
     )
 
 
-def test_hopeless_trials_are_pruned_only_where_requested(make):
+def test_hopeless_trials_are_pruned_only_where_requested(make, caplog):
     space = {"rate": list("123456"), "batch": ["16", "32"]}
     rows = _rows(make(pruner="median", space=space).run(12))
     whole: list[list[float]] = []
@@ -153,6 +153,9 @@ def test_hopeless_trials_are_pruned_only_where_requested(make):
         if not is_pruned:
             whole.append(scores)
     assert 5 < len(whole) < 12
+    assert "No trial is pruned" not in caplog.text
+    make("few", pruner="median").run(1)
+    assert "No trial is pruned" in caplog.text
     rows = _rows(make("others", space=space).run(12))
     assert "pruned" not in {row[3] for row in rows}
 

@@ -236,10 +236,11 @@ def test_a_line_that_names_the_separator(tmp_path, name, separator, has_header):
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl"])
 def test_lines_that_end_in_carriage_returns(tmp_path, name, encoding):
     text = '{"t": 1}\r{"t": 2}\r' if name == "a.jsonl" else "t\rx\ry\r"
-    path = _write(tmp_path / name, text, encoding)
     form = table_formats.of_name(name)
-    with pytest.raises(ValueError, match=r"carriage returns \(CR\) inside"):
-        _read(path, {"t": "t"}, file_format=form)
+    for end in ("", "\n"):
+        path = _write(tmp_path / name, text + end, encoding)
+        with pytest.raises(ValueError, match=r"carriage returns \(CR\) in"):
+            _read(path, {"t": "t"}, file_format=form)
     path = _write(tmp_path / name, text.replace("\r", "\r\n"), encoding)
     assert len(_read(path, {"t": "t"}, file_format=form)) == 2
 

@@ -76,6 +76,7 @@ class Task:
 
     Attributes:
         labels: Classes in the original's order; None for a score.
+        score_range: The lowest and the highest score, if they are known.
         metrics: From classification_metrics.NAMES. The first is the one that
             the paper reports, and selects the best checkpoint.
         splits: "train", "dev", "test", and for MNLI "dev_mismatched" and
@@ -99,6 +100,7 @@ class Task:
     skips_short_rows: bool = False
     label_separator: str | None = None
     is_symmetric: bool = False
+    score_range: tuple[float, float] | None = None
 
     @property
     def is_multi_label(self) -> bool:
@@ -368,7 +370,7 @@ def read_columns(
 
 def _label(task: Task, text: str, where: str) -> label_column.Label:
     if task.labels is None:
-        return label_column.score(text, where)
+        return label_column.score(text, where, task.score_range)
     way_out = "Correct it, or remove the row"
     if task.name == CUSTOM:
         way_out += "; or name all labels by --labels"

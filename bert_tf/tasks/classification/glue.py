@@ -77,6 +77,7 @@ _TASKS = (
             "glue/stsb", "sentence1", "sentence2", (), _TFDS_SPLITS
         ),
         is_symmetric=True,
+        score_range=(0, 5),
     ),
     classification_task.Task(
         name="QQP",

@@ -5,6 +5,7 @@ Shapes: B examples, C classes (1 for a score).
 
 import itertools
 import json
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -17,9 +18,6 @@ from bert_tf.tasks.classification import (
 
 import numpy as np
 import scipy.special
-
-# The range of scores that STS-B's annotators could assign.
-_STS_B_RANGE = (0.0, 5.0)
 
 
 def predicted(task: classification_task.Task, logits: np.ndarray) -> np.ndarray:
@@ -139,7 +137,8 @@ def write_server_file(
 ) -> None:
     """Writes predictions in the format of the GLUE server."""
     if task.labels is None:
-        scores = logits[:, 0].clip(*_STS_B_RANGE)
+        lowest, highest = task.score_range or (-math.inf, math.inf)
+        scores = logits[:, 0].clip(lowest, highest)
         texts = [f"{score:.3f}" for score in scores]
     else:
         texts = [task.labels[i] for i in logits.argmax(axis=1)]

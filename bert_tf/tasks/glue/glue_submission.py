@@ -1,15 +1,14 @@
 """A submission to the GLUE server: eleven checked files in a zip."""
 
 import io
-import math
 import os
 import zipfile
 from collections.abc import Mapping
 
 from bert_tf import files
 from bert_tf.errors import InputError
-from bert_tf.tasks import tables
-from bert_tf.tasks.classification import glue
+from bert_tf.tasks import label_column, tables
+from bert_tf.tasks.classification import classification_task, glue
 
 from absl import logging
 from etils import epath
@@ -31,13 +30,11 @@ TEST_ROWS: Mapping[str, int] = {
 FILES = tuple(TEST_ROWS)
 
 _HEADER = "index\tprediction"
-# The range of STS-B. The server accepts any number, but others are invalid.
-_LOWEST, _HIGHEST = 0.0, 5.0
 # A fixed date: zips of the same files have the same bytes.
 _DATE = (1980, 1, 1, 0, 0, 0)
 
-_LABELS = {
-    file: task.labels
+_TASKS = {
+    file: task
     for task in map(glue.find, glue.NAMES[:-1])
     for file in task.server_files.values()
 }
@@ -67,7 +64,7 @@ def check(path: str, file: str, rows: int) -> None:
                 f"{path}, line {number}: expected the index {number - 2}, a "
                 f"tab and a prediction. Received: {text!r}"
             )
-        _check_prediction(f"{path}, line {number}", label, _LABELS[file])
+        _check_prediction(f"{path}, line {number}", label, _TASKS[file])
     if number - 1 != rows:
         raise InputError(
             f"{path}: expected a header and {rows} predictions, one for each "
@@ -76,23 +73,15 @@ def check(path: str, file: str, rows: int) -> None:
 
 
 def _check_prediction(
-    where: str, text: str, labels: tuple[str, ...] | None
+    where: str, text: str, task: classification_task.Task
 ) -> None:
-    if labels is not None:
-        if text not in labels:
-            raise InputError(
-                f"{where}: unknown label. Expected one of "
-                f"{', '.join(labels)}. Received: {text!r}"
-            )
-        return
-    try:
-        score = float(text)
-    except ValueError:
-        score = math.nan
-    if not _LOWEST <= score <= _HIGHEST:
+    if task.labels is None:
+        # The server accepts any number, but others than these are invalid.
+        label_column.score(text, where, task.score_range)
+    elif text not in task.labels:
         raise InputError(
-            f"{where}: expected a score from {_LOWEST} to {_HIGHEST}. "
-            f"Received: {text!r}"
+            f"{where}: unknown label. Expected one of "
+            f"{', '.join(task.labels)}. Received: {text!r}"
         )
 
 

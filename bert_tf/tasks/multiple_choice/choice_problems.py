@@ -80,7 +80,7 @@ def read(path: str, with_labels: bool | None) -> list[Problem]:
 def _rows(path: str, with_labels: bool | None) -> Iterator[tuple[str, Problem]]:
     """Yields the problems at a path and where each is."""
     if file_systems.find_backend(path).isdir(path):
-        for file in _files(path):
+        for file in find_files(path):
             yield from _json_rows(file, with_labels)
         return
     input_files.check_can_be_read_again(path)
@@ -94,7 +94,7 @@ def _rows(path: str, with_labels: bool | None) -> Iterator[tuple[str, Problem]]:
     yield from _READERS[file_format](path, with_labels)
 
 
-def _files(folder: str) -> list[str]:
+def find_files(folder: str) -> list[str]:
     """Returns the files in a folder, as RACE numbers them: 2.txt, 10.txt."""
     system, escaped = (
         file_systems.find_backend(folder),

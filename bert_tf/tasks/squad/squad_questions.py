@@ -92,6 +92,13 @@ def read(
 def _load(path: str) -> Any:
     """Returns the content of a JSON file."""
     data = input_files.read(path)
+    if _ROWS.match(data):
+        start = data[:40].decode(errors="replace")
+        raise InputError(
+            f"{path} has a row for each question, as the library datasets "
+            "writes it. Convert each row to a paragraph with one question. "
+            f"Expected {_FORM}. Received: {start!r}"
+        )
     way_out = f"Expected {_FORM}."
     return json_files.parse(data, path, "JSON", way_out, json_files.unique_keys)
 
@@ -117,6 +124,9 @@ def _question(path: str, place: str, context: str, qa: Any) -> Question:
 
 
 _NEEDED = object()
+# A list of rows, lines of rows, or rows under "data", as transformers' scripts
+# read them.
+_ROWS = re.compile(rb'\s*(?:\{\s*"data"\s*:\s*)?\[?\s*\{[^{}]*"context"')
 _FORM = (
     '{"data": [{"paragraphs": [{"context": "...", "qas": [{"id": "...", '
     '"question": "...", "answers": [{"text": "...", "answer_start": 0}], '

@@ -268,6 +268,21 @@ def test_read_tfds(tmp_path):
     assert list(read) == [tables.Example("train-0", "a", "b", 2.5)]
 
 
+def test_scores_outside_the_range(tmp_path):
+    for text, is_valid in (("0", True), ("5.000", True), ("5.2", False)):
+        (tmp_path / "train.tsv").write_text(
+            f"sentence1\tsentence2\tscore\na\tb\t{text}\n"
+        )
+        read = classification_task.read(
+            glue.find("stsb"), str(tmp_path), "train"
+        )
+        if is_valid:
+            assert [x.label for x in read] == [float(text)]
+        else:
+            with pytest.raises(ValueError, match=r"line 2: .*from 0 to 5.*5.2"):
+                list(read)
+
+
 def test_tasks_and_splits_that_are_not_there(tmp_path):
     with pytest.raises(ValueError, match=r"XNLI is not in TensorFlow Datasets"):
         next(classification_task.read_tfds(glue.find("xnli"), "dev"))

@@ -85,10 +85,10 @@ _HEADER = "index\tprediction\n"
         ),
         (
             *("STS-B", f"{_HEADER}0\t5.001\n"),
-            "line 2: expected a score from 0.0 to 5.0. Received: '5.001'",
+            "line 2: expected a score from 0 to 5. Received: label='5.001'",
         ),
-        ("STS-B", f"{_HEADER}0\tnan\n", "Received: 'nan'"),
-        ("STS-B", f"{_HEADER}0\tx\n", "Received: 'x'"),
+        ("STS-B", f"{_HEADER}0\tnan\n", "Received: label='nan'"),
+        ("STS-B", f"{_HEADER}0\tx\n", "Received: label='x'"),
     ],
 )
 def test_faults_are_found(tmp_path, file, text, message):

@@ -51,6 +51,16 @@ def test_a_key_that_appears_twice(tmp_path):
         squad_questions.read(str(path))
 
 
+def test_rows_of_the_library_datasets(tmp_path):
+    answers = {"text": ["Paris"], "answer_start": [0]}
+    row = json.dumps({"id": "1", "context": "Paris", "answers": answers})
+    path = tmp_path / "x.json"
+    for text in (row, f"{row}\n{row}", f"[\n {row}]", f'{{"data": [{row}]}}'):
+        path.write_text(text)
+        with pytest.raises(InputError, match=r"x\.json has a row for each que"):
+            squad_questions.read(str(path))
+
+
 def learned(path, version_2_with_negative=False):
     found = squad_questions.with_one_answer(
         path, squad_questions.read(path), version_2_with_negative
