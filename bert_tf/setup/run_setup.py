@@ -48,7 +48,7 @@ from absl import flags, logging
 
 
 def check_master() -> None:
-    """Raises InputError if --master is given, which only TF1 had."""
+    """Raises InputError for --master, which belonged to sessions of TF1."""
     if run_flags.MASTER.value:
         raise InputError(
             "--master belonged to TF1 sessions. Give the address of a TPU as "
