@@ -199,11 +199,9 @@ def _run_untraced(
 ) -> scripts.Done:
     """Runs a script with its graph functions executed eagerly.
 
-    Tracing takes most of the time of a short run. Exports must be traced, and
-    are slower if functions do not share traces.
+    Tracing takes most of the time of a short run.
     """
-    is_export = script.name == "export_saved_model"
-    with contextlib.nullcontext() if is_export else tiny_model.untraced():
+    with tiny_model.untraced():
         return scripts.run(log, script.name, *flags, **environment)
 
 
