@@ -275,6 +275,7 @@ def refuse():
     for name, reason in reasons.items():
         if flags.FLAGS[name].present:
             raise InputError(f"Leave out --{name}: {reason}.")
+    run_setup.check_master()
     run_folder.check_holds_runs()
 
 

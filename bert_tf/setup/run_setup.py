@@ -48,18 +48,23 @@ from absl import flags, logging
 # ---- Devices ----------------------------------------------------------------
 
 
-def set_up_distribution(*inputs: flags.FlagHolder) -> tf.distribute.Strategy:
-    """Returns the strategy that the flags request.
-
-    Args:
-        inputs: Flags with paths of records, if not created in --output_dir.
-    """
+def check_master() -> None:
+    """Raises InputError for --master, which belonged to sessions of TF1."""
     if run_flags.MASTER.value:
         raise InputError(
             "--master belonged to TF1 sessions. Give the address of a TPU as "
             "--tpu_name, or describe the workers in TF_CONFIG and use "
             "--distribution_strategy=multi_worker_mirrored."
         )
+
+
+def set_up_distribution(*inputs: flags.FlagHolder) -> tf.distribute.Strategy:
+    """Returns the strategy that the flags request.
+
+    Args:
+        inputs: Flags with paths of records, if not created in --output_dir.
+    """
+    check_master()
     name = distribution.asked_for(
         run_flags.DISTRIBUTION_STRATEGY.value, run_flags.USE_TPU.value
     )

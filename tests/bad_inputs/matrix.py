@@ -13,7 +13,6 @@ import os
 import pathlib
 import shlex
 import shutil
-import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -200,11 +199,9 @@ def _run_untraced(
 ) -> scripts.Done:
     """Runs a script with its graph functions executed eagerly.
 
-    Tracing takes most of the time of a short run. Exports must be traced, and
-    are slower if functions do not share traces.
+    Tracing takes most of the time of a short run.
     """
-    is_export = script.name == "export_saved_model"
-    with contextlib.nullcontext() if is_export else tiny_model.untraced():
+    with tiny_model.untraced():
         return scripts.run(log, script.name, *flags, **environment)
 
 
@@ -282,21 +279,24 @@ def command(
     ] + [x.format(data=data, out=out, root=_ROOT) for x in case.arguments]
 
 
-def contents(folder: pathlib.Path) -> dict[str, str]:
-    """Returns name -> digest of all files in a folder; links by target."""
-    found = {}
-    for place, folders, files in os.walk(folder):
-        for name in [*folders, *files]:
-            path = os.path.join(place, name)
-            status = os.lstat(path)
-            if stat.S_ISLNK(status.st_mode):
-                digest = os.readlink(path)
-            elif stat.S_ISREG(status.st_mode):
+def contents(folder: pathlib.Path | str) -> dict[str, str]:
+    """Returns path -> digest of all files in a folder; links by target."""
+    found: dict[str, str] = {}
+    if not os.path.isdir(folder):
+        return found
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            path = entry.path
+            if entry.is_symlink():
+                found[path] = os.readlink(path)
+            elif entry.is_dir():
+                found |= contents(path)
+            elif entry.is_file():
+                status = entry.stat()
                 changed = status.st_mtime_ns, status.st_ctime_ns
-                digest = _digest(path, status.st_ino, status.st_size, *changed)
-            else:
-                continue
-            found[path.removeprefix(str(folder))] = digest
+                found[path] = _digest(
+                    path, status.st_ino, status.st_size, *changed
+                )
     return found
 
 

@@ -13,6 +13,7 @@ def _write(folder: pathlib.Path) -> None:
     files = {
         "a.txt": text,
         "b.txt": text,
+        "\u540d\u524d": text,
         "empty": b"",
         "blank": "\n\u200b\n",
         "latin1": "ok\ncaf\xe9\n".encode("latin-1"),
@@ -53,3 +54,14 @@ def _write(folder: pathlib.Path) -> None:
 data = matrix.inputs(_write)
 test_bad_input = matrix.refused(SCRIPT, CASES)
 test_what_rightly_works = matrix.right(SCRIPT, RIGHT)
+
+
+def test_a_c_locale_and_a_closed_output(data, tmp_path):
+    """In a script that starts in half a second, as without TensorFlow."""
+    case = matrix.Case({"input_file": "{data}/\u540d\u524d"}, "")
+    out = tmp_path / "\u51fa\u529b"
+    flags = matrix.command(SCRIPT, case, data, out)
+    done = matrix.in_a_shell(SCRIPT, flags, {"LC_ALL": "C"}, ">&-")
+    assert done.returncode == 0, done.stderr
+    tokens = (out / "vocab.txt").read_text("utf-8").splitlines()
+    assert {"[UNK]", "cat", "bird"} <= {*tokens}

@@ -36,7 +36,6 @@ def write_data(folder: pathlib.Path) -> None:
         "open.conll": good.rstrip("\n"),
         "sentence.conll": "the O\n" * 101,
         "tags.conll": good.replace("B-", "N").replace("I-", "N"),
-        "\u540d\u524d.conll": good,
         "utf_16.conll": good.encode("utf-16"),
         "words.conll": "".join(
             x.partition(" ")[0] + "\n" for x in good.split("\n")
@@ -67,16 +66,4 @@ def write_runs(folder: pathlib.Path) -> None:
 
 data = matrix.inputs(write_data)
 test_bad_input = matrix.refused(SCRIPT, CASES)
-
-
 test_what_rightly_works = matrix.right(SCRIPT, RIGHT)
-
-
-def test_a_c_locale_and_a_closed_output(data, tmp_path):
-    case = matrix.Case({"train_file": "{data}/\u540d\u524d.conll"}, "")
-    flags = matrix.command(SCRIPT, case, data, tmp_path / "\u51fa\u529b")
-    done = matrix.in_a_shell(
-        *(SCRIPT, [*flags, "--check_only"], {"LC_ALL": "C"}, ">&-"),
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Found nothing that would stop this run." in done.stderr

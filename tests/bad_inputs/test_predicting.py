@@ -30,7 +30,7 @@ def build(folder: pathlib.Path) -> None:
         "odd.txt": "\ufeffthe cat\r\n\u2028 a\x00 dog\t\nrome",
         "late.txt": text.encode() * 300 + b"\xff\n",
         "notes.txt": b"mine",
-        "many.txt": text.encode() * 200,
+        "many.txt": text.encode() * 40,
         "lines.csv": b"text\nthe cat\n",
         "hard.txt": damaged.Same("lines.txt"),
         "link.txt": damaged.Link("lines.txt"),

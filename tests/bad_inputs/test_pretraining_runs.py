@@ -22,7 +22,7 @@ test_what_works = matrix.right(
     *(SCRIPT, RIGHT),
     (
         "evaluation records of labels that are not read",
-        *("an evaluation batch of millions", "a name of words and marks"),
+        "an evaluation batch of millions, and a name of words and marks",
     ),
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from bert_tf import heads, modeling
 from bert_tf.checkpoints import tf1_files
-from tests import scripts, store, tiny_files
+from tests import exports, tiny_files
 from tests.bad_inputs import damaged
 
 import keras
@@ -163,24 +163,15 @@ SAVED: Mapping[str, damaged.Change] = {
     "export_no_head": damaged.values("assets/export.json", head=None),
     "no_labels": damaged.without("assets/labels.txt"),
     "no_vocab": damaged.without("assets/vocab.txt"),
-    "labels_three": _in_assets("labels.txt", b"no\nyes\nor\n"),
+    "labels_two": _in_assets("labels.txt", b"no\nyes\n"),
     "labels_binary": _in_assets("labels.txt", damaged.BINARY),
 }
 
 
 def write_saved(folder: pathlib.Path) -> None:
-    """Writes the SavedModel of a run, and SavedModels with errors."""
-
-    def make(made: pathlib.Path) -> None:
-        write(made)
-        scripts.run_checked(
-            *(made / "log", "export_saved_model"),
-            *(f"--model_dir={made}/run", f"--export_dir={made}/saved"),
-        )
-
+    """Writes a SavedModel with three classes, and SavedModels with errors."""
     saved = folder / "saved"
-    made = store.made("bad_inputs", make)
-    shutil.copytree(made / "saved", saved / "right")
+    shutil.copytree(exports.exported("classification"), saved / "right")
     damaged.write_changed(saved / "right", saved, SAVED)
     module = tf.Module()
     tf.saved_model.save(module, str(saved / "foreign"))

@@ -211,11 +211,8 @@ def test_no_rows_give_none(head, name):
     ("head", "name"),
     combinations.some(
         {
-            ("classification", "serving_default"),
-            ("tagging", "serve_words"),
             ("span", "serve_ids"),
             ("multiple_choice", "serving_default"),
-            ("next_piece", "serve_scores"),
         },
         _ALL,
     ),
