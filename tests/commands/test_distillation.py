@@ -100,18 +100,19 @@ def _losses(folder):
 @pytest.fixture(scope="module", name="taught")
 def _taught(train, teacher, tmp_path_factory):
     output = tmp_path_factory.mktemp("taught") / "run"
-    return train(output, f"--teacher={teacher}")
+    with tiny_model.untraced():
+        return train(output, f"--teacher={teacher}")
 
 
-def test_logits_beside_the_labels(taught, teacher, train, tmp_path):
+@pytest.mark.usefixtures("untraced")
+def test_logits_beside_the_labels(taught, train, tmp_path):
     for line in _losses(taught):
         assert line["loss"] == pytest.approx(
             (line["label_loss"] + line["teacher_loss"]) / 2, rel=1e-6
         )
         assert line["teacher_loss"] > 0
     ours = trained_weights.read(taught)
-    with tiny_model.untraced():
-        plain = trained_weights.read(train(tmp_path / "without"))
+    plain = trained_weights.read(train(tmp_path / "without"))
     # Nothing of the teacher, and no more than without one.
     assert {n: x.shape for n, x in ours.items()} == {
         n: x.shape for n, x in plain.items()
@@ -159,6 +160,7 @@ def test_logits_that_are_kept_are_those_of_each_step(
     trained_weights.assert_same(kept, computed, 1e-5)
 
 
+@pytest.mark.usefixtures("untraced")
 def test_labels_in_another_order_are_found_by_name(
     taught, teacher, train, tmp_path
 ):

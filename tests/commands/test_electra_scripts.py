@@ -5,7 +5,7 @@ import pathlib
 
 from bert_tf.checkpoints import formats, names
 from bert_tf.records import manifests
-from tests import family_runs, scripts, tiny_files
+from tests import family_runs, scripts, tiny_files, tiny_model
 from tests.family_runs import run
 from tests.pretraining_runs import results
 
@@ -42,22 +42,23 @@ def _folder(tmp_path_factory):
         f"--input_file={folder}/text.txt",
         *(f"--vocab_file={folder}/vocab.txt", f"--output_dir={folder}/records"),
     )
-    _pretrain(folder, folder / "run", "--num_train_steps=6")
+    _pretrain(folder)
     return folder
 
 
-def _pretrain(folder, output, *flags):
-    run(
-        "run_pretraining",
-        f"--flagfile={_CONFIGS}/pretrain_electra_small.flags",
-        f"--input_file={folder}/records/*.tfrecord",
-        f"--bert_config_file={folder}/config.json",
-        f"--vocab_file={folder}/vocab.txt",
-        f"--output_dir={output}",
-        *("--train_batch_size=8", "--num_warmup_steps=2", "--log_steps=1"),
-        *("--do_eval", "--max_eval_steps=2", "--eval_batch_size=8"),
-        *flags,
-    )
+def _pretrain(folder, *flags):
+    with tiny_model.untraced():
+        run(
+            "run_pretraining",
+            f"--flagfile={_CONFIGS}/pretrain_electra_small.flags",
+            f"--input_file={folder}/records/*.tfrecord",
+            f"--bert_config_file={folder}/config.json",
+            f"--vocab_file={folder}/vocab.txt",
+            f"--output_dir={folder}/run",
+            *("--train_batch_size=8", "--num_warmup_steps=2", "--log_steps=1"),
+            *("--num_train_steps=6", "--do_eval", "--max_eval_steps=2"),
+            *("--eval_batch_size=8", *flags),
+        )
 
 
 def test_records_are_electras(folder):
@@ -84,9 +85,7 @@ def test_results_are_the_originals(folder):
     assert found["masked_lm_loss"] == pytest.approx(np.log(size), abs=0.5)
     # Evaluated again it is the same to the last digit.
     (folder / "run" / "eval_results.txt").unlink()
-    _pretrain(
-        *(folder, folder / "run", "--num_train_steps=6", "--do_train=false")
-    )
+    _pretrain(folder, "--do_train=false")
     assert results(folder / "run") == found
 
 

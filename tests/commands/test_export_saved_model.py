@@ -59,7 +59,6 @@ def test_run_tells_all(of_run):
     )
 
 
-@pytest.mark.slow
 def test_checkpoint_with_flags_gives_the_same(
     of_run, model_dir, tmp_path, monkeypatch
 ):

@@ -3,12 +3,15 @@
 import json
 
 from bert_tf.checkpoints import formats
+from bert_tf.exporting import saved_model
 from tests import exports, scripts
 from tests import interop_samples as samples
 from tests.tasks.features import test_extraction as test_features
 
 import numpy as np
 import pytest
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +37,6 @@ def run(folder, *arguments):
     return scripts.run_checked(folder / "log", "extract_features", *arguments)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("untraced")
 def test_the_originals_command(model, tmp_path):
     flags, made = model
@@ -55,8 +57,12 @@ def test_the_originals_command(model, tmp_path):
                 np.testing.assert_allclose(layer["values"], vector, atol=1e-5)
 
 
-@pytest.mark.slow
-def test_a_folder_of_sentence_transformers(model, tmp_path):
+@pytest.mark.usefixtures("untraced")
+def test_a_folder_of_sentence_transformers(model, tmp_path, monkeypatch):
+    exported: list[saved_model.Export] = []
+    monkeypatch.setattr(
+        saved_model, "save", lambda path, made, *_: exported.append(made)
+    )
     _, made = model
     folder = tmp_path / "model"
     flags = [x for x in model[0] if x.startswith(("--input", "--batch"))]
@@ -86,8 +92,7 @@ def test_a_folder_of_sentence_transformers(model, tmp_path):
         _, layers, _ = test_features.outputs_of(made, row)
         wanted = layers[-1][0] / np.linalg.norm(layers[-1][0])
         np.testing.assert_allclose(found, wanted, atol=1e-5)
-    assets = tmp_path / "new" / "assets"
-    description = json.loads((assets / "export.json").read_text())
+    description = json.loads(exported.pop().files["export.json"])
     assert (description["unit"], description["normalize"]) == ("cls", True)
     assert (description["features"], description["max_seq_length"]) == (
         ["last"],

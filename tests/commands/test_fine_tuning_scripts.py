@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.slow
+
 # What --check_only finds, the files of predictions and those besides.
 _SCRIPTS = {
     "classifier": (
@@ -61,7 +63,6 @@ def _trained(name):
     return fine_tuned.trained(name)
 
 
-@pytest.mark.slow
 def test_the_folder_is_self_contained(name, trained):
     _, results, others = _SCRIPTS[name]
     found = {path.name for path in trained.output.iterdir()}
@@ -83,7 +84,6 @@ def test_the_folder_is_self_contained(name, trained):
     assert [*tf1_files.numbered(str(best))] == [score["global_step"]]
 
 
-@pytest.mark.slow
 def test_check_only_says_what_it_found_and_writes_nothing(
     name, trained, tmp_path
 ):
@@ -105,7 +105,7 @@ def _assert_same_results(name, trained, folder):
         assert (folder / file).read_bytes() == expected
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("name", combinations.some(["ner"], _SCRIPTS))
 def test_the_flags_of_the_run_again_do_no_more(name, trained, tmp_path):
     again = trained.copy(tmp_path)
     newest = max(tf1_files.numbered(str(again)))
@@ -117,7 +117,6 @@ def test_the_flags_of_the_run_again_do_no_more(name, trained, tmp_path):
     _assert_same_results(name, trained, again)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", combinations.some(["classifier"], _SCRIPTS))
 def test_a_killed_run_ends_with_the_same_weights(name, trained, tmp_path):
     again = trained.copy(tmp_path)
@@ -138,7 +137,6 @@ def _problems(path):
             yield row["sent1"], endings
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["classifier", "squad", "multiple_choice"])
 def test_the_export_answers_as_predicted(name, trained):
     import tensorflow_text  # noqa: F401 (registers the tokenizer's op)

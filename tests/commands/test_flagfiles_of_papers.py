@@ -55,6 +55,7 @@ def test_epochs_of_the_table_are_alberts_steps():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("untraced")
 @pytest.mark.parametrize(
     ("name", "objective", "policy"),
     combinations.some(

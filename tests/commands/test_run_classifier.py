@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-pytestmark = pytest.mark.usefixtures("untraced")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("untraced")]
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,6 @@ def trained():
     return fine_tuned.trained("classifier")
 
 
-@pytest.mark.slow
 def test_from_a_checkpoint_of_another_format(trained, tmp_path):
     """Neither config nor vocabulary are given: they come with the model."""
     path = str(tmp_path / "hf")
@@ -48,7 +47,6 @@ def test_from_a_checkpoint_of_another_format(trained, tmp_path):
     )
 
 
-@pytest.mark.slow
 def test_evaluations_are_in_the_metrics(trained):
     lines = classifier_runs.rows(trained.output / "metrics.jsonl")
     scores = {x["step"]: x["eval_f1"] for x in lines if "eval_f1" in x}
@@ -60,7 +58,6 @@ def test_evaluations_are_in_the_metrics(trained):
     assert sorted(tf1_files.numbered(str(trained.output))) == [2, 4, 6, 8, 9]
 
 
-@pytest.mark.slow
 def test_evaluation_agrees_with_the_predictions(trained):
     # The dev set and the test set hold the same 7 texts, in batches of 4:
     # had the padding counted, the two would differ.
@@ -100,7 +97,6 @@ def test_evaluation_agrees_with_the_predictions(trained):
     ]
 
 
-@pytest.mark.slow
 def test_baselines_of_a_finished_run(trained, tmp_path):
     """On its dev set, with word vectors of another size than the model's."""
     words = classifier_runs.WORDS
@@ -136,7 +132,6 @@ def test_baselines_of_a_finished_run(trained, tmp_path):
     ]
 
 
-@pytest.mark.slow
 def test_predicting_alone_with_the_last_checkpoint(trained, tmp_path):
     # The weights of another folder, as the original's README predicts.
     copy = trained.copy(tmp_path)
@@ -183,7 +178,6 @@ def _encoder(folder):
     }
 
 
-@pytest.mark.slow
 def test_init_checkpoint_of_the_original(trained, tmp_path):
     """In a folder that only the best weights of another run are left in."""
     prefix = str(tmp_path / "bert_model.ckpt")
@@ -208,7 +202,6 @@ def test_init_checkpoint_of_the_original(trained, tmp_path):
     assert not (output / "best").exists()
 
 
-@pytest.mark.slow
 def test_the_encoder_of_a_model_with_other_labels(trained, model, tmp_path):
     """What GLUE's small tasks take from MNLI."""
     rows = [f"the cat {word}\ta dog\t{word}\n" for word in "abcabcab"]
@@ -246,7 +239,6 @@ def test_a_task_by_name_from_tfds(model, tmp_path):
     assert results["global_step"] == int(len(classifier_runs.WORDS) / 4 * 0.5)
 
 
-@pytest.mark.slow
 def test_mnli_both_ways_and_its_diagnostic_set(model, tmp_path):
     header = "index\tsentence1\tsentence2"
     rows = "0\tthe cat\ta cat\t{}\n1\tthe dog\ta fish\t{}\n"

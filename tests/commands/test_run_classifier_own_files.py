@@ -22,7 +22,6 @@ def model(tmp_path_factory):
     return classifier_runs.write_model(tmp_path_factory.mktemp("model"))
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("untraced")
 def test_scores_from_a_csv_of_ones_own(model, tmp_path):
     rng = np.random.default_rng(1)
@@ -111,7 +110,6 @@ def _write_topics(path, number, seed):
             file.write(json.dumps(row) + "\n")
 
 
-@pytest.mark.slow
 def test_several_labels_of_documents_in_windows(model, tmp_path):
     import tensorflow_text  # noqa: F401 (registers the tokenizer's op)
 

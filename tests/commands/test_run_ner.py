@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.slow
+
 _LABELS = ("B-loc", "B-per", "I-per", "O")
 _LENGTH = 16
 
@@ -30,7 +32,6 @@ def _read(path):
     return tagging_conll.read(str(path), tagging_conll.Columns())
 
 
-@pytest.mark.slow
 def test_learns_the_entities(trained):
     folder = trained.output
     assert (folder / "labels.txt").read_text().split() == list(_LABELS)
@@ -84,7 +85,6 @@ def _python_labels(trained, texts):
     return labels
 
 
-@pytest.mark.slow
 def test_predictions(trained):
     test = trained.files / "test.conll"
     output = trained.output / "test_predictions.conll"
@@ -110,7 +110,6 @@ def test_predictions(trained):
     assert "Anna Bob" in {x["text"] for row in rows for x in row["entities"]}
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("untraced")
 def test_predicts_words_without_labels(trained, tmp_path):
     lines = (trained.files / "test.conll").read_text().split("\n")
@@ -130,7 +129,6 @@ def test_predicts_words_without_labels(trained, tmp_path):
     assert not (tmp_path / "out" / "test_results.txt").exists()
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("untraced")
 def test_reads_and_spells_as_in_training(trained, tmp_path):
     """The flags of a run that was trained with IOB1, which names itself."""
@@ -165,7 +163,7 @@ def test_reads_and_spells_as_in_training(trained, tmp_path):
     assert done.lines[-1].endswith("Received: scheme=BIO")
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("untraced")
 @pytest.mark.parametrize(
     ("words", "expected"),
     [("我 在 北 京 。", "我|在|北|京|。|a"), ("我 在 北京 。", "我在北京。a")],
@@ -178,18 +176,14 @@ def test_chinese_texts_are_split_as_in_training(
     train.write_text("\n".join(lines) + "\n\n", "utf-8")
     output = tmp_path / "out"
     trained.run(
-        *(tmp_path, *trained.flags, "--do_train", "--do_export"),
-        *(f"--train_file={train}", "--num_train_epochs=4"),
-        f"--output_dir={output}",
+        *(tmp_path, *trained.flags, "--do_train", f"--train_file={train}"),
+        *("--num_train_epochs=4", f"--output_dir={output}"),
     )
-    for path in (output, output / "export"):
-        (answer,) = bert_tf.load(path)(["我在北京。a"])
-        # Without a scheme, each word is an entity.
-        found = [x["text"] for x in answer["entities"]]
-        assert found == expected.split("|")
+    (answer,) = bert_tf.load(output)(["我在北京。a"])
+    # Without a scheme, each word is an entity.
+    assert [x["text"] for x in answer["entities"]] == expected.split("|")
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("untraced")
 def test_labels_corrected_before_the_first_checkpoint(trained, tmp_path):
     output = tmp_path / "out"

@@ -7,12 +7,10 @@ import re
 import shutil
 
 from bert_tf.checkpoints import formats
-from bert_tf.storage import weight_files
 from tests import scripts, small_disks
 from tests.pretraining_runs import (
     Setting,
     assert_close,
-    assert_same_checkpoint,
     contents,
     metrics,
     results,
@@ -22,7 +20,6 @@ from tests.pretraining_runs import (
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 pytestmark = pytest.mark.slow
 
@@ -86,20 +83,13 @@ class TestRun:
             "train_examples.json",
         }
 
-    def test_tensorboard_gets_the_metrics(self, trained):
-        (path,) = trained.glob("events.out.tfevents.*")
-        found: dict[int, dict[str, float]] = {}
-        for event in tf.compat.v1.train.summary_iterator(str(path)):
-            for value in event.summary.value:
-                number = float(tf.make_ndarray(value.tensor))
-                found.setdefault(event.step, {})[value.tag] = number
-        for line in metrics(trained):
-            for name, value in line.items() - {("step", line["step"])}:
-                assert found[line["step"]][name] == pytest.approx(value)
-
-    def test_evaluation_while_training(self, setting, trained, tmp_path):
+    def test_its_flags_repeat_it_while_it_evaluates(self, trained, tmp_path):
         output = tmp_path / "out"
-        setting.finished(output, "--do_eval", "--eval_steps=1", "--remat")
+        scripts.run_checked(
+            *(tmp_path / "log", "run_pretraining"),
+            *(f"--flagfile={trained}/flags.txt", f"--output_dir={output}"),
+            *("--eval_steps=1", "--remat"),
+        )
         lines = metrics(output)
         assert [line["step"] for line in lines] == [1, 1, 2, 2]
         (_, first, _, last) = lines
@@ -123,38 +113,21 @@ class TestRun:
                 found[name], value, rtol=1e-5, atol=1e-6, err_msg=name
             )
 
-    def test_its_flags_repeat_it(self, trained, tmp_path):
-        output = tmp_path / "out"
-        scripts.run_checked(
-            *(tmp_path / "log", "run_pretraining"),
-            *(f"--flagfile={trained}/flags.txt", f"--output_dir={output}"),
-        )
-        assert_same_checkpoint(output, trained, 2)
-        assert metrics(output) == metrics(trained)
-        assert results(output) == results(trained)
-
-    @pytest.mark.parametrize("output_format", weight_files.FORMATS)
-    def test_from_a_checkpoint_of_any_format(
-        self, setting, trained, tmp_path, output_format
+    @pytest.mark.usefixtures("untraced")
+    def test_from_a_checkpoint_of_another_format(
+        self, setting, trained, tmp_path
     ):
         source = formats.open_checkpoint(str(trained))
         path, output = tmp_path / "converted", tmp_path / "out"
-        written = formats.write(str(path), output_format, source)
+        assert not formats.write(str(path), "hf", source).left_out
         flags = [x for x in setting.flags(output) if "config_file" not in x]
         flags += [f"--init_checkpoint={path}", "--eval_batch_size=5"]
-        # What a format has no room for can't be evaluated.
-        evaluate = ("--do_train=false", "--do_eval")
-        flags += ["--check_only"] if written.left_out else evaluate
-        log = tmp_path / "log"
-        run = scripts.run_checked(log, "run_pretraining", *flags)
-        if not written.left_out:
-            expected = results(trained) | {"global_step": 0}
-            assert results(output) == pytest.approx(expected, rel=1e-6)
-            return
-        restored = f"Restored {len(written.weights)} variables of {path}"
-        assert restored in run.stderr
-        for name in written.left_out:
-            assert name in run.stderr  # as starting from random values
+        scripts.run_checked(
+            *(tmp_path / "log", "run_pretraining", *flags),
+            *("--do_train=false", "--do_eval"),
+        )
+        expected = results(trained) | {"global_step": 0}
+        assert results(output) == pytest.approx(expected, rel=1e-6)
 
     @pytest.mark.usefixtures("untraced")
     def test_from_any_folder(self, setting, tmp_path):
@@ -163,15 +136,8 @@ class TestRun:
                 tmp_path / "log",
                 *("run_pretraining", *setting.flags("out")),
             )
-        errors = (tmp_path / "log" / "stderr").read_text()
-        assert re.search(
-            r"step 2/2 \(100%\)  0:00 left  loss \d\.\d+  masked_lm \d\S+"
-            r" \(accuracy 0\.\d+\)\s+next_sentence \d\S+ \(accuracy \d\.\d+\)"
-            r"\s+learning_rate 5.00e-04\s+.*\s+\S+ sequences/s\s+\S+ tokens/s",
-            errors,
-        )
         # Lines of its own only, which fit the screen.
-        for line in errors.splitlines():
+        for line in (tmp_path / "log" / "stderr").read_text().splitlines():
             assert re.match(r"\d\d:\d\d:\d\d | ", line)
             assert len(line) <= 120
         assert (tmp_path / "out" / "model.ckpt-2.index").exists()
@@ -257,10 +223,10 @@ def test_bfloat16(tmp_path):
         tmp_path, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
     )
     expected, output = tmp_path / "expected", tmp_path / "out"
-    setting.finished(expected, "--num_train_steps=4")
-    setting.finished(output, "--num_train_steps=4", "--dtype=bfloat16")
+    setting.finished(expected)
+    setting.finished(output, "--dtype=bfloat16")
     assert_close(output, expected, 0.01)
     assert metrics(output) != metrics(expected)
-    for name, value in tensors(output, 4).items():
+    for name, value in tensors(output, 2).items():
         wanted = np.int64 if value.ndim == 0 else np.float32
         assert value.dtype == wanted, name

@@ -182,19 +182,6 @@ def test_best_of_steps_that_are_made_again(setting, tmp_path):
 
 
 @pytest.mark.usefixtures("untraced")
-def test_the_best_of_a_run_that_is_gone_is_removed_with_a_word(
-    setting, trained, tmp_path
-):
-    output = shutil.copytree(trained, tmp_path / "out")
-    shutil.copytree(trained, output / "best")
-    for path in (*output.glob("model.ckpt-*"), output / "checkpoint"):
-        path.unlink()
-    run = setting.finished(output)
-    assert f"Removing {output}/best, the best weights of a run" in run.stderr
-    assert not (output / "best").exists()
-
-
-@pytest.mark.usefixtures("untraced")
 def test_other_records_at_the_same_place_are_refused(trained, tmp_path):
     # The run and its records, elsewhere.
     setting = Setting.make(tmp_path)

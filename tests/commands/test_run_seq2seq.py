@@ -81,7 +81,7 @@ def of_run(folder):
     return [
         *("--do_train", "--do_eval", "--do_predict", "--do_export"),
         *(*flags, *FLAGS, f"--init_checkpoint={folder}/bert"),
-        *("--save_checkpoints_steps=120", "--share_weights=embeddings"),
+        *("--save_checkpoints_steps=190", "--share_weights=embeddings"),
     ]
 
 
@@ -98,7 +98,6 @@ def lines(path):
     return pathlib.Path(path).read_text().splitlines()
 
 
-@pytest.mark.slow
 class TestRun:
     def test_learns_to_reverse(self, folder):
         results = classifier_runs.results(folder / "output/eval_results.txt")
@@ -130,6 +129,7 @@ class TestRun:
             [answer["score"] for answer in answers], found["score"], rtol=1e-4
         )
 
+    @pytest.mark.usefixtures("untraced")
     def test_the_examples_of_the_page(self, folder):
         page = pathlib.Path(__file__).resolve().parents[2] / "docs/seq2seq.md"
         values: dict[str, Any] = {}
@@ -142,12 +142,10 @@ class TestRun:
         again = tmp_path / "again"
         shutil.copytree(folder / "output", again)
         trained_weights.drop_last(again)
-        command = [*of_run(folder), "--do_export=false"]
-        run(tmp_path / "log", *command, f"--output_dir={again}")
+        others = (f"--do_{x}=false" for x in ("eval", "predict", "export"))
+        command = (*of_run(folder), *others, f"--output_dir={again}")
+        run(tmp_path / "log", *command)
         trained_weights.assert_same(again, folder / "output")
-        for name in ("eval_results.txt", "test_predictions.txt"):
-            before = (folder / "output" / name).read_text()
-            assert (again / name).read_text() == before
 
     def test_the_best_is_not_compared_with_other_scores(self, folder, tmp_path):
         flags = [*of_run(folder), f"--output_dir={folder}/output"]
@@ -177,6 +175,7 @@ class TestRun:
         assert "read in a different way" not in done.stderr
         assert not (tmp_path / "out/test_results.txt").exists()
 
+    @pytest.mark.usefixtures("untraced")
     def test_check_only(self, folder, tmp_path):
         done = run(
             *(tmp_path / "log", *of_run(folder), "--check_only"),
@@ -217,9 +216,8 @@ def test_a_transformer_from_random_weights(folder, tmp_path):
     assert results["eval_loss"] < np.log(len(tiny_files.VOCAB))
 
 
-@pytest.mark.slow
 def test_an_lstm_with_attention(folder, tmp_path):
-    """It learns, and its export writes the same texts."""
+    """Its export writes what it learned."""
     config = {
         "model_type": "bilstm_attention",
         "vocab_size": len(tiny_files.VOCAB),
@@ -233,26 +231,22 @@ def test_an_lstm_with_attention(folder, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(config))
     out = tmp_path / "out"
     run(
-        *(tmp_path / "log", "--do_train", "--do_predict", "--do_export"),
-        *(f"--{x}_file={folder}/{x}.jsonl" for x in ("train", "test")),
-        *("--source_column=from", "--target_column=to", *FLAGS[:-1]),
-        *("--learning_rate=0.01", f"--output_dir={out}"),
+        *(tmp_path / "log", "--do_train", "--do_export", *FLAGS[:-1]),
+        *(f"--train_file={folder}/train.jsonl", "--source_column=from"),
+        *("--target_column=to", "--learning_rate=0.01", f"--output_dir={out}"),
         f"--bert_config_file={tmp_path}/config.json",
         f"--vocab_file={folder}/bert/vocab.txt",
     )
-    expected = lines(out / "test_predictions.txt")
-    assert expected == lines(folder / "test.tgt")
     served = tf.saved_model.load(str(out / "export"))
     found = served(tf.constant(lines(folder / "test.src")))
-    assert [x.decode() for x in found["target"].numpy()] == expected
+    texts = [x.decode() for x in found["target"].numpy()]
+    assert texts == lines(folder / "test.tgt")
 
 
 @pytest.mark.parametrize(
     "flags, words",
     [
         (["--train_file=none.tsv"], "There is no such file"),
-        (["--train_target_file={data}/dev.tgt"], "ends before line 13 of"),
-        (["--file_format=tsv"], "use file_format=text"),
         (["--max_target_length=64"], "number of positions of the model, 32"),
         (["--max_seq_length=64"], "is more than the model has positions for"),
         (["--teacher=x"], "There is no flag --teacher"),
@@ -263,10 +257,9 @@ def test_an_lstm_with_attention(folder, tmp_path):
     ],
 )
 def test_bad_input_in_one_line(flags, words, folder, tmp_path):
-    given = [flag.format(data=folder) for flag in flags]
     done = scripts.run(
         *(tmp_path / "log", "run_seq2seq", *of_run(folder), "--check_only"),
-        *("--do_export=false", *given, f"--output_dir={tmp_path}/out"),
+        *("--do_export=false", *flags, f"--output_dir={tmp_path}/out"),
     )
     assert done.wait() == 1
     assert "Traceback" not in done.stderr

@@ -13,6 +13,8 @@ from tests import interop_samples as samples
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
+
 _DATA = ("--text_a_column=t", "--label_column=y")
 
 
@@ -52,7 +54,6 @@ def _shrink(trained, output, *more):
     )
 
 
-@pytest.mark.slow
 def test_what_is_left_is_an_ordinary_model(trained, tmp_path):
     small = tmp_path / "small"
     log, said = _shrink(
@@ -104,7 +105,6 @@ def test_what_is_left_is_an_ordinary_model(trained, tmp_path):
     assert (config.intermediate_size, config.num_hidden_layers) == (4, 1)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("untraced")
 def test_classes_weigh_as_in_training_and_a_few_examples(trained, tmp_path):
     rows = (trained / "train.jsonl").read_text().splitlines()
@@ -120,7 +120,6 @@ def test_classes_weigh_as_in_training_and_a_few_examples(trained, tmp_path):
     assert said["measured_on"]["examples"] == 3
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("untraced")
 def test_a_task_of_glue(tmp_path, trained):
     folder = tmp_path / "SST-2"

@@ -215,9 +215,8 @@ def _save_with_texts(folder, has_special, **changes):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "has_special", [False, pytest.param(True, marks=pytest.mark.slow)]
-)
+@pytest.mark.usefixtures("untraced")
+@pytest.mark.parametrize("has_special", [False, True])
 def test_next_tokens(tmp_path, has_special):
     model = _save_with_texts(tmp_path, has_special)
     tokenizer = _their_tokenizer(has_special)

@@ -85,7 +85,6 @@ def test_the_records_are_alberts(files):
     assert follows.sum() / is_real[:, 1:].sum() > 0.3
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "optimizer, peak, groups, inner",
     combinations.some(

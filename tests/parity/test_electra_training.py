@@ -133,7 +133,6 @@ def test_the_discriminator_trains_nothing_of_the_generator():
             assert not value.any(), name
 
 
-@pytest.mark.slow
 def test_fifty_steps(tmp_path, monkeypatch):
     model, theirs = make()
     seen: list[dict[str, np.ndarray]] = []

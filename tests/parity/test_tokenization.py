@@ -48,7 +48,7 @@ def test_real_texts(name, shared_data):
     vocab = tokenization.load_vocab(shared_data / "vocab" / f"{name}.txt")
     texts = []
     for _, group in parity.files(shared_data):
-        texts += group[:: max(1, len(group) // 500)]
+        texts += group[:: max(1, len(group) // 150)]
     explained = assert_proven(vocab, parity.RELEASED[name], texts)
     assert explained == collections.Counter()
 
