@@ -239,16 +239,6 @@ def test_classes_that_only_label2id_names(classifier):
         formats.open_checkpoint(str(path.parent))
 
 
-def test_a_vocabulary_without_the_ends_of_rows(tmp_path):
-    vocab = [piece for piece in samples.VOCAB if piece != "[SEP]"] + ["x"]
-    model = samples.random_model("encoder", _CONFIG)
-    tf1 = samples.write_tf1(tmp_path / "tf1", model, vocab=vocab)
-    message = r"Received: a vocabulary without \[SEP\]$"
-    with pytest.raises(ValueError, match=message):
-        huggingface_folder(tmp_path, tf1)
-    assert not (tmp_path / "hf").exists()
-
-
 @pytest.mark.parametrize(
     "architecture", ["BertForMaskedLM", "BertForNextSentencePrediction"]
 )
