@@ -7,9 +7,6 @@ import shutil
 
 from benchmarks import weights
 from bert_tf.encoders import electra
-from bert_tf.exporting import saved_model
-from bert_tf.tasks import token_detection
-from bert_tf.vocabularies import word_pieces
 from tests import exports, scripts, tiny_model
 from tests import interop_samples as samples
 
@@ -57,7 +54,6 @@ def folder(tmp_path_factory):
         ("messages/1", exports.exported("one text")),
         ("mrpc/1", exports.exported("classification")),
         ("mrpc_litert", exports.exported("classification", "litert")),
-        ("mrpc_onnx", exports.exported("classification", "onnx")),
         ("next/1", exports.exported("next_piece")),
     ):
         shutil.copytree(path, folder / name)
@@ -66,13 +62,17 @@ def folder(tmp_path_factory):
             file.rename(folder / name / f"bert_model.ckpt{file.suffix}")
         for file in ("flags.txt", "checkpoint"):
             (folder / name / file).unlink()
-    detector = token_detection.detector(
-        samples.random_model("replaced_tokens", _ELECTRA),
-        *(_ELECTRA, word_pieces.WordPiece(tuple(samples.VOCAB), True), 9),
-    )
-    saved_model.save(str(folder / "electra"), detector)
+    electra_model = samples.random_model("replaced_tokens", _ELECTRA)
+    samples.write_tf1(folder / "electra", electra_model)
     (folder / "pairs.tsv").write_text("a film\twhat film\ngood\tbad\n")
     return folder
+
+
+@pytest.fixture(scope="module")
+def onnx_model(folder):
+    """Adds a model that takes long to convert."""
+    path = exports.exported("classification", "onnx")
+    shutil.copytree(path, folder / _ONNX)
 
 
 @pytest.fixture(name="run")
@@ -92,22 +92,33 @@ def _run(capfd):
 _EAGER = [
     *(name for name in _BLOCKS if name.startswith("keras_recipes")),
     *(f"python_api-{i}" for i in (1, 2, 6, 10)),
-    "README-0",
+    *("README-0", "electra-0"),
 ]
+# tests/exporting/test_runtimes.py runs a model of ONNX Runtime in CI.
+_ONNX = "mrpc_onnx"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "is_eager"),
     [
-        *(pytest.param(x, x in _EAGER, id=x) for x in _BLOCKS),
+        *(
+            pytest.param(
+                *(x, x in _EAGER),
+                id=x,
+                marks=_EXHAUSTIVE if _ONNX in code else (),
+            )
+            for x, code in _BLOCKS.items()
+        ),
         *(
             pytest.param(x, False, id=f"{x}, traced", marks=_EXHAUSTIVE)
             for x in _EAGER
         ),
     ],
 )
-def test_page(name, is_eager, folder, tmp_path, run):
+def test_page(name, is_eager, folder, tmp_path, run, request):
+    if _ONNX in _BLOCKS[name]:
+        request.getfixturevalue("onnx_model")
     code = re.sub(r'"/(models|tmp)/', f'"{folder}/', _BLOCKS[name])
     # Ids of released vocabularies, which are not in the tiny one.
     code = code.replace("[101, 2023, 2003, 2204, 102]", "[2, 5, 6, 7, 3]")

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from bert_tf import heads, replaced_tokens
+from bert_tf import replaced_tokens
 from bert_tf.checkpoints import (
     formats,
     generators,
@@ -146,24 +146,6 @@ class TestGenerator:
         assert _scopes(found.left_over) == left
         with pytest.raises(InputError, match="holds no generator, as checkp"):
             generators.take_out(found)
-
-    @pytest.mark.parametrize(
-        "made, message",
-        [
-            (
-                lambda: heads.BertTagger(families.make(_CONFIG), 3),
-                "holds no generator, as checkp",
-            ),
-            (
-                lambda: families.make(families.BERT.config(**samples.SMALL)),
-                "no family that is pre-trained w",
-            ),
-        ],
-        ids=["no pre-training", "another family"],
-    )
-    def test_there_is_none(self, tmp_path, made, message):
-        with pytest.raises(InputError, match=message):
-            generators.take_out(samples.source(tmp_path, made()))
 
     def test_of_other_sizes(self, tmp_path):
         other = dataclasses.replace(_CONFIG, generator_hidden_size=0.25)

@@ -19,7 +19,6 @@ from bert_tf.storage import weight_files
 from tests import interop_samples as samples
 from tests import reference
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -146,59 +145,8 @@ class TestTf1:
         assert source.path == f"{tf1}/bert_model.ckpt"
         assert source.config == _CONFIG
 
-    def test_several_are_ambiguous(self, tmp_path):
-        for name in ("a", "b"):
-            tf1_files.write(str(tmp_path / name), {"x": [1.0]})
-        with pytest.raises(ValueError, match=r"several .*: .*/a, .*/b\."):
-            formats.open_checkpoint(str(tmp_path))
-
-    def test_a_config_of_another_model(self, tf1):
-        path = pathlib.Path(tf1, "bert_config.json")
-        config = dataclasses.replace(_CONFIG, intermediate_size=65)
-        path.write_text(config.to_json())
-        with pytest.raises(
-            ValueError, match=r"intermediate/dense/kernel is \[32, 64\] there"
-        ):
-            formats.open_checkpoint(tf1)
-
 
 class TestNoCheckpoint:
-    def test_an_empty_folder(self, tmp_path):
-        with pytest.raises(ValueError) as error:
-            formats.open_checkpoint(str(tmp_path))
-        for looked_for in (
-            "bert_model.ckpt.index",
-            "config.json with model.safetensors",
-            "pytorch_model.bin",
-            "model.weights.h5",
-        ):
-            assert looked_for in str(error.value)
-
-    @pytest.mark.parametrize(
-        "path, message",
-        [
-            ("none/model.ckpt-3", "none/model.ckpt-3.index does not exist"),
-            ("no_such_preset", "neither the file no_such_preset.index, nor"),
-        ],
-    )
-    def test_nothing_there(self, path, message):
-        message = f"There is no checkpoint {path}: {message}"
-        with pytest.raises(ValueError, match=message):
-            formats.open_checkpoint(path)
-
-    @pytest.mark.parametrize(
-        "name",
-        ["bert-base-uncased", "https://x.org/google-bert/bert-base"],
-    )
-    def test_nearly_a_name_of_the_hub(self, name):
-        with pytest.raises(ValueError) as error:
-            formats.open_checkpoint(name)
-        said = str(error.value)
-        assert said.startswith(f"There is no folder {name} here.")
-        assert "its config.json and model.safetensors" in said
-        assert "such as google-bert/bert-base-uncased" in said
-        assert ".index" not in said
-
     def test_a_file_that_is_named_as_a_preset(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         (tmp_path / "junk.h5").touch()
@@ -226,23 +174,6 @@ class TestNoCheckpoint:
         path.touch()
         samples.assert_equal(str(path), tf1)
 
-    def test_of_tensorflow_2(self, tmp_path):
-        layer = keras.layers.Dense(2)
-        layer.build([None, 3])
-        prefix = tf.train.Checkpoint(model=layer).save(str(tmp_path / "ckpt"))
-        for path in (tmp_path, prefix):
-            with pytest.raises(ValueError) as error:
-                formats.open_checkpoint(str(path))
-            said = str(error.value)
-            assert said.startswith(f"{prefix} can't be read: it is of ")
-            assert "Give the original's checkpoint" in said
-
-    def test_a_saved_model(self, tmp_path):
-        tf.saved_model.save(tf.Module(), str(tmp_path))
-        message = "is a SavedModel, .*Give the checkpoint that it was made from"
-        with pytest.raises(ValueError, match=message):
-            formats.open_checkpoint(str(tmp_path))
-
     def test_versions_of_a_saved_model(self, tmp_path):
         for version in "12":
             (tmp_path / version).mkdir()
@@ -254,28 +185,10 @@ class TestNoCheckpoint:
         with pytest.raises(ValueError, match=message):
             serving_model.load(str(tmp_path))
 
-    def test_weights_without_their_config(self, tmp_path, tf1):
-        convert(tf1, "hf", tmp_path / "hf")
-        (tmp_path / "hf" / "config.json").unlink()
-        for path in (tmp_path / "hf", tmp_path / "hf" / "model.safetensors"):
-            message = f"{tmp_path}/hf has weights .* no config.json, .* it, too"
-            with pytest.raises(ValueError, match=message):
-                formats.open_checkpoint(str(path))
+    def test_a_file_of_weights_that_is_not_there(self, tmp_path):
         path = tmp_path / "none" / "model.safetensors"
         with pytest.raises(ValueError, match=f"^There is no file {path}"):
             formats.open_checkpoint(str(path))
-
-    def test_only_a_config(self, tmp_path):
-        (tmp_path / "config.json").write_text('{"model_type": "bert"}')
-        message = r"config.json: There are no weights .*none of model.safet"
-        with pytest.raises(ValueError, match=message):
-            formats.open_checkpoint(str(tmp_path))
-
-    @pytest.mark.parametrize("text", ["{", "[]"])
-    def test_a_broken_config(self, tmp_path, text):
-        (tmp_path / "config.json").write_text(text)
-        with pytest.raises(ValueError, match=r"config.json (is not|must hold)"):
-            formats.open_checkpoint(str(tmp_path))
 
 
 _POINTER = b"""version https://git-lfs.github.com/spec/v1
@@ -290,13 +203,9 @@ class TestDamaged:
     @pytest.mark.parametrize(
         "output_format, name",
         [
-            ("tf1", "bert_model.ckpt.index"),
             ("tf1", _DATA),
-            ("hf", "config.json"),
-            ("hf", "model.safetensors"),
             ("hf", "model.safetensors.index.json"),
             ("hf", "pytorch_model.bin"),
-            ("keras_hub", "model.weights.h5"),
             ("keras_hub", "task.weights.h5"),
         ],
     )
@@ -322,16 +231,6 @@ class TestDamaged:
             assert re.match(start + said, str(error.value))
             assert "\n" not in str(error.value)
 
-    @pytest.mark.parametrize("name", ["bert_model.ckpt.index", _DATA])
-    @pytest.mark.parametrize("cut", [100, -20])
-    def test_cut_off(self, tf1, name, cut):
-        path = pathlib.Path(tf1, name)
-        path.write_bytes(path.read_bytes()[:cut])
-        message = "it is truncated, .* copied or downloaded, do so again"
-        with pytest.raises(tf1_files.UnreadableError, match=message):
-            source = formats.open_checkpoint(tf1)
-            source.read(list(source.shapes))
-
     def test_one_of_several_files_of_data_is_missing(self, tf1):
         path = pathlib.Path(tf1, _DATA)
         path.rename(path.with_name("bert_model.ckpt.data-00001-of-00002"))
@@ -339,38 +238,10 @@ class TestDamaged:
         with pytest.raises(ValueError, match=message):
             formats.open_checkpoint(tf1)
 
-    @pytest.mark.parametrize("step", [None, 7])
-    def test_data_is_missing(self, tf1, step):
-        folder = pathlib.Path(tf1)
-        (folder / _DATA).unlink()
-        prefix = folder / (f"model.ckpt-{step}" if step else "bert_model.ckpt")
-        (folder / "bert_model.ckpt.index").rename(f"{prefix}.index")
-        message = f"{prefix} has an index but no data: .*Copy or download it"
-        for path in (folder, prefix):
-            with pytest.raises(ValueError, match=message):
-                formats.open_checkpoint(str(path))
-
     def test_the_index_is_missing(self, tf1):
         pathlib.Path(tf1, "bert_model.ckpt.index").unlink()
-        for path, message in (
-            (tf1, f"{_DATA} is there: copy its index, too"),
-            (f"{tf1}/bert_model.ckpt", "Its data is there: copy the index"),
-        ):
-            with pytest.raises(ValueError, match=message):
-                formats.open_checkpoint(path)
-
-    def test_an_index_of_safetensors_without_files(self, tmp_path, tf1):
-        convert(tf1, "hf", tmp_path / "hf")
-        (tmp_path / "hf" / "model.safetensors").unlink()
-        (tmp_path / "hf" / "model.safetensors.index.json").write_text("{}")
-        with pytest.raises(ValueError, match="names no files of weights"):
-            formats.open_checkpoint(str(tmp_path / "hf"))
-
-    def test_a_preset_without_weights(self, tmp_path, tf1):
-        convert(tf1, "keras_hub", tmp_path / "preset", "encoder")
-        (tmp_path / "preset" / "model.weights.h5").unlink()
-        with pytest.raises(ValueError, match=r"weights\.h5 does not exist"):
-            formats.open_checkpoint(str(tmp_path / "preset"))
+        with pytest.raises(ValueError, match="Its data is there: copy the ind"):
+            formats.open_checkpoint(f"{tf1}/bert_model.ckpt")
 
     @pytest.mark.parametrize(
         ("content", "said"),
@@ -421,15 +292,6 @@ class TestWrite:
         with pytest.raises(OSError, match="the disk is gone"):
             formats.write(str(tmp_path / "out"), output_format, broken)
         assert [path.name for path in tmp_path.iterdir()] == ["tf1"]
-
-    def test_without_a_config(self, tmp_path, tf1):
-        pathlib.Path(tf1, "bert_config.json").unlink()
-        with pytest.raises(ValueError, match="give --bert_config_file"):
-            convert(tf1, "hf", tmp_path / "out")
-
-    def test_a_head_that_is_not_there(self, tmp_path, tf1):
-        with pytest.raises(ValueError, match="has no span head: cls/squad/out"):
-            convert(tf1, "tf1", tmp_path / "out", head="span")
 
     def test_only_the_encoder(self, tmp_path, tf1):
         written = convert(tf1, "tf1", tmp_path / "out", head="encoder")

@@ -25,37 +25,26 @@ def folder(tmp_path, tf1):
     return huggingface_folder(tmp_path, tf1)
 
 
+@pytest.fixture
+def classifier(tmp_path):
+    """Returns a Hugging Face folder of a classifier."""
+    model = samples.random_model("classification", _CONFIG)
+    tf1 = samples.write_tf1(tmp_path / "classifier", model)
+    return huggingface_folder(tmp_path, tf1)
+
+
 def change(path, **changes):
     """Changes values of a JSON file."""
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
-@pytest.mark.parametrize("cut", [1, 1000, -20])
-def test_half_downloaded(folder, cut):
+def test_half_downloaded(folder):
     path = folder / "model.safetensors"
-    data = path.read_bytes()[:cut]
+    data = path.read_bytes()[:1000]
     path.write_bytes(data)
     message = r"safetensors can't be read, it is truncated.*Received: "
     with pytest.raises(ValueError, match=f"{message}{len(data)} bytes"):
         formats.open_checkpoint(str(path.parent))
-
-
-@pytest.mark.parametrize(
-    "changes, message",
-    [
-        ({"vocab_size": 39}, r"word_embeddings is \[40, 32\] there"),
-        ({"num_hidden_layers": 2}, "num_hidden_layers=2, and there is bert"),
-        ({"num_hidden_layers": 4}, "layer_3/.* is not there"),
-        (
-            {"model_type": "ibert", "architectures": ["IBertModel"]},
-            r"config.json: This is an ibert model.*es=\['IBertModel'\]",
-        ),
-    ],
-)
-def test_a_config_that_does_not_fit(folder, changes, message):
-    change(folder / "config.json", **changes)
-    with pytest.raises(ValueError, match=message):
-        formats.open_checkpoint(str(folder))
 
 
 def test_the_file_of_weights_means_its_folder(folder, tf1):
@@ -218,13 +207,10 @@ def test_the_name_of_a_score(tmp_path, head, problem_type, kept):
 
 
 @pytest.mark.parametrize("labels", [{"no": "0"}, ["no"], [["no"]]])
-def test_classes_without_numbers(tmp_path, labels):
-    model = samples.random_model("classification", _CONFIG)
-    tf1 = samples.write_tf1(tmp_path / "tf1", model)
-    folder = huggingface_folder(tmp_path, tf1)
-    change(folder / "config.json", id2label=labels)
+def test_classes_without_numbers(classifier, labels):
+    change(classifier / "config.json", id2label=labels)
     with pytest.raises(ValueError, match=r"config.json: `id2label` must"):
-        formats.open_checkpoint(str(folder))
+        formats.open_checkpoint(str(classifier))
 
 
 @pytest.mark.parametrize(
@@ -236,36 +222,21 @@ def test_classes_without_numbers(tmp_path, labels):
         ("label2id", {f"label{i}": i for i in range(999)}),
     ],
 )
-def test_errors_of_many_classes_are_short(tmp_path, key, names):
-    model = samples.random_model("classification", _CONFIG)
-    tf1 = samples.write_tf1(tmp_path / "tf1", model)
-    folder = huggingface_folder(tmp_path, tf1)
-    change(folder / "config.json", **{"id2label": None, key: names})
+def test_errors_of_many_classes_are_short(classifier, key, names):
+    change(classifier / "config.json", **{"id2label": None, key: names})
     with pytest.raises(ValueError, match=f"`{key}`") as error:
-        formats.open_checkpoint(str(folder))
+        formats.open_checkpoint(str(classifier))
     assert len(str(error.value)) < 600
 
 
-def test_classes_that_only_label2id_names(tmp_path):
-    model = samples.random_model("classification", _CONFIG)
-    tf1 = samples.write_tf1(tmp_path / "tf1", model)
-    path = huggingface_folder(tmp_path, tf1) / "config.json"
+def test_classes_that_only_label2id_names(classifier):
+    path = classifier / "config.json"
     usual = {f"LABEL_{i}": i for i in range(samples.NUM_LABELS)}
     change(path, id2label=None, label2id=usual)
     assert formats.open_checkpoint(str(path.parent)).labels is None
     change(path, label2id={"no": 0, "yes": 1, "maybe": 2})
     with pytest.raises(ValueError, match=r"config.json: Only `label2id` names"):
         formats.open_checkpoint(str(path.parent))
-
-
-def test_a_vocabulary_without_the_ends_of_rows(tmp_path):
-    vocab = [piece for piece in samples.VOCAB if piece != "[SEP]"] + ["x"]
-    model = samples.random_model("encoder", _CONFIG)
-    tf1 = samples.write_tf1(tmp_path / "tf1", model, vocab=vocab)
-    message = r"Received: a vocabulary without \[SEP\]$"
-    with pytest.raises(ValueError, match=message):
-        huggingface_folder(tmp_path, tf1)
-    assert not (tmp_path / "hf").exists()
 
 
 @pytest.mark.parametrize(
@@ -321,11 +292,16 @@ def test_a_head_of_other_names(folder, caplog):
     [
         "bert.encoder.layer.0.attention.self.query.lora_A.weight",
         "bert.embeddings.word_embeddings.lora_embedding_A.default",
+        # LayoutLM, MarkupLM and BROS may declare themselves as BERT.
+        "bert.embeddings.x_position_embeddings.weight",
+        "bert.embeddings.xpath_embeddings.xpath_tag_embeddings.0.weight",
+        "bert.bbox_embeddings.bbox_projection.weight",
     ],
 )
-def test_other_parts_in_a_layer(folder, name):
+def test_tensors_of_other_models(folder, name):
     add_tensors(folder, name)
-    with pytest.raises(ValueError, match=f"{name} is not a tensor of bert's"):
+    message = rf"{name} is not a tensor of bert's .*model_type=bert"
+    with pytest.raises(ValueError, match=message):
         formats.open_checkpoint(str(folder))
 
 
@@ -336,22 +312,6 @@ def test_prefixes_of_wrappers(folder, tf1):
     safetensors_numpy.save_file(named, path)
     samples.convert(str(folder), "tf1", folder / "again")
     samples.assert_equal(str(folder / "again"), tf1)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "bert.embeddings.x_position_embeddings.weight",
-        "bert.embeddings.xpath_embeddings.xpath_tag_embeddings.0.weight",
-        "bert.bbox_embeddings.bbox_projection.weight",
-    ],
-)
-def test_other_embeddings(folder, name):
-    """LayoutLM, MarkupLM and BROS may declare themselves as BERT."""
-    add_tensors(folder, name)
-    message = rf"{name} is not a tensor of bert's embeddings.*model_type=bert"
-    with pytest.raises(ValueError, match=message):
-        formats.open_checkpoint(str(folder))
 
 
 def test_a_score_that_only_its_tensor_tells(tmp_path):

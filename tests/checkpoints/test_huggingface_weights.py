@@ -70,13 +70,6 @@ def test_files_of_tensorflow(folder, tf1, ending):
     samples.assert_equal(str(folder / "again"), tf1)
 
 
-def test_a_damaged_h5(folder):
-    taken(folder)
-    (folder / "tf_model.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(50))
-    with pytest.raises(ValueError, match=r"tf_model\.h5 can't be read"):
-        formats.open_checkpoint(str(folder))
-
-
 def test_parts_of_pytorch(folder, tf1):
     tensors = taken(folder)
     names = sorted(tensors)

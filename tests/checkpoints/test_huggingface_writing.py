@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from bert_tf import heads, modeling, tokenization
+from bert_tf import heads, modeling
 from bert_tf.checkpoints import formats, huggingface_names, keras_hub_names
 from bert_tf.contrib import left_to_right, xlnet_config
 from bert_tf.encoders import families, roberta
@@ -106,30 +106,6 @@ def test_a_pooler_that_computes_otherwise(tmp_path):
     assert "pooler_act=relu" in note
     written = formats.write(str(tmp_path / "hub"), "keras_hub", source)
     assert any("pooler_act=tanh instead of relu" in x for x in written.notes)
-
-
-@pytest.mark.parametrize("do_lower_case", [True, False])
-def test_tokenizer(tmp_path, do_lower_case):
-    vocab = samples.VOCAB if do_lower_case else [*samples.VOCAB[:-1], "DOG"]
-    source = dataclasses.replace(
-        samples.source(tmp_path / "tf1", modeling.Bert(_CONFIG), vocab=vocab),
-        do_lower_case=do_lower_case,
-    )
-    formats.write(str(tmp_path / "hf"), "hf", source)
-    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
-    tokenizer = tokenization.FullTokenizer(
-        str(tmp_path / "tf1" / "vocab.txt"), do_lower_case
-    )
-    for text in ("The cat sat, on mats.", "thé DOG 猫", "x" * 150, ""):
-        expected = ["[CLS]", *tokenizer.tokenize(text), "[SEP]"]
-        ids = theirs(text)["input_ids"]
-        assert theirs.convert_ids_to_tokens(ids) == expected
-    pair = theirs("the cat", "a dog")
-    assert pair["token_type_ids"] == [0] * 4 + [1] * 3
-    assert theirs.mask_token == "[MASK]"
-    assert theirs.model_max_length == 20
-    again = formats.open_checkpoint(str(tmp_path / "hf"))
-    assert again.do_lower_case is do_lower_case
 
 
 def test_a_pooler_of_the_last_token():

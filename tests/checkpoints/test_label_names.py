@@ -8,7 +8,7 @@ import bert_tf
 from bert_tf.checkpoints import formats, huggingface
 from bert_tf.errors import InputError
 from tests import tiny_model
-from tests.huggingface_models import transformers
+from tests.huggingface_models import torch, transformers
 
 import numpy as np
 import pytest
@@ -39,13 +39,34 @@ def _folder(folder, architecture="BertForSequenceClassification", **config):
     return folder
 
 
-def _names(folder, names):
+def _change(folder, **changes):
+    """Changes values of the config of a model."""
     path = folder / "config.json"
-    values = json.loads(path.read_text())
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def _names(folder, names):
     numbered = dict(names if isinstance(names, dict) else enumerate(names))
-    values["id2label"] = {str(i): name for i, name in numbered.items()}
-    values["label2id"] = {}
-    path.write_text(json.dumps(values))
+    found = {str(i): name for i, name in numbered.items()}
+    _change(folder, id2label=found, label2id={})
+
+
+def _ask(folder, texts, **options):
+    """Returns our answers."""
+    with tiny_model.untraced():
+        return bert_tf.load(folder, **options)(texts)
+
+
+def _cross_encoder(folder, count, activation, **options):
+    """Returns a cross-encoder of sentence-transformers."""
+    sentences = pytest.importorskip(
+        "sentence_transformers", reason="needs the extra `parity`"
+    )
+    return sentences.CrossEncoder(
+        str(_folder(folder, num_labels=count)),
+        device="cpu",
+        activation_fn=getattr(torch.nn, activation)(**options),
+    )
 
 
 def _pipeline(folder):
@@ -64,8 +85,7 @@ def test_a_classifier_answers_transformers_names(tmp_path, names):
     ask = _pipeline(folder)
     texts = ["a film", "bad film", "a a a bad"]
     expected = [row["label"] for row in ask(texts)]
-    with tiny_model.untraced():
-        found = [row["label"] for row in bert_tf.load(folder)(texts)]
+    found = [row["label"] for row in _ask(folder, texts)]
     assert found == [str(label) for label in expected]
 
 
@@ -74,8 +94,7 @@ def test_one_label_that_a_text_may_have(tmp_path):
     folder = _folder(tmp_path, num_labels=1, problem_type=problem)
     ask = _pipeline(folder)
     (expected,) = ask("a film")
-    with tiny_model.untraced():
-        found = bert_tf.load(folder)("a film")["probabilities"]
+    found = _ask(folder, "a film")["probabilities"]
     assert found == {expected["label"]: pytest.approx(expected["score"])}
 
 
@@ -84,8 +103,7 @@ def test_the_score_of_one_class(tmp_path, caplog, problem):
     folder = _folder(tmp_path, num_labels=1, problem_type=problem)
     ask = _pipeline(folder)
     (expected,) = ask("a film")
-    with tiny_model.untraced():
-        score = bert_tf.load(folder)("a film")["score"]
+    score = _ask(folder, "a film")["score"]
     is_sigmoid = "return its sigmoid; for that, add" in caplog.text
     assert is_sigmoid == (problem != "regression")
     if not is_sigmoid:
@@ -98,16 +116,14 @@ def test_the_score_of_one_class(tmp_path, caplog, problem):
     path = folder / "config.json"
     config = path.read_text().strip().removesuffix("}")
     path.write_text(f"{config}, {key[1]}}}")
-    with tiny_model.untraced():
-        score = bert_tf.load(folder)("a film")["score"]
+    score = _ask(folder, "a film")["score"]
     assert score == pytest.approx(expected["score"])
 
 
 @pytest.mark.slow
 def test_a_tagger_answers_default_names(tmp_path):
     folder = _folder(tmp_path, "BertForTokenClassification", num_labels=3)
-    with tiny_model.untraced():
-        (answer,) = bert_tf.load(folder)(["a film"])
+    (answer,) = _ask(folder, ["a film"])
     # Labels without entity prefixes: each word with its label.
     assert [x["text"] for x in answer["entities"]] == ["a", "film"]
     assert {x["type"] for x in answer["entities"]} <= {
@@ -129,9 +145,8 @@ def test_entities_of_a_tagger_may_start_inside(tmp_path):
     )
     expected = [(x["entity_group"], x["start"], x["end"]) for x in ask(text)]
     assert {kind for kind, *_ in expected} == {"x", "y"}
-    with tiny_model.untraced():
-        found = bert_tf.load(folder)(text)["entities"]
-        strict = bert_tf.load(folder, scheme="BIO")(text)["entities"]
+    found = _ask(folder, text)["entities"]
+    strict = _ask(folder, text, scheme="BIO")["entities"]
     assert [(x["type"], x["start"], x["end"]) for x in found] == expected
     assert len(strict) < len(found)
 
@@ -151,17 +166,14 @@ def test_a_tagger_labels_each_chinese_character(tmp_path):
     tf1, hf = str(tmp_path / "tf1"), str(tmp_path / "hf")
     formats.write(tf1, "tf1", formats.open_checkpoint(str(folder)))
     formats.write(hf, "hf", formats.open_checkpoint(tf1))
-    path = tmp_path / "hf" / "config.json"
     for name in (folder, tf1, hf):
-        with tiny_model.untraced():
-            (answer,) = bert_tf.load(name, max_seq_length=20)([text])
+        (answer,) = _ask(name, [text], max_seq_length=20)
         found = [(x["type"], x["start"], x["end"]) for x in answer["entities"]]
         assert found == expected
-    values = json.loads(path.read_text())
+    values = json.loads((tmp_path / "hf" / "config.json").read_text())
     assert values["splits_cjk"] is True
-    path.write_text(json.dumps(values | {"splits_cjk": False}))
-    with tiny_model.untraced():
-        (answer,) = bert_tf.load(hf, max_seq_length=20)([text])
+    _change(tmp_path / "hf", splits_cjk=False)
+    (answer,) = _ask(hf, [text], max_seq_length=20)
     assert [x["text"] for x in answer["entities"]] == [
         *("一部好片，a", "坏的film", "。")
     ], "as in data that is segmented into words"
@@ -194,22 +206,12 @@ def test_names_without_classes_are_ignored(tmp_path):
 @pytest.mark.parametrize(
     ("where", "activation"),
     [
-        ("now", "Sigmoid"),
-        pytest.param("4", "Sigmoid", marks=pytest.mark.slow),
-        pytest.param("3", "Sigmoid", marks=pytest.mark.slow),
-        pytest.param("now", "Identity", marks=pytest.mark.slow),
+        *(("now", "Sigmoid"), ("4", "Sigmoid"), ("3", "Sigmoid")),
+        ("now", "Identity"),
     ],
 )
 def test_the_score_of_a_cross_encoder(tmp_path, where, activation):
-    sentences = pytest.importorskip(
-        "sentence_transformers", reason="needs the extra `parity`"
-    )
-    torch = pytest.importorskip("torch", reason="needs the extra `parity`")
-    encoder = sentences.CrossEncoder(
-        str(_folder(tmp_path / "hf", num_labels=1)),
-        device="cpu",
-        activation_fn=getattr(torch.nn, activation)(),
-    )
+    encoder = _cross_encoder(tmp_path / "hf", 1, activation)
     pairs = [("a film", "bad film"), ("bad", "a")]
     expected = encoder.predict(pairs)
     folder = tmp_path / "cross"
@@ -219,15 +221,12 @@ def test_the_score_of_a_cross_encoder(tmp_path, where, activation):
         path = folder / "config_sentence_transformers.json"
         name = json.loads(path.read_text())["activation_fn"]
         path.unlink()
-        path = folder / "config.json"
         key, value = {
             "4": ("sentence_transformers", {"activation_fn": name}),
             "3": ("sbert_ce_default_activation_function", name),
         }[where]
-        config = json.loads(path.read_text()) | {key: value}
-        path.write_text(json.dumps(config))
-    with tiny_model.untraced():
-        found = bert_tf.load(folder, pairs=True)(pairs)
+        _change(folder, **{key: value})
+    found = _ask(folder, pairs, pairs=True)
     scores = [row["score"] for row in found]
     np.testing.assert_allclose(scores, expected, rtol=1e-5)
     if where != "now":
@@ -237,27 +236,18 @@ def test_the_score_of_a_cross_encoder(tmp_path, where, activation):
     assert source.config is not None
     written.mkdir()
     huggingface.write(str(written), source, source.config)
-    with tiny_model.untraced():
-        again = bert_tf.load(written, pairs=True)(pairs)
+    again = _ask(written, pairs, pairs=True)
     assert [row["score"] for row in again] == scores
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("activation", ["Sigmoid", "Softmax"])
 def test_the_classes_of_a_cross_encoder(tmp_path, activation):
-    sentences = pytest.importorskip(
-        "sentence_transformers", reason="needs the extra `parity`"
-    )
-    torch = pytest.importorskip("torch", reason="needs the extra `parity`")
     given = {"dim": -1} if activation == "Softmax" else {}
-    encoder = sentences.CrossEncoder(
-        str(_folder(tmp_path / "hf", num_labels=3)),
-        device="cpu",
-        activation_fn=getattr(torch.nn, activation)(**given),
-    )
+    encoder = _cross_encoder(tmp_path / "hf", 3, activation, **given)
     encoder.save(str(tmp_path / "cross"))
     pairs = [("a film", "bad film"), ("bad", "a")]
-    found = bert_tf.load(tmp_path / "cross", pairs=True)(pairs)
+    found = _ask(tmp_path / "cross", pairs, pairs=True)
     np.testing.assert_allclose(
         [list(row["probabilities"].values()) for row in found],
         encoder.predict(pairs),
@@ -268,18 +258,13 @@ def test_the_classes_of_a_cross_encoder(tmp_path, activation):
 
 def test_scores_that_are_refused(tmp_path):
     folder = _folder(tmp_path / "several", num_labels=2)
-    path = folder / "config.json"
-    values = json.loads(path.read_text()) | {"problem_type": "regression"}
-    path.write_text(json.dumps(values))
+    _change(folder, problem_type="regression")
     with pytest.raises(InputError, match="a model for each score"):
         bert_tf.load(folder, labels=["anger", "joy"])
     for count in (1, 3):
         folder = _folder(tmp_path / f"tanh_{count}", num_labels=count)
-        path = folder / "config.json"
         name = "torch.nn.modules.activation.Tanh"
-        values = json.loads(path.read_text())
-        values["sentence_transformers"] = {"activation_fn": name}
-        path.write_text(json.dumps(values))
+        _change(folder, sentence_transformers={"activation_fn": name})
         with pytest.raises(InputError, match=f"activation_fn='{name}'"):
             bert_tf.load(folder)
 

@@ -128,14 +128,6 @@ def test_decoders_are_counted_with_their_head_alone(kind, head):
     assert has_decoder == (head == "seq2seq")
 
 
-def test_two_heads_are_ambiguous():
-    both = {*names.HEADS["span"].variables, *names.HEADS["tagging"].variables}
-    with pytest.raises(
-        ValueError, match=r"several heads: tagging, span.*--hea"
-    ):
-        names.find_head(both, "x")
-
-
 def test_names_of_a_layer_are_counted():
     start, dotted = "generator/encoder/layer_{}", "electra.encoder.layer.{}"
     found = [
@@ -249,31 +241,10 @@ class TestCheck:
             "no pooler, no head",
         )
 
-    @pytest.mark.parametrize(
-        "changes, message",
-        [
-            (
-                {"vocab_size": 41},
-                r"some/model: .*word_embeddings is \[40, 32\] there and "
-                r"\[41, 32\] by the config",
-            ),
-            (
-                {"num_hidden_layers": 4},
-                "layer_3/attention/output/LayerNorm/beta is not there.*and 13",
-            ),
-            (
-                {"num_hidden_layers": 2},
-                "layer_2/.* is not in the config, which says num_hidden_lay",
-            ),
-            (
-                {"hidden_size": 16},
-                r"type_embeddings is \[2, 32\] there and \[2, 16\] by.*and 50",
-            ),
-        ],
-    )
-    def test_what_does_not(self, changes, message):
+    def test_what_does_not(self):
+        message = r"type_embeddings is \[2, 32\] there and \[2, 16\] by.*and 50"
         with pytest.raises(ValueError, match=message):
-            self._check(**changes)
+            self._check(hidden_size=16)
 
     @pytest.mark.parametrize(
         "left",

@@ -156,13 +156,6 @@ def test_units_of_shared_layers_are_those_of_a_block(tmp_path):
         smaller.keep_layers(source, [0, 1])
 
 
-@pytest.mark.parametrize("layers", [(), (3,), (-1, 0), (1, 1), (2, 0)])
-def test_layers_that_are_not_there(folder, layers):
-    source = formats.open_checkpoint(folder)
-    with pytest.raises(InputError, match="numbers from 0 to 2, in ascending"):
-        smaller.keep_layers(source, layers)
-
-
 def test_layers_of_different_sizes():
     """The first layer of an AWD-LSTM reads words, the last writes such."""
     config = awd_lstm.AwdLstmConfig(

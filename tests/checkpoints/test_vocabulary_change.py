@@ -78,11 +78,3 @@ def test_text_of_old_pieces_is_read_as_before(source, tmp_path):
         inputs["segment_ids"] = np.zeros_like(ids)
         outputs.append(model.bert(inputs).sequence.numpy())
     np.testing.assert_allclose(outputs[1], outputs[0], atol=1e-6)
-
-
-def test_a_source_without_a_vocabulary_is_refused(source):
-    unknown = dataclasses.replace(source, vocab=None)
-    with pytest.raises(ValueError, match="give --vocab_file"):
-        vocabulary_change.change_vocab(
-            unknown, samples.vocab_files(samples.VOCAB)
-        )

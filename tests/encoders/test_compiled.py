@@ -74,10 +74,11 @@ class TestSameNumbers:
         "family",
         [x for x in pretraining_step.OBJECTIVES if x != "left_to_right"],
     )
-    @pytest.mark.parametrize("dialect", ["XLA", "TPU"])
-    def test_gradients_and_losses(self, family, dialect):
+    def test_gradients_and_losses(self, family):
         step = _step(family)
-        _assert_close(compiled.marked(step, dialect)(), step(), 1e-6)
+        expected = step()
+        for dialect in ("XLA", "TPU"):
+            _assert_close(compiled.marked(step, dialect)(), expected, 1e-6)
 
     @pytest.mark.slow
     @pytest.mark.parametrize(

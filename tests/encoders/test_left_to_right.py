@@ -5,7 +5,6 @@ with a causal mask, and the same weights.
 """
 
 import dataclasses
-from typing import Any
 from unittest import mock
 
 from bert_tf import errors, heads, modeling
@@ -78,20 +77,18 @@ def _packed():
     }
 
 
-def _seen(model, inputs, compute, compared=True):
+def _seen(model, inputs, compute):
     """Returns the positions of its row each output depends on: [R, B, S] bool.
 
     Asserts that no output depends on another row.
 
-    `compute` returns outputs [B, R, D], of which only those that are `compared`
-    [B, R] count. A gradient of exactly 0 is not seen.
+    `compute` returns outputs [B, R, D]. A gradient of exactly 0 is not seen.
     """
     table = model.embeddings.word_embeddings.value
     direction = tf.random.stateless_normal([CONFIG.hidden_size], [1, 2])
     with tf.GradientTape(persistent=True) as tape:
         outputs = compute(inputs)
         sums = tf.reduce_sum(outputs * direction, axis=-1)  # [B, R]
-        sums = tf.where(compared, sums, 0.0)
         rows, columns = (tf.unstack(tf.reduce_sum(sums, x)) for x in (1, 0))
 
     def seen(parts):
@@ -123,13 +120,31 @@ ALL = np.tile(np.arange(S), [B, 1])
 ONE = np.ones([B, S, S], bool)
 
 
+def _same():
+    """Returns which positions of packed rows are of the same sequence."""
+    numbers = _packed()["sequence_ids"]
+    return numbers[:, :, np.newaxis] == numbers[:, np.newaxis]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("more", "seed", "same"),
+    [({}, None, ONE), ({}, (1, 2), ONE), (_packed(), None, _same())],
+    ids=["plain", "dropout", "packed"],
+)
+def test_nothing_behind_is_seen(model, more, seed, same):
+    inputs = _inputs(**more)
+    seen = _seen(model, inputs, lambda x: model(x, dropout_seed=seed).sequence)
+    _check(seen, ALL, inputs["input_mask"].numpy() > 0, same)
+
+
 def _forms(model):
-    """Returns all ways to compute the last hidden states."""
+    """Returns other ways to compute the last hidden states."""
     at = tf.constant([[0, 4, 5], [6, 2, 1], [3, 8, 5]])
 
     def remat(inputs):
         with mock.patch.object(model.encoder, "remat", True):
-            return model(inputs, tf.constant([3, 4])).sequence
+            return model(inputs).sequence
 
     def without_padding(inputs, positions=None):
         with mock.patch.object(model, "skips_padding", True):
@@ -146,8 +161,6 @@ def _forms(model):
 
     served = inference.make_inference_model(model)
     return {
-        "plain": (lambda x: model(x).sequence, ALL),
-        "dropout": (lambda x: model(x, tf.constant([1, 2])).sequence, ALL),
         "remat": (remat, ALL),
         "read": (lambda x: model(x, positions=at).sequence, at.numpy()),
         "tokens": (without_padding, ALL),
@@ -162,37 +175,27 @@ def _forms(model):
     }
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("more", [{}, _packed()], ids=["plain", "packed"])
 @pytest.mark.parametrize(
     "form",
     [
-        *("plain", "dropout", "remat", "read", "tokens", "tokens read"),
-        *("kept", "served", "served, read"),
+        *("remat", "read", "tokens", "tokens read", "kept"),
+        *("served", "served, read"),
         pytest.param("xla", marks=pytest.mark.exhaustive),
     ],
 )
-def test_nothing_behind_is_seen(model, form):
+def test_all_forms_are_the_same(model, form, more):
+    inputs = _inputs(**more)
     compute, places = _forms(model)[form]
-    is_token = MASK > 0
-    compared: Any = True
-    if form.startswith("tokens"):
-        # Outputs at padding have no meaning.
-        compared = np.take_along_axis(is_token, places, 1)
-    seen = _seen(model, _inputs(), compute, compared)
-    _check(seen, places, is_token, ONE)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("form", ["plain", "read", "tokens", "served"])
-def test_nor_in_packed_rows(model, form):
-    packed = _packed()
-    numbers = packed["sequence_ids"]
-    same = numbers[:, :, np.newaxis] == numbers[:, np.newaxis]
-    compute, places = _forms(model)[form]
-    is_token = packed["input_mask"] > 0
-    compared = is_token if form == "tokens" else True
-    seen = _seen(model, _inputs(**packed), compute, compared)
-    _check(seen, places, is_token, same)
+    # Outputs at padding have no meaning where it is not computed.
+    is_token = inputs["input_mask"].numpy() > 0
+    compared = np.take_along_axis(is_token, places, 1)
+    wanted = model(inputs).sequence.numpy()
+    wanted = np.take_along_axis(wanted, places[..., np.newaxis], 1)
+    found = compute(inputs).numpy()
+    np.testing.assert_allclose(
+        found[compared], wanted[compared], rtol=0, atol=5e-6
+    )
 
 
 def test_the_last_token_is_pooled(model):

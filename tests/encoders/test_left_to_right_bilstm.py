@@ -9,7 +9,6 @@ from bert_tf.encoders import families
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 torch = pytest.importorskip("torch", reason="needs the extra `parity`")
 torch_lstm = pytest.importorskip("tests.torch_lstm")
@@ -80,19 +79,6 @@ def test_states_and_vectors_are_those_of_pytorch(model):
     np.testing.assert_array_equal(read.sequence, found.sequence[:, ::3][:, :2])
     np.testing.assert_array_equal(read.layers[-1], read.sequence)
     np.testing.assert_array_equal(read.pooled, found.pooled)
-
-
-@pytest.mark.slow
-def test_both_sides_are_known(model):
-    """The first position sees the last token, which it does not below."""
-    batch = _batch()
-    last = batch["input_ids"][0, -1]
-    for encoder, is_seen in ((model, True), (_below(model), False)):
-        table = encoder.embeddings.word_embeddings.value
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_sum(encoder(batch).sequence[0, 0] ** 2)
-        slope = tf.convert_to_tensor(tape.gradient(loss, table))
-        assert bool(np.any(slope[last])) == is_seen
 
 
 def test_depth():

@@ -152,12 +152,6 @@ def test_states_of_tokens_are_those_of_pytorch():
     np.testing.assert_array_equal(read, sequence[:, [0, 2]])
 
 
-def test_the_order_of_words_counts(model):
-    ids = np.array([[1, 2, 3, 4, 5, 6], [6, 5, 4, 3, 2, 1]], np.int32)
-    first, second = model({"input_ids": ids}).pooled.numpy()
-    assert np.abs(first - second).max() > 1e-3
-
-
 # ---- Heads ------------------------------------------------------------------
 
 

@@ -55,13 +55,6 @@ def test_what_was_forgotten_is_not_known(monkeypatch):
     assert learning_symbols.coverage(found, counts) == (1800, 1200)
 
 
-def test_what_can_not_be_learned():
-    with pytest.raises(InputError, match=r"6 at least.*vocab_size=5"):
-        learning_symbols.learn({"a": 9}, 5)
-    with pytest.raises(InputError, match="occurs often enough"):
-        learning_symbols.learn({"a": 1, "[SEP]": 9}, 50)
-
-
 _TOPICS = pydoc_data.topics.topics.values()
 _LINES = [line for topic in _TOPICS for line in topic.splitlines()]
 

@@ -1,5 +1,6 @@
 """Tokens added to a tokenizer, compared with the library `tokenizers`."""
 
+import contextlib
 import dataclasses
 import pathlib
 import random
@@ -16,6 +17,7 @@ from bert_tf.vocabularies import (
     added_tokens,
     word_pieces,
 )
+from tests import tiny_model
 from tests.vocabularies import byte_pair_samples, sentence_models
 from tests.vocabularies.added_token_samples import LENGTH, PIECES
 
@@ -60,7 +62,7 @@ def _texts() -> list[str]:
     spaces = ["", "", " ", "  ", "\t", "\xa0"]
     return [
         "".join(choose(words) + choose(spaces) for _ in range(number % 8))
-        for number in range(800)
+        for number in range(300)
     ]
 
 
@@ -133,19 +135,21 @@ def test_ids_are_the_librarys(
     ends = np.cumsum(lengths)[:-1]
     assert [x.tolist() for x in np.split(bulk, ends)] == ids
 
-    tokenize = text_graph.make_tokenizer(vocabulary).tokenize
-    place = graph_offsets.make_tokenizer(vocabulary).tokenize_with_offsets
-    if plain == _word_pieces(False):
-        # Tracing the others takes longer, and traces the same code for tokens.
+    # Tracing the others takes longer, and traces the same code for tokens.
+    is_traced = plain == _word_pieces(False)
+    with contextlib.nullcontext() if is_traced else tiny_model.untraced():
+        tokenize = text_graph.make_tokenizer(vocabulary).tokenize
+        place = graph_offsets.make_tokenizer(vocabulary).tokenize_with_offsets
         place = tf.function(place, autograph=False)
-    assert tokenize(tf.constant(texts)).to_list() == ids
-    placed = place(tf.constant(texts))
+        assert tokenize(tf.constant(texts)).to_list() == ids
+        placed = place(tf.constant(texts))
     assert placed.ids.to_list() == ids
     flat = [x for row in rows for x in row]
     np.testing.assert_array_equal(placed.starts, [x.start for x in flat])
     np.testing.assert_array_equal(placed.ends, [x.end for x in flat])
 
 
+@pytest.mark.usefixtures("untraced")
 def test_invalid_bytes_do_not_cut():
     vocabulary = word_pieces.WordPiece((*PIECES, "[E1]"), True)
     token = added_tokens.AddedToken("[E1]", len(PIECES))
@@ -252,6 +256,7 @@ def test_the_graph_does_not_grow_with_tokens():
     assert size + 7 in expected[0]
 
 
+@pytest.mark.usefixtures("untraced")
 def test_tokens_that_normalize_alike():
     """They can't be told apart by a look-up: the first that fits counts."""
     contents = ["\uac00", "\u1100\u1161", " q", "q", "\n", "<r>"]

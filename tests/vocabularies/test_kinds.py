@@ -8,29 +8,10 @@ from tests.vocabularies import byte_pair_samples, sentence_models, signs
 
 import pytest
 
-_PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", ".")
-
-
-def _text(pieces):
-    return "".join(f"{piece}\n" for piece in pieces)
-
 
 @pytest.fixture(name="row")
 def _row(monkeypatch):
     monkeypatch.setitem(vocabularies.KINDS, "signs", signs.ROW)
-
-
-def test_word_pieces_of_any_name(tmp_path):
-    path = tmp_path / "pieces.dat"
-    # As saved by an editor on Windows.
-    path.write_bytes(b"\xef\xbb\xbf" + _text(_PIECES).encode())
-    files = vocabularies.open_files(path)
-    content = _text(_PIECES).encode()
-    assert files == vocabularies.Files("word_pieces", {"vocab.txt": content})
-    assert files.sha256 == hashlib.sha256(content).hexdigest()
-    vocabulary = vocabularies.read(files, True, "it")
-    assert vocabulary.files == files.contents
-    assert vocabulary.sha256 == files.sha256
 
 
 def test_sentence_pieces(tmp_path):
@@ -57,22 +38,6 @@ def test_kind_from_outside(tmp_path, row):
     assert files.sha256 == hashlib.sha256(b"xyz").hexdigest()
     with pytest.raises(errors.InputError, match=r"it is of a kind .*kind=any"):
         vocabularies.read(files, True, "it")
-
-
-@pytest.mark.parametrize(
-    ("pieces", "lower", "problem"),
-    [
-        (_PIECES, False, "vocab is uncased"),
-        ([*_PIECES, "A"], True, "vocab is cased"),
-        (["[UNK]", "[SEP]", "a"], True, r"vocab lacks the token '\[CLS\]'"),
-    ],
-)
-def test_word_pieces_say_what_is_wrong(pieces, lower, problem):
-    contents = {"vocab.txt": _text(pieces).encode()}
-    files = vocabularies.Files("word_pieces", contents)
-    vocabulary = vocabularies.read(files, lower, "vocab")
-    with pytest.raises(errors.InputError, match=problem):
-        vocabulary.check("vocab")
 
 
 def test_a_folder_is_known_by_all_files_of_a_kind(tmp_path):

@@ -105,23 +105,6 @@ def test_special_pieces_may_stand_anywhere():
     )
 
 
-@pytest.mark.parametrize(
-    ("lines", "problem"),
-    [
-        ((*SPECIAL, "a b"), "it, line 6: a line .* Received: line='a b'"),
-        ((*SPECIAL, "", "a"), "it, line 6: a line .* Received: line=''"),
-        ((*SPECIAL, "a\u3000"), r"it, line 6: .*line='a\\u3000'"),
-        ((*SPECIAL, "a", "b", "a"), "it, line 8: this symbol is already on li"),
-        (("a", "[UNK]"), r"2 lines, none of them \[PAD\], \[CLS\], \[SEP\]"),
-        ((), "0 lines, none of them"),
-    ],
-)
-def test_a_bad_file(lines, problem):
-    data = {"symbols.txt": "".join(f"{x}\n" for x in lines).encode()}
-    with pytest.raises(errors.InputError, match=problem):
-        symbols.Symbols.parse(data, "it")
-
-
 # ---- In a WordPiece vocabulary -----------------------------------------------
 
 

@@ -34,7 +34,7 @@ _CHARS = (
 _MARKER = "[E1]"
 
 
-def _texts(count: int = 980) -> list[str]:
+def _texts(count: int = 400) -> list[str]:
     rng = random.Random(0)
     texts = [
         "".join(rng.choices(_CHARS, k=rng.randrange(14))) for _ in range(count)
@@ -72,6 +72,13 @@ def _bert(
     made.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     made.add_special_tokens([_MARKER])
     return made
+
+
+@pytest.fixture(name="auto")
+def _auto() -> Any:  # The type of the class names flags only.
+    return pytest.importorskip(
+        "transformers", reason="needs the extra `parity`"
+    ).AutoTokenizer
 
 
 def _check(
@@ -227,12 +234,7 @@ def test_they_travel(tmp_path, number):
     assert vocabularies.find(written) == files
 
 
-def test_transformers_reads_them(tmp_path):
-    transformers = pytest.importorskip(
-        "transformers", reason="needs the extra `parity`"
-    )
-    # Its type names flags only.
-    auto: Any = transformers.AutoTokenizer
+def test_transformers_reads_them(auto, tmp_path):
     for number, vocabulary in enumerate(_settings()):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -402,12 +404,8 @@ _SETTING_TEXTS = ("Ä x", "Éa 中国人", "ABC")
 @pytest.mark.parametrize(("kind", "model"), _CLASSES)
 @pytest.mark.parametrize("name", _VALUES)
 def test_contradictions_are_resolved_as_in_transformers(
-    tmp_path, caplog, kind, model, name
+    auto, tmp_path, caplog, kind, model, name
 ):
-    transformers = pytest.importorskip(
-        "transformers", reason="needs the extra `parity`"
-    )
-    auto: Any = transformers.AutoTokenizer
     key, values = _VALUES[name]
     choices = itertools.product(values, (_MISSING, None, True, False))
     for number, (value, said) in enumerate(choices):
@@ -457,12 +455,8 @@ def test_contradictions_are_resolved_as_in_transformers(
     ],
 )
 def test_spaces_before_texts_are_as_in_transformers(
-    tmp_path, caplog, kind, model
+    auto, tmp_path, caplog, kind, model
 ):
-    transformers = pytest.importorskip(
-        "transformers", reason="needs the extra `parity`"
-    )
-    auto: Any = transformers.AutoTokenizer
     choices = itertools.product((True, False), (_MISSING, True, False))
     for number, (value, said) in enumerate(choices):
         folder = tmp_path / str(number)
@@ -504,12 +498,8 @@ def test_wrong_settings_are_refused(tmp_path, config, named):
         assert "\n" not in str(error.value)
 
 
-def test_tokenizer_json_counts_in_a_folder(tmp_path, caplog):
+def test_tokenizer_json_counts_in_a_folder(auto, tmp_path, caplog):
     """With other tokens than vocab.txt, as transformers reads the folder."""
-    transformers = pytest.importorskip(
-        "transformers", reason="needs the extra `parity`"
-    )
-    auto: Any = transformers.AutoTokenizer
     path = _folder(tmp_path)
     lines = path.read_text("utf-8").splitlines()
     found = vocabularies.find(tmp_path)
