@@ -1,7 +1,6 @@
 """Training with two workers, and failures of one worker."""
 
 import contextlib
-import functools
 import json
 import pathlib
 import re
@@ -26,7 +25,6 @@ from tests.pretraining_runs import (
 )
 
 import pytest
-from tensorflow.python.eager import context
 
 pytestmark = pytest.mark.slow
 STEPS = 300
@@ -53,19 +51,10 @@ def start(setting, output, log, *more, second=()):
             "--distribution_strategy=multi_worker_mirrored",
             *("--log_steps=10", *more, *(second if index else ())),
             log=f"{log}-{index}",
-            before=_hear_sooner,
             TF_CONFIG=_task(workers, index),
         )
         for index in range(2)
     ]
-
-
-def _hear_sooner():
-    """Lets a worker notice a death after seconds rather than half a minute."""
-    service = context.context()
-    service.configure_coordination_service = functools.partial(
-        service.configure_coordination_service, heartbeat_timeout_in_ms=4000
-    )
 
 
 def _task(workers, index):
