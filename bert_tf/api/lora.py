@@ -234,7 +234,7 @@ def save(
 def _head_rows(model: Any, head: str | None) -> dict[str, foreign.Row]:
     """Returns the rows of a head by the names of its tensors."""
     theirs = families.find(model.config).huggingface
-    if theirs is None or head not in theirs.heads:
+    if theirs is None or head is None or head not in theirs.heads:
         return {}
     return {row.theirs: row for row in theirs.heads[head].rows}
 

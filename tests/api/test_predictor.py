@@ -315,9 +315,9 @@ def test_wrong_paths_and_keywords(tmp_path, run):
     assert "batch_size=0" in error(run, batch_size=0)
     with pytest.raises(bert_tf.InputError, match="Received: batch_size=0"):
         bert_tf.load(run)("a", batch_size=0)
-    # The second texts, by mistake.
+    seconds: Any = ["b"] * 900  # by mistake
     with pytest.raises(bert_tf.InputError, match="as a list of tup") as caught:
-        bert_tf.load(run)(["a"] * 900, ["b"] * 900)
+        bert_tf.load(run)(["a"] * 900, seconds)
     assert len(str(caught.value)) <= 400
     assert (
         "top_k goes with head=masked_lm or next_piece: leave it out"

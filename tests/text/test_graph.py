@@ -93,7 +93,7 @@ def test_pack_equals_the_loop(small, max_seq_length, pad_to_max):
     )
     assert {x.dtype for x in packed.values()} == {tf.int32}
     found = {name: x.numpy().tolist() for name, x in packed.items()}
-    expected = {"input_ids": [], "input_mask": [], "segment_ids": []}
+    expected: dict[str, list[list[int]]] = {x: [] for x in packed}
     for a, b in pairs:
         ids, segments = reference_pack(a, b, max_seq_length)
         padding = [0] * (max_seq_length - len(ids))

@@ -128,8 +128,7 @@ def test_tokens_in_order_whatever_the_batches(model):
 )
 def test_the_papers_choices(name, expected, model):
     name, *weights = name.split()
-    how = {"weights": tuple(map(float, weights))} if weights else {}
-    choice = feature_layers.Choice(name, **how)
+    choice = feature_layers.Choice(name, weights=(*map(float, weights),))
     assert choice.names == (name,)
     *of_layers, outputs = outputs_of(model, original_rows()[2])
     found = choice.select(outputs).numpy()[0]
