@@ -90,6 +90,12 @@ class Lora:
         return self.alpha / divisor
 
 
+def _known(encoder: Any) -> Lora:
+    if encoder.lora is None:
+        raise InputError("The encoder has no LoRA: use enable_lora().")
+    return encoder.lora
+
+
 def dense_layers(model: Any) -> dict[str, layers.Dense]:
     """Returns the dense layers of an encoder by their names in checkpoints."""
     return {
@@ -185,21 +191,33 @@ def _prefix(model: Any) -> str:
 
 def save(
     model: Any,
-    lora: Lora,
     folder: str | os.PathLike[str],
     has_head: bool = True,
+    with_head: Any = None,
 ) -> None:
-    """Writes the matrices into a new folder; see `WithLora.save_lora`."""
+    """Writes the matrices into a new folder; see `WithLora.save_lora`.
+
+    Of the model `with_head`, whose encoder it is, also writes the head.
+    """
+    lora = _known(model)
     bare = "" if has_head else _prefix(model)
-    tensors, targets, saved = {}, set(), set()
     chosen = _targets(model, lora)
+    tensors, targets, saved = {}, set(), set()
+    kernels, modules = set(), set()
+    if with_head:
+        tensors = _head_tensors(with_head)
+        rows = _head_rows(model, with_head.head)
+        kernels = {row.ours.removesuffix("/kernel") for row in rows.values()}
+        modules = {theirs.partition(".")[0] for theirs in rows}
     # A pooler has the names of all heads: peft ignores the others.
     for name, module in _modules(model):
         if name not in chosen or not module.startswith(bare):
             continue
+        saved.add(name)
+        if name in kernels:
+            continue  # The product is merged.
         module = module.removeprefix(bare)
         targets.add(module.rpartition(".")[2])
-        saved.add(name)
         layer = chosen[name]
         # PyTorch's kernels are transposed, and peft multiplies with them.
         for matrix, value in (("A", layer.lora_a), ("B", layer.lora_b)):
@@ -219,9 +237,11 @@ def save(
         "fan_in_fan_out": False,
         "lora_alpha": lora.alpha,
         "lora_dropout": 0.0,
+        "modules_to_save": sorted(modules) or None,
         "peft_type": "LORA",
         "r": lora.rank,
         "target_modules": sorted(targets),
+        "task_type": _TASKS[with_head.head] if with_head else None,
         "use_rslora": lora.is_stabilized,
     }
     path = os.fspath(folder)
@@ -237,6 +257,25 @@ def _head_rows(model: Any, head: str | None) -> dict[str, foreign.Row]:
     if theirs is None or head is None or head not in theirs.heads:
         return {}
     return {row.theirs: row for row in theirs.heads[head].rows}
+
+
+def _head_tensors(model: Any) -> dict[str, np.ndarray]:
+    """Returns the weights of a model's head by the names of peft's tensors."""
+    rows = _head_rows(model.bert, model.head)
+    if not rows or model.head not in _TASKS:
+        raise InputError(
+            "Only the heads of classifiers, taggers and span finders can be "
+            "stored with an adapter. Write the matrices alone by "
+            f"model.bert.save_lora. Received: {type(model).__name__} of "
+            f"{model.bert.config.model_type}"
+        )
+    values = merged_variables(model)
+    found = {}
+    for name, row in rows.items():
+        value = np.asarray(values[row.ours])
+        value = value.T if row.transposed else value
+        found[f"{_BASE}{name}"] = np.ascontiguousarray(value)
+    return found
 
 
 def _check_head(
@@ -501,13 +540,15 @@ class WithLora(keras.layers.Layer):
 
     def merge_lora(self) -> None:
         """Makes the matrices a part of the kernels, which are trained again."""
-        merge(self, self._known_lora())
+        merge(self, _known(self))
         self.lora = None
 
     def save_lora(
         self, folder: str | os.PathLike[str], has_head: bool = True
     ) -> None:
         """Writes the matrices alone into a new folder, as peft does.
+
+        Models with a head have a `save_lora` that also writes the head.
 
         Args:
             folder: The new folder.
@@ -518,7 +559,7 @@ class WithLora(keras.layers.Layer):
         Raises:
             InputError: Without a head, the adapter would lack a layer.
         """
-        save(self, self._known_lora(), folder, has_head)
+        save(self, folder, has_head)
 
     def load_lora(self, folder: str | os.PathLike[str]) -> None:
         """Adds the matrices of such a folder, also one that peft wrote.
@@ -530,8 +571,3 @@ class WithLora(keras.layers.Layer):
             InputError: It holds no LoRA, or one of another model.
         """
         load(self, folder)
-
-    def _known_lora(self) -> Lora:
-        if self.lora is None:
-            raise InputError("The encoder has no LoRA: use enable_lora().")
-        return self.lora

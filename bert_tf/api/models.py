@@ -251,6 +251,17 @@ class _Head(keras_methods.Methods, heads.Model):
         bert = Bert.from_config_file(path, **_dtype_of(kwargs))
         return cls(bert, *args, **kwargs)
 
+    def save_lora(self, folder: _Path) -> None:
+        """Writes the encoder's matrices and the head as an adapter of PEFT.
+
+        Args:
+            folder: The new folder.
+
+        Raises:
+            InputError: The encoder has no LoRA, or PEFT has no such head.
+        """
+        lora_files.save(self.bert, folder, with_head=self)
+
     def load_lora(self, folder: _Path) -> None:
         """Adds an adapter of PEFT to the encoder, and loads its trained head.
 
@@ -258,7 +269,7 @@ class _Head(keras_methods.Methods, heads.Model):
         it, the head keeps its weights, with a warning.
 
         Args:
-            folder: The folder that PEFT or `bert.save_lora` wrote.
+            folder: The folder that PEFT or `save_lora` wrote.
 
         Raises:
             InputError: It has no LoRA, or one of another model or head.

@@ -368,6 +368,47 @@ def test_the_head_of_an_adapter(tmp_path, caplog):
     tiny.close(model(inputs), expected)
 
 
+def test_an_adapter_with_its_head(tmp_path):
+    """RoBERTa's pooler is a part of it, so its matrices are merged."""
+    config = roberta.RobertaConfig(**vars(tiny.PLAIN) | {"type_vocab_size": 1})
+    model, other = (
+        models.BertClassifier(models.Bert(config), 3) for _ in range(2)
+    )
+    other.set_weights(model.get_weights())
+    with pytest.raises(InputError, match="has no LoRA"):
+        model.save_lora(tmp_path / "adapter")
+    model.bert.enable_lora(_RANK, _ALPHA, _TARGETS)
+    rng = np.random.default_rng(0)
+    for variable in model.trainable_variables:
+        variable.assign(rng.normal(size=variable.shape))
+    model.save_lora(tmp_path / "adapter")
+    settings = (tmp_path / "adapter" / "adapter_config.json").read_text()
+    found = safetensors_numpy.load_file(
+        tmp_path / "adapter" / "adapter_model.safetensors"
+    )
+    weights = _merged(model)
+    assert json.loads(settings)["modules_to_save"] == ["classifier"]
+    assert json.loads(settings)["task_type"] == "SEQ_CLS"
+    expected = {
+        "dense.weight": weights["bert/pooler/dense/kernel"].T,
+        "dense.bias": weights["bert/pooler/dense/bias"],
+        "out_proj.weight": weights["output_weights"],
+        "out_proj.bias": weights["output_bias"],
+    }
+    prefix = "base_model.model.classifier."
+    named = {x.removeprefix(prefix) for x in found if "classifier" in x}
+    assert named == expected.keys()
+    for name, value in expected.items():
+        tiny.close(found[f"{prefix}{name}"], value)
+    other.load_lora(tmp_path / "adapter")
+    inputs = reference.batch(config)
+    tiny.close(other(inputs), model(inputs))
+    words = models.BertMaskedLM(models.Bert(config))
+    words.bert.enable_lora()
+    with pytest.raises(InputError, match="Received: BertMaskedLM of roberta"):
+        words.save_lora(tmp_path / "words")
+
+
 def test_another_lora_is_not_overwritten(model, tmp_path):
     model.bert.save_lora(tmp_path / "adapter")
     model.bert.load_lora(tmp_path / "adapter")
