@@ -96,7 +96,7 @@ from absl import logging
 
 def save_version(path, config_dir):
     """Writes the next version of a model, and says how to serve it."""
-    publishing.check(path)
+    publishing.check(path, _WARMUP_FILE.value)
     if config_dir:
         server_configs.check(config_dir, path)
     made = runtimes.with_weights(model_setup.load(), _WEIGHTS.value)

@@ -84,9 +84,11 @@ def _listed(value: Any) -> Any:
 # ---- Versions ----------------------------------------------------------------
 
 
-def check(path: str) -> None:
-    """Raises InputError if a model's folder cannot take a new version."""
+def check(path: str, warmup_file: str | None = None) -> None:
+    """Raises an error of `publish` that does not depend on the model."""
     server_configs.check_package()
+    if warmup_file:
+        input_files.check(warmup_file, "warmup_file")
     versions.numbers(path)
 
 
@@ -125,7 +127,6 @@ def _read(
     path: str, form: serving_lines.Form, model: serving_model.Model
 ) -> list[serving_lines.Query]:
     """Parses the lines of a file; InputError if it has none."""
-    input_files.check(path, "warmup_file")
     is_json = table_formats.of_name(path) == "jsonl"
     parser = serving_lines.Parser(
         form,
