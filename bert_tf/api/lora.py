@@ -286,16 +286,16 @@ def _check_head(
     head: str,
     path: str,
 ) -> None:
-    """Raises InputError unless an adapter's head is this one, and whole."""
+    """Raises InputError if an adapter's head is incomplete or another one."""
     way = (
         "Use the class of its head, or load the matrices alone by "
         "model.bert.load_lora."
     )
-    task_here = _TASKS.get(head, task)
-    if task in _TASKS.values() and task != task_here:
+    expected = _TASKS.get(head)
+    if task in _TASKS.values() and task != expected:
         raise InputError(
-            f"{path}: the adapter of this model must have "
-            f"task_type={task_here}. {way} Received: task_type={task}"
+            f"{path}: the adapter is for another head. Expected task_type="
+            f"{expected or 'null'}. {way} Received: task_type={task}"
         )
     if left:
         raise InputError(
@@ -315,7 +315,7 @@ def _check_head(
             )
     if not saved:
         logging.warning(
-            "%s: the adapter has no weights of the head, which keeps its own.",
+            "%s: the adapter has no weights of the head, which stays as it is.",
             path,
         )
 

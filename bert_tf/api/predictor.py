@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, Unpack, overload
 
 from bert_tf.api import arguments, model_paths
 from bert_tf.checkpoints import original
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, shortened
 from bert_tf.exporting import runtimes, saved_model
 from bert_tf.serving import batches, opening, serving_lines, serving_model
 from bert_tf.storage import input_files
@@ -222,7 +222,8 @@ def _checked_size(size: Any) -> int:
     if not isinstance(size, int) or isinstance(size, bool) or size < 1:
         raise InputError(
             "batch_size must be a whole number, at least 1. Pass pairs of "
-            f"texts as a list of tuples. Received: batch_size={size!r}"[:400]
+            "texts as a list of tuples. "
+            f"Received: batch_size={shortened(repr(size))}"
         )
     return size
 

@@ -347,7 +347,7 @@ def _check_tied(
 def _warn_of_lost_decoder(
     folder: str, tied: Mapping[str, str], today: Mapping[str, str]
 ) -> None:
-    """Warns if an output layer that the config has apart is not in the file."""
+    """Warns if the file lacks the output layer of a config that unties it."""
     copies = [x for x in tied if x.endswith(".weight")]
     if not today.keys() & copies:
         terminals.warn_once(

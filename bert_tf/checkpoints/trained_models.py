@@ -37,9 +37,9 @@ def check_not_best_only(folder: str) -> None:
     if best.checkpoint(folder) and not tf1_files.latest(folder):
         raise InputError(
             f"{folder} has only the best weights, in {best.FOLDER}/, and no "
-            "last ones. Leave out --use_checkpoint=last. After a search with "
-            "this flag, the folder of its best trial has both: pass it "
-            "instead. Received: use_checkpoint=last"
+            "last checkpoint. Leave out use_checkpoint, or pass the folder of "
+            "a trial if a search kept the last ones. "
+            "Received: use_checkpoint=last"
         )
 
 

@@ -35,5 +35,5 @@ SEARCH_PRUNER = _SEARCH.choice(
     options.SEARCH_PRUNERS,
     "median stops a trial after an epoch if its best score is below the median "
     "of earlier trials at that epoch, once five trials have run to the end. By "
-    "default, all trials do.",
+    "default, all trials run to the end.",
 )

@@ -70,7 +70,7 @@ def work() -> Work:
             "--do_export must be true."
         )
     if not asked.train:
-        run_setup.own_weights(trained_setup.own_weights())
+        trained_setup.check_weights()
     return asked
 
 

@@ -18,7 +18,6 @@ from bert_tf.checkpoints import (
     restoring,
     runs,
     tf1_files,
-    trained_models,
 )
 from bert_tf.errors import InputError
 from bert_tf.flags import (
@@ -257,8 +256,6 @@ def own_weights(own: str | None) -> str:
     """
     folder = run_flags.OUTPUT_DIR.value
     given = run_flags.INIT_CHECKPOINT.value
-    if not own:
-        trained_models.check_not_best_only(folder)
     if not own and not given:
         raise InputError(
             f"There is no trained model: --output_dir={folder} holds no "
@@ -267,12 +264,12 @@ def own_weights(own: str | None) -> str:
         )
     if not own or not given:
         return own or given
-    if _is_same_path(given, folder):
+    if is_same_path(given, folder):
         return own
-    if any(_is_same_path(place, folder) for place in runs.places(given)):
+    if any(is_same_path(place, folder) for place in runs.places(given)):
         return given  # a specific checkpoint of the run
     started_from = kept_flags.of_folder(folder).get("init_checkpoint")
-    if started_from and _is_same_path(given, started_from):
+    if started_from and is_same_path(given, started_from):
         return own
     raise InputError(
         f"--output_dir={folder} holds a run, whose weights are used, and "
@@ -281,7 +278,8 @@ def own_weights(own: str | None) -> str:
     )
 
 
-def _is_same_path(left: str, right: str) -> bool:
+def is_same_path(left: str, right: str) -> bool:
+    """Whether two paths mean the same file, also by links."""
     if "://" in left or "://" in right:
         return left.rstrip("/") == right.rstrip("/")
     return os.path.realpath(left) == os.path.realpath(right)

@@ -31,6 +31,16 @@ def own_weights() -> str | None:
     )
 
 
+def check_weights() -> None:
+    """Raises InputError if there are no weights to use without training."""
+    folder = run_flags.OUTPUT_DIR.value
+    own, given = own_weights(), run_flags.INIT_CHECKPOINT.value
+    places = runs.places(given) if given else []
+    if not own and not any(run_setup.is_same_path(x, folder) for x in places):
+        trained_models.check_not_best_only(folder)
+    run_setup.own_weights(own)
+
+
 def find(head: str) -> opened.Checkpoint:
     """Opens the fine-tuned weights to evaluate, predict and export with.
 

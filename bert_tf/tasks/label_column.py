@@ -77,7 +77,10 @@ def known(label: str, labels: Collection[str], where: str, way_out: str) -> str:
 def score(
     text: str, where: str, bounds: tuple[float, float] | None = None
 ) -> float:
-    """Parses a score; raises InputError if it is not a number, or too large."""
+    """Parses a score.
+
+    Raises InputError if it is not a number, too large or outside `bounds`.
+    """
     try:
         value = float(text)
     except ValueError:

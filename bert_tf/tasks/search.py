@@ -87,7 +87,7 @@ class Search:
                 "combinations.",
                 counted(self._combinations, "trial"),
             )
-        if self.pruner and count <= _FIRST:
+        if self.pruner and min(count, self._combinations) <= _FIRST:
             logging.warning(
                 "No trial is pruned: the pruner starts after %d trials that "
                 "have run to the end.",

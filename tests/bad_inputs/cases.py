@@ -36,6 +36,7 @@ from tests.bad_inputs import damaged, matrix, trained
 
 _SECTION = re.compile("=== (Right|Wrong)(, exhaustive)?")
 _FOLDER = pathlib.Path(__file__).resolve().parent
+DAMAGED = {*damaged.CONFIGS, *damaged.VOCABS, *damaged.MODELS, *trained.SAVED}
 
 
 def read(
@@ -149,7 +150,9 @@ class _Table:
         if name in self._found:
             raise self._error(f"there are two cases {name!r}")
         stem = self._name.removesuffix(".txt")
-        turns = [_turns()[x] for x in _names(" ".join(words)) if x in _turns()]
+        turns = [
+            _turns()[x] for x in names_of(" ".join(words)) if x in _turns()
+        ]
         is_other_turn = self._found is self.wrong and stem not in (
             turns or [stem]
         )
@@ -195,7 +198,8 @@ class _Table:
         return ValueError(f"{self._name}:{self._number}: {problem}")
 
 
-def _names(text: str) -> set[str]:
+def names_of(text: str) -> set[str]:
+    """Returns the words of a text, such as names of damaged models."""
     return {*re.findall(r"\w+", text)}
 
 
@@ -207,9 +211,8 @@ def _turns() -> dict[str, str]:
     code.
     """
     users: dict[str, list[str]] = collections.defaultdict(list)
-    known = {*damaged.CONFIGS, *damaged.VOCABS, *damaged.MODELS, *trained.SAVED}
     for path in sorted(_FOLDER.glob("*.txt")):
-        for name in _names(path.read_text("utf-8")) & known:
+        for name in names_of(path.read_text("utf-8")) & DAMAGED:
             users[name].append(path.stem)
     return {x: y[zlib.crc32(x.encode()) % len(y)] for x, y in users.items()}
 

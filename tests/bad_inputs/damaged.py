@@ -214,7 +214,7 @@ MODELS: dict[str, Change] = {
     "empty_index": bytes_in(_INDEX, b""),
     "lfs_index": bytes_in(_INDEX, LFS),
     "lfs_data": bytes_in(_DATA, LFS),
-    "two": _two,
+    "two_checkpoints": _two,
     "saved_model": _saved_model,
     "albert": _only_names(
         "bert/encoder/transformer/group_0/inner_group_0/ffn_1/kernel"

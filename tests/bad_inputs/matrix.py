@@ -123,21 +123,26 @@ def inputs(write: Callable[[pathlib.Path], Any]) -> Any:
     return data
 
 
-def refused(script: Script, cases: Mapping[str, Case]) -> _Test:
-    """Returns a test for each case: see `check`.
-
-    Only the first case of each error runs in CI; a third of these also with
-    --check_only.
-    """
+def names_in_ci(cases: Mapping[str, Case]) -> set[str]:
+    """Returns the cases that CI runs: the first of each error."""
     first = {
         case.line: name
         for name, case in reversed([*cases.items()])
         if not case.is_exhaustive
     }
+    return {*first.values()}
+
+
+def refused(script: Script, cases: Mapping[str, Case]) -> _Test:
+    """Returns a test for each case: see `check`.
+
+    CI runs those of `names_in_ci`; a third of these also with --check_only.
+    """
+    first = names_in_ci(cases)
     rest = pytest.mark.exhaustive
     every: list[Any] = []
     for number, (name, case) in enumerate(cases.items()):
-        is_first = first.get(case.line) == name
+        is_first = name in first
         checked = is_first and case.checked and script.has_check_only
         in_ci = checked and number % 3 == 0
         marks = [] if is_first else [rest]

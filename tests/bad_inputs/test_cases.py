@@ -1,5 +1,7 @@
 """The tables of cases, and the mistakes in them that are rejected."""
 
+import pathlib
+
 from tests.bad_inputs import cases, matrix
 
 _TABLE = r"""
@@ -36,3 +38,15 @@ def test_a_table(monkeypatch, tmp_path):
         "name d": matrix.Case({"rate": None, "input": "{data}/d"}, "in one"),
     }
     assert right == {"a": matrix.Case({}, "")}
+
+
+def test_ci_tries_each_damaged_model():
+    tried = set()
+    for path in pathlib.Path(__file__).parent.glob("*.txt"):
+        _, wrong, _ = cases.read(path.stem)
+        for name in matrix.names_in_ci(wrong):
+            case = wrong[name]
+            words = [*map(str, case.flags.values()), *case.arguments]
+            tried |= cases.names_of(" ".join(words))
+    # A row that shares its error with an earlier one runs in no table.
+    assert not cases.DAMAGED - tried

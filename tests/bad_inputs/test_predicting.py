@@ -59,11 +59,15 @@ def test_another_process_writes_it(data, tmp_path):
         ),
     ],
 )
-def test_a_stream_is_closed(flags, closed, line, data):
-    """As by a shell's `<&-` or `>&-`: without an output nothing is answered."""
+def test_a_stream_is_closed(flags, closed, line, data, tmp_path):
+    """As by a shell's `<&-` or `>&-`: without an output nothing is answered.
+
+    Python's default encoding is that of a C locale.
+    """
     flags = [flag.format(data=data) for flag in flags]
-    flags.append(f"--model_dir={data}/run")
-    run = matrix.in_a_shell(SCRIPT, flags, {}, closed)
+    (tmp_path / "名前").symlink_to(data / "run")
+    flags.append(f"--model_dir={tmp_path}/名前")
+    run = matrix.in_a_shell(SCRIPT, flags, {"LC_ALL": "C"}, closed)
     assert run.returncode == 1
     assert not run.stdout
     (said,) = run.stderr.splitlines()

@@ -352,7 +352,7 @@ def test_lower_case_of_a_cased_vocabulary(tiny, tmp_path):
     assert sentence_transformers.read(str(tmp_path)).unit == "cls"
     _change(tmp_path, "tokenizer_config.json", do_lower_case=False)
     with pytest.raises(ValueError, match="lower-cases texts for a cased voc"):
-        sentence_transformers.read(str(tmp_path))
+        sentence_transformers.choose(str(tmp_path), {}, _DEFAULT)
     # These classes follow tokenizer.json.
     kind = {"tokenizer_class": "PreTrainedTokenizerFast"}
     _change(tmp_path, "tokenizer_config.json", **kind)
@@ -362,7 +362,7 @@ def test_lower_case_of_a_cased_vocabulary(tiny, tmp_path):
     whole["normalizer"]["lowercase"] = False
     path.write_text(json.dumps(whole))
     with pytest.raises(ValueError, match="lower-cases texts for a cased voc"):
-        sentence_transformers.read(str(tmp_path))
+        sentence_transformers.choose(str(tmp_path), {}, _DEFAULT)
 
 
 @pytest.mark.parametrize(
@@ -381,4 +381,11 @@ def test_other_modules(kinds, problem, tmp_path):
     ]
     (tmp_path / "modules.json").write_text(json.dumps(modules))
     with pytest.raises(ValueError, match=problem):
+        sentence_transformers.choose(str(tmp_path), {}, _DEFAULT)
+
+
+@pytest.mark.parametrize("text", ["{}", "[1]"])
+def test_modules_that_are_no_list_of_objects(tmp_path, text):
+    (tmp_path / "modules.json").write_text(text)
+    with pytest.raises(ValueError, match=r"modules.json must hold a list"):
         sentence_transformers.choose(str(tmp_path), {}, _DEFAULT)

@@ -105,7 +105,7 @@ def _taught(train, teacher, tmp_path_factory):
 
 
 @pytest.mark.usefixtures("untraced")
-def test_logits_beside_the_labels(taught, train, tmp_path):
+def test_logits_and_labels(taught, train, tmp_path):
     for line in _losses(taught):
         assert line["loss"] == pytest.approx(
             (line["label_loss"] + line["teacher_loss"]) / 2, rel=1e-6

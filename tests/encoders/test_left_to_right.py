@@ -132,7 +132,7 @@ def _same():
     [({}, None, ONE), ({}, (1, 2), ONE), (_packed(), None, _same())],
     ids=["plain", "dropout", "packed"],
 )
-def test_nothing_behind_is_seen(model, more, seed, same):
+def test_no_later_token_is_seen(model, more, seed, same):
     inputs = _inputs(**more)
     seen = _seen(model, inputs, lambda x: model(x, dropout_seed=seed).sequence)
     _check(seen, ALL, inputs["input_mask"].numpy() > 0, same)

@@ -267,7 +267,12 @@ _MOST = 61
 
 
 def _reference(lengths, chances, short_seq_prob):
-    """First and second segments as lists of (document, token)."""
+    """First and second segments as lists of (document, token).
+
+    The steps are those of ExampleBuilder in google-research/electra,
+    build_pretraining_dataset.py, but that sequences are reached without special
+    tokens, and that a segment's sentences stay together.
+    """
     draws = {
         name: chances.of_sentences(getattr(segments, name)).tolist()
         for name in ("TARGET", "IS_SHORT", "CHOICE", "CUT")

@@ -154,7 +154,10 @@ class TestRun:
         assert ours == expected
 
     @pytest.mark.parametrize("pack", [False, True])
-    def test_full_sentences_hold_the_text_once(self, folder, tmp_path, pack):
+    def test_full_sentences_hold_the_text_once(
+        self, folder, tmp_path, monkeypatch, pack
+    ):
+        monkeypatch.setattr(stages, "_SLICE_TOKENS", 2000)
         result, _ = run(
             folder,
             tmp_path / "out",

@@ -46,15 +46,24 @@ def test_own_weights_by_default_and_given_ones(run):
         assert run_setup.own_weights(None) == "given"
     with pytest.raises(ValueError, match=r"holds no checkpoint\. Train one"):
         run_setup.own_weights(None)
-    # As after a search: the weights of init_checkpoint are not the run's.
+
+
+def test_a_folder_that_has_only_the_best_weights(run):
+    """As after a search: the weights of init_checkpoint are not the run's."""
     (run / "run" / "best" / "model.ckpt-3.index").touch()
     results = run / "run" / "best" / "results.json"
     results.write_text('{"global_step": 3}')
     with (
-        flagsaver.flagsaver(init_checkpoint="given"),
-        pytest.raises(ValueError, match=r"Leave out --use_checkpoint=last\."),
+        flagsaver.flagsaver(use_checkpoint="last", init_checkpoint="given"),
+        pytest.raises(ValueError, match=r"Leave out use_checkpoint"),
     ):
-        run_setup.own_weights(None)
+        trained_setup.check_weights()
+    best = f"{run}/run/best"
+    with flagsaver.flagsaver(use_checkpoint="last", init_checkpoint=best):
+        trained_setup.check_weights()
+    # Pre-training has no best weights.
+    with flagsaver.flagsaver(init_checkpoint="given"):
+        assert run_setup.own_weights(None) == "given"
 
 
 @pytest.mark.parametrize("name", ["model", "./model", "run/../model", "run"])
