@@ -146,6 +146,7 @@ TARGETS = (
         "checkpoints/huggingface",
         (
             "checkpoints/test_huggingface.py",
+            "checkpoints/test_huggingface_writing.py",
             "checkpoints/test_restore_weights.py",
         ),
         5,
