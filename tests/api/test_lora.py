@@ -317,7 +317,7 @@ def test_saved_modules_are_not_lost(model, tmp_path, caplog, prefix):
 
 
 def test_the_head_of_an_adapter(tmp_path, caplog):
-    """RoBERTa's has a dense layer, our pooler, of which PyTorch is x @ W.T."""
+    """RoBERTa's head has a dense layer, which is our pooler: x @ W.T + b."""
     config = roberta.RobertaConfig(**vars(tiny.PLAIN) | {"type_vocab_size": 1})
     model = models.BertClassifier(models.Bert(config), 3)
     inputs = reference.batch(config)

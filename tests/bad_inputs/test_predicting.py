@@ -62,7 +62,7 @@ def test_another_process_writes_it(data, tmp_path):
 def test_a_stream_is_closed(flags, closed, line, data, tmp_path):
     """As by a shell's `<&-` or `>&-`: without an output nothing is answered.
 
-    Python's default encoding is that of a C locale.
+    The script starts in the C locale, with a path that is not ASCII.
     """
     flags = [flag.format(data=data) for flag in flags]
     (tmp_path / "名前").symlink_to(data / "run")

@@ -97,7 +97,7 @@ def _compare(model, head, theirs):
     hf.compare(model, head, theirs, inputs, is_token)
 
 
-# Heads that several families share, of which CI tests these: each head, and
+# Heads that are the same in several families. CI tests each of them once, and
 # the classifiers that have more layers than BERT's.
 _ALIKE = {"classification", "tagging", "span", "multiple_choice"}
 _OF_ALIKE = {

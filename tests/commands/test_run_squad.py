@@ -104,6 +104,14 @@ def test_version_2_0_and_its_threshold(trained, tmp_path):
     # What is left out is as in training: the number that was tuned.
     (output / "predictions.json").unlink()
     assert predict("test2", *bare)[1:] == (odds, predictions)
+    # The best threshold answers no question: this one answers some.
+    threshold = sorted(odds.values())[2]
+    _, *found = predict(
+        *("test2", *bare, "--version_2_with_negative"),
+        f"--null_score_diff_threshold={threshold}",
+    )
+    assert_by_threshold(*found)
+    assert any(found[1].values()) and not all(found[1].values())
 
 
 @pytest.mark.slow
