@@ -291,11 +291,10 @@ def _check_head(
         "Use the class of its head, or load the matrices alone by "
         "model.bert.load_lora."
     )
-    expected = _TASKS.get(head)
-    if task in _TASKS.values() and task != expected:
+    if task in _TASKS.values() and task != _TASKS.get(head):
         raise InputError(
-            f"{path}: the adapter is for another head. Expected task_type="
-            f"{expected or 'null'}. {way} Received: task_type={task}"
+            f"{path}: the adapter is for another head than {head}. {way} "
+            f"Received: task_type={task}"
         )
     if left:
         raise InputError(
