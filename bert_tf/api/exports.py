@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 from bert_tf import modeling, vocabularies
-from bert_tf.api import arguments, lora, models, predictor, text_reading
+from bert_tf.api import arguments, models, predictor, text_reading
 from bert_tf.api import tokenizer as api_tokenizer
 from bert_tf.checkpoints import opened
+from bert_tf.encoders import lora_layers
 from bert_tf.errors import InputError
 from bert_tf.exporting import runtimes, saved_model
 from bert_tf.serving import opening, serving_model
@@ -210,7 +211,7 @@ def _as_checkpoint(
     if multi_label is not None:
         problem = modeling.MULTI_LABEL if multi_label else None
         config = dataclasses.replace(config, problem_type=problem)
-    variables = lora.merged_variables(model)
+    variables = lora_layers.merged_variables(model)
 
     def read(names: Sequence[str]) -> dict[str, np.ndarray]:
         return {name: np.asarray(variables[name], np.float32) for name in names}

@@ -37,12 +37,13 @@ from bert_tf import heads, modeling
 from bert_tf.api import (
     arguments,
     keras_methods,
+    lora_methods,
     model_paths,
     sources,
     text_reading,
 )
-from bert_tf.api import lora as lora_files
-from bert_tf.encoders import families, watching
+from bert_tf.checkpoints import adapters
+from bert_tf.encoders import families, lora_layers, watching
 from bert_tf.errors import InputError
 
 import keras
@@ -54,7 +55,7 @@ _registered = keras.saving.register_keras_serializable("bert_tf")
 
 
 @_registered
-class Bert(keras_methods.Methods, lora_files.WithLora, modeling.Bert):
+class Bert(keras_methods.Methods, lora_methods.WithLora, modeling.Bert):
     """BERT without a head: a layer for custom models.
 
     Returns `BertOutputs`: `sequence` [B, S, D], `pooled` [B, D], `embeddings`,
@@ -188,8 +189,8 @@ class Bert(keras_methods.Methods, lora_files.WithLora, modeling.Bert):
         model = cls(architecture, **values)
         if lora:
             targets = tuple(lora["targets"])
-            model.lora = lora_files.Lora(**lora | {"targets": targets})
-            lora_files.enable(model, model.lora)
+            model.lora = lora_layers.Lora(**lora | {"targets": targets})
+            lora_layers.enable(model, model.lora)
         if known:
             model.reading = text_reading.Reading.from_config(known)
         # Afterwards, so that it reaches every layer.
@@ -260,7 +261,7 @@ class _Head(keras_methods.Methods, heads.Model):
         Raises:
             InputError: The encoder has no LoRA, or PEFT has no such head.
         """
-        lora_files.save(self.bert, folder, with_head=self)
+        adapters.save(self.bert, folder, with_head=self)
 
     def load_lora(self, folder: _Path) -> None:
         """Adds an adapter of PEFT to the encoder, and loads its trained head.
@@ -274,7 +275,7 @@ class _Head(keras_methods.Methods, heads.Model):
         Raises:
             InputError: It has no LoRA, or one of another model or head.
         """
-        lora_files.load(self.bert, folder, self)
+        adapters.load(self.bert, folder, self)
 
     # Keras would warn of variables without a gradient.
     @property

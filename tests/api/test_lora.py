@@ -1,12 +1,13 @@
 """LoRA: computation, training and saved files."""
 
+import dataclasses
 import json
 from typing import Any
 
 from bert_tf import modeling
-from bert_tf.api import lora, models
+from bert_tf.api import models
 from bert_tf.checkpoints import huggingface_names
-from bert_tf.encoders import distilbert, layers, roberta
+from bert_tf.encoders import distilbert, layers, lora_layers, roberta
 from bert_tf.errors import InputError
 from tests import reference
 from tests.api import keras_models as tiny
@@ -168,6 +169,13 @@ def test_names_are_those_of_the_family(tmp_path):
     of_encoder = {x for x in found if x.startswith(f"{prefix}roberta.")}
     assert {*bare} == {x.replace("roberta.", "") for x in of_encoder}
     models.Bert(config).load_lora(tmp_path / "bare")
+    one_layer = dataclasses.replace(config, num_hidden_layers=1)
+    for other, named in (
+        (tiny.PLAIN, r"encoder, bert with 2 layers\. .*Received: base"),
+        (one_layer, r"roberta with 1 layers\. .*Received: .*\.layer\.1\."),
+    ):
+        with pytest.raises(InputError, match=named):
+            models.Bert(other).load_lora(tmp_path / "adapter")
 
 
 _TORCH: dict[str, tuple[Any, str]] = {
@@ -232,7 +240,7 @@ def test_adapters_of_torch_models(tmp_path, kind):
         module = name.removeprefix("base_model.model.").split(".lora_")[0]
         assert module in modules
     if kind == "distilbert":
-        pooler = lora.dense_layers(encoder)["bert/pooler/dense"]
+        pooler = lora_layers.dense_layers(encoder)["bert/pooler/dense"]
         pooler.lora_b.assign(tf.ones_like(pooler.lora_b))
         with pytest.raises(InputError, match="has_head=False, bert/pooler/d"):
             encoder.save_lora(tmp_path / "lost", has_head=False)

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from bert_tf import vocabularies
-from bert_tf.api import lora, models
+from bert_tf.api import models
 from bert_tf.checkpoints import (
+    adapters,
     best,
     formats,
     huggingface_weights,
@@ -249,7 +250,7 @@ KINDS = {
     "adapters": Kind(
         _adapter,
         ["adapter/adapter_config.json", "adapter/adapter_model.safetensors"],
-        lambda folder: lora.read(_encoder(), folder / "adapter"),
+        lambda folder: adapters.read(_encoder(), folder / "adapter"),
     ),
     "sentence-transformers": Kind(
         _sentence_transformer,

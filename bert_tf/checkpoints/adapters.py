@@ -1,12 +1,9 @@
-"""LoRA for the Keras models: small matrices that are trained for an encoder.
+"""Adapters: matrices of LoRA in the files of the library peft.
 
-Hu et al., 2021, https://arxiv.org/abs/2106.09685. Adapters are kept in the
-files of the library peft, which reads ours and whose ours are.
+peft reads ours, and its own are read here.
 """
 
-import dataclasses
 import json
-import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,18 +15,16 @@ from bert_tf.checkpoints import (
     huggingface_weights,
     opened,
 )
-from bert_tf.encoders import families, foreign, layers
+from bert_tf.encoders import families, foreign, lora_layers
 from bert_tf.errors import InputError
 from bert_tf.storage import weight_files
 
-import keras
 import numpy as np
 import tensorflow as tf
 from absl import logging
 from safetensors import numpy as safetensors_numpy
 
 _WEIGHTS, _CONFIG = "adapter_model.safetensors", weight_files.ADAPTER
-TARGETS = ("query", "key", "value", "dense")
 
 # A tensor of peft: the module that has LoRA, and the matrix.
 _BASE = "base_model.model."
@@ -43,125 +38,6 @@ _TASKS = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Lora:
-    """Which layers have matrices, and of what size.
-
-    Attributes:
-        rank: The columns of the first, the rows of the second.
-        alpha: Their product counts alpha / rank.
-        targets: Names of the dense layers of each transformer layer.
-        is_stabilized: Whether it counts alpha / sqrt(rank) instead
-            (Kalajdzievski, 2023, rsLoRA).
-    """
-
-    rank: int
-    alpha: float
-    targets: tuple[str, ...]
-    is_stabilized: bool = False
-
-    def __post_init__(self):
-        is_whole = isinstance(self.rank, int) and not isinstance(
-            self.rank, bool
-        )
-        if not is_whole or self.rank < 1:
-            raise InputError(
-                "rank must be a whole number from 1 up. "
-                f"Received: rank={self.rank!r}"
-            )
-        is_number = isinstance(self.alpha, int | float)
-        is_number &= not isinstance(self.alpha, bool)
-        if not is_number or not self.alpha > 0:
-            raise InputError(
-                "alpha must be a positive number. "
-                f"Received: alpha={self.alpha!r}"
-            )
-        unknown = sorted(set(self.targets) - set(TARGETS))
-        if unknown or not self.targets:
-            raise InputError(
-                f"targets must be some of {', '.join(TARGETS)}. "
-                f"Received: targets={', '.join(unknown) or 'none'}"
-            )
-
-    @property
-    def scale(self) -> float:
-        """What the product of the matrices is multiplied by."""
-        divisor = math.sqrt(self.rank) if self.is_stabilized else self.rank
-        return self.alpha / divisor
-
-
-def _known(encoder: Any) -> Lora:
-    if encoder.lora is None:
-        raise InputError("The encoder has no LoRA: use enable_lora().")
-    return encoder.lora
-
-
-def dense_layers(model: Any) -> dict[str, layers.Dense]:
-    """Returns the dense layers of an encoder by their names in checkpoints."""
-    return {
-        layer._kernel.path.removesuffix("/kernel"): layer
-        for layer in model._flatten_layers()
-        if isinstance(layer, layers.Dense)
-    }
-
-
-def _targets(model: Any, lora: Lora) -> dict[str, layers.Dense]:
-    return {
-        name: layer
-        for name, layer in dense_layers(model).items()
-        if name.rpartition("/")[2] in lora.targets
-    }
-
-
-def enable(model: Any, lora: Lora) -> None:
-    """Adds matrices to an encoder, and freezes all else of it.
-
-    Raises:
-        InputError: The encoder is frozen, so that they would be as well.
-    """
-    if not model.trainable:
-        raise InputError(
-            "The encoder is frozen, and LoRA would be, too: set trainable=True "
-            "first. Received: trainable=False"
-        )
-    for layer in _targets(model, lora).values():
-        layer.enable_lora(lora.rank, lora.scale)
-    _freeze_others(model)
-
-
-def _freeze_others(model: Any) -> None:
-    """Freezes all variables but the matrices."""
-    for variable in model.variables:
-        if variable.name not in ("lora_a", "lora_b"):
-            variable.trainable = False
-
-
-def merge(model: Any, lora: Lora) -> None:
-    """Makes the matrices a part of the kernels, and trains all again.
-
-    Layers that are frozen as layers stay so.
-    """
-    for layer in _targets(model, lora).values():
-        layer.merge_lora()
-    for layer in model._flatten_layers():
-        # Without variables that are never trained.
-        for variable in layer._trainable_variables:
-            variable.trainable = layer.trainable
-
-
-def merged_variables(model: Any) -> dict[str, Any]:
-    """Returns the weights by their names in checkpoints, with LoRA merged."""
-    found = {variable.path: variable for variable in model.variables}
-    for layer in dense_layers(model).values():
-        if layer.lora_scale is not None:
-            del found[layer.lora_a.path], found[layer.lora_b.path]
-            found[layer._kernel.path] = layer.kernel
-    return found
-
-
-# ---- Files -------------------------------------------------------------------
-
-
 def _modules(model: Any) -> list[tuple[str, str]]:
     """Returns pairs of a dense layer and the module that it is in transformers.
 
@@ -170,7 +46,9 @@ def _modules(model: Any) -> list[tuple[str, str]]:
     family = families.find(model.config)
     theirs = family.huggingface
     if theirs is None:
-        return [(x, x.replace("/", ".")) for x in dense_layers(model)]
+        return [
+            (x, x.replace("/", ".")) for x in lora_layers.dense_layers(model)
+        ]
     rows = [*theirs.rows]
     for head in theirs.heads.values():
         rows += [row for row in head.rows if row.ours in family.pooler]
@@ -195,13 +73,13 @@ def save(
     has_head: bool = True,
     with_head: Any = None,
 ) -> None:
-    """Writes the matrices into a new folder; see `WithLora.save_lora`.
+    """Writes the matrices into a new folder; see `save_lora` of an encoder.
 
     Of the model `with_head`, whose encoder it is, also writes the head.
     """
-    lora = _known(model)
+    lora = lora_layers.known(model)
     bare = "" if has_head else _prefix(model)
-    chosen = _targets(model, lora)
+    chosen = lora_layers.targets_of(model, lora)
     tensors, targets, saved = {}, set(), set()
     kernels, modules = set(), set()
     if with_head:
@@ -269,7 +147,7 @@ def _head_tensors(model: Any) -> dict[str, np.ndarray]:
             f"model.bert.save_lora. Received: {type(model).__name__} of "
             f"{model.bert.config.model_type}"
         )
-    values = merged_variables(model)
+    values = lora_layers.merged_variables(model)
     found = {}
     for name, row in rows.items():
         value = np.asarray(values[row.ours])
@@ -321,12 +199,13 @@ def _check_head(
 
 def read(
     model: Any, folder: str | os.PathLike[str], head: str | None = None
-) -> tuple[Lora, dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Reads an adapter of peft, by the names of `dense_layers` and A or B.
+) -> tuple[lora_layers.Lora, dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Reads an adapter of peft.
 
     Returns:
-        The sizes, the matrices, and the weights of the head by their names in
-        checkpoints. Without `head`, there are none, and a warning says so.
+        The sizes; the matrices by the names of `lora_layers.dense_layers` and A
+        or B; the weights of the head by their names in checkpoints. Without
+        `head`, there are none, and a warning says so.
 
     Raises:
         InputError: The folder has no adapter, or one of another method or head.
@@ -341,9 +220,11 @@ def read(
     shapes, read_stored = huggingface_weights.open_safetensors(
         os.path.join(path, _WEIGHTS)
     )
-    prefix = _prefix(model)
+    family, prefix = families.find(model.config), _prefix(model)
     layer_of = {module: name for name, module in _modules(model)}
-    layer_of = {x: y for x, y in layer_of.items() if y.endswith(TARGETS)}
+    layer_of = {
+        x: y for x, y in layer_of.items() if y.endswith(lora_layers.TARGETS)
+    }
     # Adapters of a model without a head.
     layer_of |= {x.removeprefix(prefix): y for x, y in layer_of.items()}
     rows = _head_rows(model, head)
@@ -362,12 +243,15 @@ def read(
             left.append(name)
     if others := [x for x in left if "lora_" in x]:
         raise InputError(
-            f"{path}: only dense layers of the encoder have LoRA here. "
-            f"{_WAY_OUT} Received: {others[0]}"
+            f"{path}: the adapter has a matrix for a layer that is not one of "
+            f"the dense layers of this encoder, {model.config.model_type} with "
+            f"{family.num_layers(model.config)} layers. Load it into the model "
+            "that it was trained for, or merge it into that with peft, by "
+            f"merge_and_unload. Received: {others[0]}"
         )
     today: Iterable[str] = [x.removeprefix(_BASE) for x in left]
-    if theirs := families.find(model.config).huggingface:
-        today = huggingface_names.canonical(theirs, today)
+    if family.huggingface is not None:
+        today = huggingface_names.canonical(family.huggingface, today)
     if others := [x for x in today if x.startswith(prefix)]:
         raise InputError(
             f"{path}: an adapter whose modules_to_save are part of the encoder "
@@ -386,7 +270,7 @@ def read(
     rank: Any = config.get("r")
     alpha: Any = config.get("lora_alpha")
     is_stabilized = bool(config.get("use_rslora"))
-    lora = Lora(rank, alpha, tuple(sorted(targets)), is_stabilized)
+    lora = lora_layers.Lora(rank, alpha, tuple(sorted(targets)), is_stabilized)
     return lora, values, saved
 
 
@@ -428,14 +312,16 @@ def _kind(name: str) -> str:
     return re.sub(r"\d+", "", name)
 
 
-def check(model: Any, lora: Lora, values: Mapping[str, np.ndarray]) -> None:
+def check(
+    model: Any, lora: lora_layers.Lora, values: Mapping[str, np.ndarray]
+) -> None:
     """Raises InputError if the matrices do not match the layers.
 
     An adapter may lack a kind of layers, such as the pooler.
     """
     kinds = {_kind(name.rpartition(".")[0]) for name in values}
     shapes = {}
-    for name, layer in _targets(model, lora).items():
+    for name, layer in lora_layers.targets_of(model, lora).items():
         if _kind(name) in kinds:
             size_in, size_out = layer.shape
             shapes[f"{name}.A"] = (size_in, lora.rank)
@@ -450,16 +336,6 @@ def check(model: Any, lora: Lora, values: Mapping[str, np.ndarray]) -> None:
             f"Adapters for only some of the layers can't be read. {_WAY_OUT} "
             f"Received: {wrong[0]} is missing, unexpected or of another shape"
         )
-
-
-def assign(model: Any, lora: Lora, values: Mapping[str, np.ndarray]) -> None:
-    """Sets the matrices, which `check` has accepted."""
-    for name, layer in _targets(model, lora).items():
-        if f"{name}.A" in values:
-            layer.lora_a.assign(values[f"{name}.A"])
-            layer.lora_b.assign(values[f"{name}.B"])
-        else:
-            layer.lora_b.assign(np.zeros(layer.lora_b.shape, np.float32))
 
 
 def load(
@@ -482,91 +358,8 @@ def load(
                 f"has. Received: {value.shape} in {folder}"
             )
     if encoder.lora is None:
-        enable(encoder, lora)
+        lora_layers.enable(encoder, lora)
         encoder.lora = lora
-    assign(encoder, lora, values)
+    lora_layers.assign(encoder, lora, values)
     for name, value in saved.items():
         variables[name].assign(value)
-
-
-class WithLora(keras.layers.Layer):
-    """The methods of an encoder that can have matrices."""
-
-    lora: Lora | None = None
-
-    @property
-    def trainable(self) -> bool:
-        """Whether it is trained; with LoRA, only the matrices are."""
-        return self._trainable
-
-    @trainable.setter
-    def trainable(self, value: bool) -> None:
-        keras.layers.Layer.trainable.fset(self, value)
-        if self.lora and value:
-            _freeze_others(self)
-
-    def enable_lora(
-        self,
-        rank: int = 8,
-        alpha: float | None = None,
-        targets: Sequence[str] = ("query", "value"),
-    ) -> None:
-        """Freezes the encoder and adds small trainable matrices to its kernels.
-
-        Heads and other layers of a model stay as they are. Compile afterwards.
-
-        Args:
-            rank: Rank of the matrices: a kernel [in, out] gets [in, rank] and
-                [rank, out].
-            alpha: Their product is scaled by alpha / rank; by default by 1.
-            targets: Dense layers of each transformer layer: some of "query",
-                "key", "value" and "dense", which means all others and the
-                pooler's.
-
-        Raises:
-            InputError: LoRA is already enabled, or a value is invalid.
-        """
-        if self.lora:
-            raise InputError(
-                "The encoder has LoRA already: use merge_lora() first. "
-                f"Received: rank={self.lora.rank}"
-            )
-        lora = Lora(
-            rank, rank if alpha is None else alpha, tuple(sorted(set(targets)))
-        )
-        enable(self, lora)
-        self.lora = lora
-
-    def merge_lora(self) -> None:
-        """Makes the matrices a part of the kernels, which are trained again."""
-        merge(self, _known(self))
-        self.lora = None
-
-    def save_lora(
-        self, folder: str | os.PathLike[str], has_head: bool = True
-    ) -> None:
-        """Writes the matrices alone into a new folder, as peft does.
-
-        Models with a head have a `save_lora` that also writes the head.
-
-        Args:
-            folder: The new folder.
-            has_head: Whether peft adds them to a model with a head, such as
-                AutoModelForSequenceClassification; False for an AutoModel,
-                whose modules have other names. `load_lora` reads both.
-
-        Raises:
-            InputError: Without a head, the adapter would lack a layer.
-        """
-        save(self, folder, has_head)
-
-    def load_lora(self, folder: str | os.PathLike[str]) -> None:
-        """Adds the matrices of such a folder, also one that peft wrote.
-
-        A head's weights in the folder are not used, with a warning: models
-        with a head have a `load_lora` that reads both.
-
-        Raises:
-            InputError: It holds no LoRA, or one of another model.
-        """
-        load(self, folder)
