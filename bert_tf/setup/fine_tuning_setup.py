@@ -24,7 +24,6 @@ from bert_tf.setup import (
     trained_setup,
 )
 from bert_tf.storage import file_systems, input_files
-from bert_tf.tasks.multiple_choice import choice_problems
 from bert_tf.training import distribution, fine_tuning, memory_use
 
 import keras
@@ -156,10 +155,10 @@ def _digest_of_files(paths: Sequence[str]) -> dict[str, str]:
 
 
 def _digest(path: str) -> str:
-    """Returns the SHA-256 of a file, or of the files of a folder as RACE's."""
+    """Returns the SHA-256 of a file, or of the text files of a folder."""
     if not file_systems.find_backend(path).isdir(path):
         return files.sha256(path)
-    inside = map(files.sha256, choice_problems.find_files(path))
+    inside = map(files.sha256, file_systems.text_files(path))
     return hashlib.sha256(",".join(inside).encode()).hexdigest()
 
 

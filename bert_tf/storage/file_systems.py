@@ -92,6 +92,26 @@ def not_as_glob(path: str, files: Sequence[str]) -> Iterator[str]:
         yield links
 
 
+def text_files(folder: str) -> list[str]:
+    """Returns the files *.txt of a folder and of those in it.
+
+    Files are in the order of their numbers, as RACE has them: 2.txt, 10.txt.
+    """
+    system = find_backend(folder)
+    escaped = glob_escape(folder)
+    found = [
+        file
+        for pattern in ("*.txt", "*/*.txt")
+        for file in system.glob(os.path.join(escaped, pattern))
+    ]
+
+    def order(file: str) -> tuple[str, int, str]:
+        parent, name = os.path.split(file)
+        return parent, len(name), name
+
+    return sorted(found, key=order)
+
+
 # ---- Locks ------------------------------------------------------------------
 
 

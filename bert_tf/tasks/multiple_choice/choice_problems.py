@@ -9,7 +9,6 @@ import contextlib
 import dataclasses
 import itertools
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -80,7 +79,7 @@ def read(path: str, with_labels: bool | None) -> list[Problem]:
 def _rows(path: str, with_labels: bool | None) -> Iterator[tuple[str, Problem]]:
     """Yields the problems at a path and where each is."""
     if file_systems.find_backend(path).isdir(path):
-        for file in find_files(path):
+        for file in file_systems.text_files(path):
             yield from _json_rows(file, with_labels)
         return
     input_files.check_can_be_read_again(path)
@@ -92,25 +91,6 @@ def _rows(path: str, with_labels: bool | None) -> Iterator[tuple[str, Problem]]:
             f"Received: {path}"
         )
     yield from _READERS[file_format](path, with_labels)
-
-
-def find_files(folder: str) -> list[str]:
-    """Returns the files in a folder, as RACE numbers them: 2.txt, 10.txt."""
-    system, escaped = (
-        file_systems.find_backend(folder),
-        file_systems.glob_escape(folder),
-    )
-    found = [
-        file
-        for pattern in ("*.txt", "*/*.txt")
-        for file in system.glob(os.path.join(escaped, pattern))
-    ]
-
-    def order(file: str) -> tuple[str, int, str]:
-        parent, name = os.path.split(file)
-        return parent, len(name), name
-
-    return sorted(found, key=order)
 
 
 def _check(where: str, problem: Problem) -> None:
