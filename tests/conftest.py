@@ -13,7 +13,12 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 # are not looked up on the network.
 os.environ["HF_HUB_OFFLINE"] = "1"
 
+from bert_tf import quiet
+
 import pytest
+
+# As in scripts, and so in the processes that tests/scripts.py forks.
+quiet.skip_unused_imports()
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 

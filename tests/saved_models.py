@@ -22,6 +22,8 @@ SENTENCE_PIECES = "TFText>FastSentencepieceTokenize"
 
 _STRANGER = """
 import json, sys
+# TensorFlow would import them, too, which takes seconds.
+sys.modules.update(dict.fromkeys(("jax", "matplotlib", "sklearn")))
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow.python.framework import op_def_registry

@@ -39,6 +39,8 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 # the same flags.
 _CONTEXT.set_forkserver_preload(
     [
+        # Must be first.
+        "tests.conftest",
         "bert_tf.training.fine_tuning",
         "bert_tf.serving.serving_model",
         "bert_tf.serving.batches",

@@ -91,7 +91,7 @@ def _run(capfd):
 # other pages trace one of each kind, and exports, which have to be traced.
 _EAGER = [
     *(name for name in _BLOCKS if name.startswith("keras_recipes")),
-    *(f"python_api-{i}" for i in (1, 2, 6, 10)),
+    *(f"python_api-{i}" for i in (0, 1, 2, 5, 6, 10)),
     *("README-0", "electra-0"),
 ]
 # tests/exporting/test_runtimes.py runs a model of ONNX Runtime in CI.

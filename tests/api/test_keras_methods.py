@@ -140,7 +140,7 @@ def test_two_encoders_without_names(tmp_path):
         name: keras.Input([None], dtype="int32", name=name)
         for name in ("input_ids", "input_mask")
     }
-    pooled = [models.Bert(tiny.PLAIN)(columns).pooled for _ in range(2)]
+    pooled = [models.Bert(tiny.ONE_LAYER)(columns).pooled for _ in range(2)]
     model = keras.Model(columns, keras.layers.Dot(1)(pooled))
     reference.random_weights(model.variables)
     inputs = {name: tiny.INPUTS[name] for name in columns}

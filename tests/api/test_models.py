@@ -155,7 +155,9 @@ class TestFit:
             for v, slope in zip(variables, slopes, strict=True)
         ]
         model.compile(
-            keras.optimizers.SGD(0.5), tiny.ENTROPY, metrics=["accuracy"]
+            *(keras.optimizers.SGD(0.5), tiny.ENTROPY),
+            metrics=["accuracy"],
+            run_eagerly=True,
         )
         history = model.fit(
             tiny.INPUTS, tiny.LABELS, batch_size=6, verbose=0
@@ -196,7 +198,7 @@ class TestFit:
 
         monkeypatch.setattr(models.BertPretrainer, "train_step", train_step)
         model = models.BertPretrainer(models.Bert(tiny.ONE_LAYER))
-        model.compile("adam", [tiny.ENTROPY] * 2)
+        model.compile(keras.optimizers.SGD(0.1), [tiny.ENTROPY] * 2)
         targets = np.ones([6, 4], int), tiny.LABELS
         done = model.fit(tiny.INPUTS, targets, epochs=4, verbose=0)
         assert done.history["loss"][-1] < done.history["loss"][0]

@@ -21,6 +21,9 @@ _OTHERS = ["good", "", "a bad film", "whatever", "bad", "film"]
 _LABELS = [1, 0, 2, 1, 0, 2]
 _ENTROPY = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
+# Texts are tokenized before the step: tracing it does not matter.
+pytestmark = pytest.mark.usefixtures("untraced")
+
 
 @pytest.fixture(scope="module")
 def tokenizer():
@@ -44,9 +47,8 @@ def _close(found, expected):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
 
 
-def _compiled(model, run_eagerly=True):
-    """Texts are tokenized before the step: tracing it does not matter."""
-    model.compile(keras.optimizers.SGD(0.1), _ENTROPY, run_eagerly=run_eagerly)
+def _compiled(model):
+    model.compile(keras.optimizers.SGD(0.1), _ENTROPY, run_eagerly=True)
     return model
 
 
@@ -119,7 +121,7 @@ def test_a_functional_model_of_texts(model, tmp_path):
 # ---- Keras' loops -----------------------------------------------------------
 
 
-def _plain(tokenizer, run_eagerly=True):
+def _plain(tokenizer):
     """A compiled model without dropout; only its head is trained."""
     config = dataclasses.replace(
         exports.CONFIG, hidden_dropout_prob=0, attention_probs_dropout_prob=0
@@ -128,11 +130,11 @@ def _plain(tokenizer, run_eagerly=True):
     reference.random_weights(model.variables)
     model.tokenizer = tokenizer
     model.bert.trainable = False
-    return _compiled(model, run_eagerly)
+    return _compiled(model)
 
 
-def _losses(tokenizer, x, y, run_eagerly=True, **kwargs):
-    model = _plain(tokenizer, run_eagerly)
+def _losses(tokenizer, x, y, **kwargs):
+    model = _plain(tokenizer)
     history = model.fit(
         x, y, epochs=2, shuffle=False, verbose=0, **kwargs
     ).history
@@ -198,7 +200,7 @@ def test_texts_under_a_strategy(tokenizer, two_replicas):
     expected = _losses(tokenizer, tokenizer(texts), np.array(labels))
     data = _dataset(texts, labels).unbatch().batch(4)
     with two_replicas.scope():
-        found = _losses(tokenizer, data, None, run_eagerly=False)
+        found = _losses(tokenizer, data, None)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
@@ -404,7 +406,6 @@ def test_what_is_wrong(model):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("untraced")
 def test_choices_that_are_long_or_missing():
     run = exports.run("multiple_choice")
     prompts = ["a film " * 9, "bad " * 9, "cafe"]
@@ -431,7 +432,6 @@ def test_choices_that_are_long_or_missing():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("untraced")
 @pytest.mark.parametrize("method", ["tail", "head_tail"])
 def test_long_documents_of_a_run(method, tmp_path):
     run = exports.write_run(

@@ -66,6 +66,7 @@ def test_texts_and_pairs_in_data_sets(vocab_file, layer):
     assert short(["a film", "a"])["input_ids"].shape == (2, 4)
 
 
+@pytest.mark.usefixtures("untraced")
 def test_where_its_vocabulary_may_lie(tmp_path, vocab_file):
     run = tmp_path / "run"
     shutil.copytree(exports.run("one text"), run)
@@ -91,6 +92,7 @@ def test_where_its_vocabulary_may_lie(tmp_path, vocab_file):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("untraced")
 def test_settings_of_a_run(tmp_path):
     """A vocabulary that keeps accents makes a tokenizer that keeps them."""
     run = tmp_path / "run"
@@ -115,6 +117,7 @@ def test_settings_of_an_export_do_not_change(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("untraced")
 def test_masks_on_request(vocab_file):
     text, mask = "a [MASK].", _VOCAB.index("[MASK]")
     assert mask not in bert_tf.Tokenizer(vocab_file)(text)["input_ids"]

@@ -163,8 +163,8 @@ def test_in_float32(name, kind):
     traced = tf.function(served).get_concrete_function(batch)
     nodes = traced.graph.as_graph_def(add_shapes=False)
     assert "DT_BFLOAT16" not in str(nodes)
-    expected = tf.function(inference.make_inference_model(plain))(batch)
-    np.testing.assert_array_equal(traced(batch), expected)
+    expected = inference.make_inference_model(plain)(batch)
+    np.testing.assert_array_equal(served(batch), expected)
     # Training can continue.
     trained = mixed(batch)
     assert mixed.compute_dtype == "bfloat16"

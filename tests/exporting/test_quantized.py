@@ -111,6 +111,7 @@ def size(made):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("untraced")
 def test_answers_are_those_of_floats(tmp_path):
     both = encoders(tmp_path / "run", groups=2, inner=2)
     lines = tf.constant(TEXTS_A)

@@ -35,6 +35,9 @@ def _kinds(splits_cjk: bool) -> np.ndarray:
     for char in characters.assigned():
         if char.isspace():
             kinds[ord(char)] = _SPACE
+        # Asked first, as it is quick, and the other two imply it.
+        elif not characters.is_punctuation(char):
+            continue
         elif splits_cjk and tagging_words.is_cjk_mark(char):
             kinds[ord(char)] = _ALONE
         elif tagging_words.is_edge(char):
