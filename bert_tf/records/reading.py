@@ -5,7 +5,8 @@ Unlike TensorFlow's, the errors name the file and the record.
 
 import concurrent.futures
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bert_tf import phases
@@ -221,10 +222,10 @@ def check_lengths(file: str, most: int | None = None) -> None:
         raise InputError(_of_bad_file(file, number, said))
 
 
-def _count(file: str) -> int:
-    check_lengths(file)
-    dataset = tf.data.TFRecordDataset(file).batch(_READ_TOGETHER)
-    zero = np.int64(0)
+# Tracing it takes longer than reading a small file.
+@functools.cache
+def _counter() -> Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
+    """Returns a function: file -> its number of records, and their bytes."""
 
     @tf.autograph.experimental.do_not_convert
     def add(sums: Any, records: tf.Tensor) -> Any:
@@ -233,8 +234,20 @@ def _count(file: str) -> int:
         number += tf.size(records, tf.int64)
         return number, size + tf.reduce_sum(lengths + _AROUND_A_RECORD)
 
+    @tf.function(autograph=False)
+    def total(file: tf.Tensor) -> Any:
+        dataset = tf.data.TFRecordDataset(file).batch(_READ_TOGETHER)
+        zero = tf.constant(0, tf.int64)
+        return dataset.reduce((zero, zero), add)
+
+    # It is traced even where functions run eagerly.
+    return total.get_concrete_function(tf.TensorSpec([], tf.string))
+
+
+def _count(file: str) -> int:
+    check_lengths(file)
     try:
-        number, size = map(int, dataset.reduce((zero, zero), add))
+        number, size = map(int, _counter()(tf.constant(file)))
     except tf.errors.DataLossError as error:
         raise InputError(_broken(file) or error.message) from error
     # TensorFlow takes a truncated header for the end of the file.

@@ -66,17 +66,18 @@ class OffsetTokenizer(graph_sentence_pieces.SentencePieceTokenizer):
 
     def _build_rules(self, rules: dict[str, str]) -> None:
         """Builds a trie of the rules: state and character -> next state."""
-        steps: dict[tuple[int, str], int] = {}
+        steps: dict[int, int] = {}
         outputs = {0: ""}
         for source, output in rules.items():
             state = 0
-            for char in source:
-                state = steps.setdefault((state, char), len(steps) + 1)
+            for code in map(ord, source):
+                key = state * _CODES + code
+                state = steps.setdefault(key, len(steps) + 1)
             outputs[state] = output
         self._longest = max(map(len, rules), default=0)
         self._steps = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(
-                tf.constant([s * _CODES + ord(c) for s, c in steps], tf.int64),
+                tf.constant(list(steps), tf.int64),
                 tf.constant(list(steps.values()), tf.int64),
             ),
             default_value=-1,
@@ -261,16 +262,17 @@ def _rules(vocabulary: sentence_pieces.SentencePieces) -> dict[str, str]:
         for entry in proto.pieces
         if entry.type == entry.USER_DEFINED
     }
-    rules, rule = {}, vocabulary.rules.char
-    if proto.normalizer_spec.precompiled_charsmap:
-        rules = {
-            source: output
-            for source, output in sentence_models.rules(vocabulary.model)
-            if all(rule(char) == char and char != " " for char in source)
-            # User-defined symbols stay unchanged, whatever follows them.
-            and not any(map(source.startswith, symbols))
-        }
-    return rules | {symbol: symbol for symbol in symbols}
+    rules = sentence_models.rules(vocabulary.model)
+    chars = {*itertools.chain.from_iterable(source for source, _ in rules)}
+    rule = vocabulary.rules.char
+    stays = {char for char in chars if rule(char) == char != " "}
+    # User-defined symbols stay unchanged, whatever follows them.
+    before = tuple(symbols)
+    return {
+        source: output
+        for source, output in rules
+        if stays.issuperset(source) and not source.startswith(before)
+    } | {symbol: symbol for symbol in symbols}
 
 
 def _origins(

@@ -129,7 +129,8 @@ class CharacterRules:
         text = normalize_char(char) if self.strips_accents else char
         text = text.lower() if self.do_lower_case else text
         text = unicodedata.normalize("NFC", text) if self.composes else text
-        return "".join(self._outputs.get(x, x) for x in text)
+        outputs = self._outputs
+        return "".join([outputs.get(x, x) for x in text])
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,7 +5,7 @@ import json
 import pathlib
 import shutil
 
-from bert_tf.records import record_types
+from bert_tf.records import manifests, record_types
 from tests import pretraining_records, tiny_files
 from tests.bad_inputs import damaged
 
@@ -132,9 +132,11 @@ def _write_manifests(folder: pathlib.Path) -> None:
     def write(name, **changes):
         place = folder / f"m_{name}"
         place.mkdir()
-        files = pretraining_records.write(place, [9])
+        (file,) = pretraining_records.write(place, [9])
+        shards = (manifests.Shard(pathlib.Path(file).name, 9),)
         changes = {"vocab_size": len(tiny_files.VOCAB)} | changes
-        pretraining_records.write_manifest(files, **changes)
+        made = pretraining_records.manifest(shards=shards, **changes)
+        made.write(place / "manifest.json")
         return place / "manifest.json"
 
     write("good")
