@@ -7,6 +7,7 @@ decay. LAMB is for batches of thousands.
 """
 
 import dataclasses
+import functools
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -68,10 +69,10 @@ def clip_by_global_norm(
     gradient is stored.
     """
     # 2 * l2_loss is the sum of squares, without a squared copy.
-    squares = [tf.cast(2 * tf.nn.l2_loss(g), tf.float32) for g in gradients]
+    halves = [tf.cast(tf.nn.l2_loss(g), tf.float32) for g in gradients]
     # Not tf.add_n: it starts with whichever input buffer can be reused, so the
     # order of the sum, and its last bit, would depend on timing.
-    norm = tf.sqrt(tf.reduce_sum(tf.stack(squares)))
+    norm = tf.sqrt(2 * tf.reduce_sum(tf.stack(halves)))
     scale = limit / tf.maximum(norm, limit)
     return [g * tf.cast(scale, g.dtype) for g in gradients], norm
 
@@ -312,10 +313,9 @@ class Optimizer:
 
         def update():
             nonzero = pruning.nonzero(self.variables) if pruning else {}
-            for variable, gradient, start in zip(
-                self.variables, gradients, starts, strict=True
-            ):
-                factor = self.rate_of(variable.path)
+
+            @functools.cache  # A graph of fewer ops is traced sooner.
+            def scalars(factor, start):
                 own = rate if factor == 1 else rate * factor
                 number = updates
                 if start:
@@ -323,7 +323,13 @@ class Optimizer:
                     own = tf.where(step >= start, own, 0)
                     # Most skipped steps are the first of a run.
                     number = tf.clip_by_value(step - start, 0, updates)
-                self._update(variable, gradient, own, number)
+                return self._scalars(own, number)
+
+            for variable, gradient, start in zip(
+                self.variables, gradients, starts, strict=True
+            ):
+                factor = self.rate_of(variable.path)
+                self._update(variable, gradient, *scalars(factor, start))
             if pruning:
                 pruning.apply(self.variables, nonzero, step + 1)
 
@@ -335,8 +341,15 @@ class Optimizer:
             return report
         return report | self.loss_scale.guard(norm, update)
 
-    def _update(self, variable, gradient, rate, step):
-        """Updates one variable and its moments, after `step` updates."""
+    def _scalars(self, rate, step):
+        """Returns the last arguments of `_update`, after `step` updates.
+
+        They are computed once for all variables with this rate.
+        """
+        return rate, step
+
+    def _update(self, variable, gradient, *scalars):
+        """Updates one variable and its moments."""
         raise NotImplementedError
 
 
@@ -360,21 +373,26 @@ class AdamWeightDecay(Optimizer):
         taken = float(np.float32(1) - np.float32(self.beta_2))
         self._share_of_root_v = math.sqrt(taken / (1 - self.beta_2))
 
-    def _update(self, variable, gradient, rate, step):
+    def _scalars(self, rate, step):
+        decay = rate * self.weight_decay_rate
+        rate, epsilon = self._corrected(rate, step)
+        rate, epsilon = (x * self._share_of_root_v for x in (rate, epsilon))
+        others = (epsilon, self.beta_1, self.beta_2, 0.0)
+        return decay, rate, *map(tf.convert_to_tensor, others)
+
+    def _update(
+        self, variable, gradient, decay, rate, epsilon, beta_1, beta_2, zero
+    ):
         path = variable.path
         if self.decays(path):
             # Decay uses the weights from before the step, so it comes first. It
             # is a difference, because 1 - rate * decay is coarse in float32.
-            decay = (rate * self.weight_decay_rate) * variable.value
-            variable.value.assign_sub(decay)
-        rate, epsilon = self._corrected(rate, step)
-        rate, epsilon = (x * self._share_of_root_v for x in (rate, epsilon))
+            variable.value.assign_sub(decay * variable.value)
         m, v = (self.slots[f"{path}/{name}"] for name in self.slot_names)
         if compiled.is_compiled():
             # As the kernel below rounds: 1 - beta is taken in float32.
-            one = tf.ones([])
-            m.assign_add((gradient - m) * (one - self.beta_1))
-            v.assign_add((tf.square(gradient) - v) * (one - self.beta_2))
+            m.assign_add((gradient - m) * (1 - beta_1))
+            v.assign_add((tf.square(gradient) - v) * (1 - beta_2))
             variable.value.assign_sub(m * rate / (tf.sqrt(v) + epsilon))
             return
         # With both powers of beta at zero, TensorFlow's Adam kernel computes
@@ -383,11 +401,11 @@ class AdamWeightDecay(Optimizer):
             var=variable.value.handle,
             m=m.handle,
             v=v.handle,
-            beta1_power=0.0,
-            beta2_power=0.0,
+            beta1_power=zero,
+            beta2_power=zero,
             lr=rate,
-            beta1=self.beta_1,
-            beta2=self.beta_2,
+            beta1=beta_1,
+            beta2=beta_2,
             epsilon=epsilon,
             grad=gradient,
         )

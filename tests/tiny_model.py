@@ -27,10 +27,10 @@ def policy(name):
 
 
 @contextlib.contextmanager
-def untraced():
+def untraced(is_eager=True):
     """Runs functions eagerly in this context; short runs are seconds faster."""
     before = tf.config.functions_run_eagerly()
-    tf.config.run_functions_eagerly(True)
+    tf.config.run_functions_eagerly(is_eager)
     try:
         yield
     finally:

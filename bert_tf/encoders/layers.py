@@ -250,14 +250,13 @@ class SelfAttention(keras.layers.Layer):
         """Applies dense layers in one product: side by side, [..., D each]."""
         # Weights are fewer than queries, or scores, to scale.
         size = self.config.hidden_size // self.config.num_attention_heads
-        scales = [
-            1 / math.sqrt(size) if layer is self.query else 1
-            for layer in layers
-        ]
-        pairs = list(zip(layers, scales, strict=True))
-        kernel = tf.concat([layer.kernel * s for layer, s in pairs], axis=1)
-        bias = tf.concat([layer.bias * s for layer, s in pairs], axis=0)
-        return ops.affine(x, kernel, bias)
+
+        def scaled(layer, x):
+            return x * (1 / math.sqrt(size)) if layer is self.query else x
+
+        kernels = [scaled(layer, layer.kernel) for layer in layers]
+        biases = [scaled(layer, layer.bias) for layer in layers]
+        return ops.affine(x, tf.concat(kernels, 1), tf.concat(biases, 0))
 
     def split_heads(self, y):  # [B, S, D each]
         """Takes apart what `_project` put together, each [B, N, S, H]."""

@@ -71,14 +71,15 @@ def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
     if seed is None or rate == 0:
         return x
     draw = _kept_of_bytes if compiled.is_compiled() else _kept_of_halves
-    keep, share = draw(tf.shape(x), rate, seed)
+    keep, share = draw(x, rate, seed)
     return x * (tf.cast(keep, x.dtype) * (1 / (1 - share)))
 
 
-def _kept_of_halves(shape, rate, seed):
+def _kept_of_halves(x, rate, seed):
     """Returns the mask of kept elements, from 16 bits each, and the share."""
     share = min(round(rate * 2**16), 2**16 - 1)
-    size = shape[-1]
+    shape = tf.shape(x)
+    size = x.shape[-1] or shape[-1]
     bits = tf.random.stateless_uniform(
         tf.concat([shape[:-1], [(size + 1) // 2]], axis=0),
         seed,
@@ -89,7 +90,9 @@ def _kept_of_halves(shape, rate, seed):
     # The low half decides about the last elements, after shifting it up.
     halves = bits, tf.bitwise.left_shift(bits, 16)
     keep = tf.concat([_is_kept(half, share) for half in halves], axis=-1)
-    return keep[..., :size], share / 2**16
+    if keep.shape[-1] is None or keep.shape[-1] != x.shape[-1]:
+        keep = keep[..., :size]
+    return keep, share / 2**16
 
 
 def _is_kept(bits: tf.Tensor, share: int) -> tf.Tensor:
@@ -101,13 +104,14 @@ def _is_kept(bits: tf.Tensor, share: int) -> tf.Tensor:
     return upper >= share - 2.0**15
 
 
-def _kept_of_bytes(shape, rate, seed):
+def _kept_of_bytes(x, rate, seed):
     """The same with 8 bits each: XLA fuses the comparison with the product.
 
     The seed is used as the generator's key directly: scrambling it, as
     tf.random.stateless_uniform does, costs 245 XLA operations each time.
     """
     share = min(max(round(rate * 2**8), 1), 2**8 - 1)
+    shape = tf.shape(x)
     size = tf.reduce_prod(shape)
     bits = tf.raw_ops.StatelessRandomUniformFullIntV2(
         shape=[(size + 3) // 4],
@@ -165,7 +169,10 @@ def affine(x: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
         tf.convert_to_tensor(kernel),
         tf.convert_to_tensor(bias),
     )
-    return tf.reshape(y, tf.concat([tf.shape(x)[:-1], [y.shape[-1]]], axis=0))
+    shape = [-1 if size is None else size for size in x.shape[:-1]]
+    if shape.count(-1) > 1:
+        return tf.reshape(y, tf.concat([tf.shape(x)[:-1], y.shape[-1:]], 0))
+    return tf.reshape(y, [*shape, y.shape[-1]])
 
 
 @tf.custom_gradient

@@ -405,9 +405,27 @@ def register(kind: str, make: Callable[[Any], graph_rows.Tokenizer]) -> None:
 
 
 def make_tokenizer(vocabulary: vocabularies.Vocabulary) -> graph_rows.Tokenizer:
-    """Creates the tokenizer of a vocabulary."""
+    """Returns the tokenizer of a vocabulary; equal ones may share it."""
     graph_rows.import_tokenizers(vocabulary)
-    tokenizer = TOKENIZERS[vocabulary.tokenizer_kind](vocabulary)
+    make = TOKENIZERS[vocabulary.tokenizer_kind]
+    # Tensors that are made in a function belong to its graph.
+    if tf.inside_function() or not _is_hashable(vocabulary):
+        return _create(vocabulary, make)
+    return _shared(vocabulary, make)
+
+
+def _is_hashable(vocabulary: vocabularies.Vocabulary) -> bool:
+    try:
+        hash(vocabulary)
+    except TypeError:  # One of a user may have lists.
+        return False
+    return True
+
+
+def _create(
+    vocabulary: vocabularies.Vocabulary, make: Callable[[Any], Any]
+) -> graph_rows.Tokenizer:
+    tokenizer = make(vocabulary)
     if vocabulary.added:
         tokenizer = graph_added_tokens.AddedTokenizer(tokenizer, vocabulary)
     # A function in the graph, so that the signatures of an export share it. Set
@@ -418,3 +436,7 @@ def make_tokenizer(vocabulary: vocabularies.Vocabulary) -> graph_rows.Tokenizer:
         autograph=False,
     )
     return tokenizer
+
+
+# A run reads its data and exports by one vocabulary: its graph is traced once.
+_shared = functools.lru_cache(maxsize=4)(_create)

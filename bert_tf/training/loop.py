@@ -283,15 +283,24 @@ def _steps(
         return sums | {"waited": waited}, last, _time_after(last)
 
     # `count` is a tensor: a Python number would trace the graph again.
-    @tf.function(input_signature=[tf.TensorSpec([], tf.int64)] * 2)
+    @tf.function(
+        input_signature=[tf.TensorSpec([], tf.int64)] * 2, autograph=False
+    )
     def steps(first, count):
+        def add_step(step, total, last, done):
+            del last
+            more, last, done = one_step(step, done)
+            total = tf.nest.map_structure(tf.add, total, more)
+            return step + 1, total, last, done
+
         began = tf.zeros([], tf.float64)
         if not is_tpu:
             began = _time_after([first])
-        total, last, done = one_step(first, began)
-        for step in tf.range(first + 1, first + count):
-            more, last, done = one_step(step, done)
-            total = tf.nest.map_structure(tf.add, total, more)
+        _, total, last, done = tf.while_loop(
+            lambda step, *_: step < first + count,
+            add_step,
+            (first + 1, *one_step(first, began)),
+        )
         return total | {"lasted": done - began}, last
 
     return steps

@@ -75,6 +75,7 @@ def _write_teacher(folder, **changes):
     )
 
 
+@pytest.mark.usefixtures("untraced")
 def test_a_resumed_run_knows_its_teacher(taught, teacher, train, tmp_path):
     weights = hashlib.sha256()
     for name, value in sorted(trained_weights.read(teacher).items()):
@@ -177,6 +178,7 @@ def test_labels_in_another_order_are_found_by_name(
     trained_weights.assert_same(found, taught)
 
 
+@pytest.mark.usefixtures("untraced")
 def test_a_teacher_of_transformers_without_names(teacher, train, tmp_path):
     source = formats.open_checkpoint(str(teacher))
     source = dataclasses.replace(source, do_lower_case=True)

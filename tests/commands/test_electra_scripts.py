@@ -143,13 +143,16 @@ def test_a_classifier_from_it(folder, tmp_path):
     file = tmp_path / "rows.tsv"
     file.write_text("text\tlabel\n" + "\n".join(rows) + "\n")
     output = tmp_path / "output"
-    run(
+    command = (
         *("run_classifier", f"--flagfile={_CONFIGS}/glue_electra.flags"),
-        "--do_export",
         *(f"--train_file={file}", f"--dev_file={file}", f"--test_file={file}"),
         *(f"--init_checkpoint={folder}/run", f"--output_dir={output}"),
-        *("--max_seq_length=16", "--train_batch_size=8"),
+        "--max_seq_length=16",
     )
+    with tiny_model.untraced():
+        run(*command)
+    others = (f"--do_{x}=false" for x in ("train", "eval", "predict"))
+    run(*command, *others, "--do_export")
     stored = dict(tf.train.list_variables(str(output)))
     assert "output_weights" in stored
     assert not any(x.startswith(("generator", "discrimin")) for x in stored)

@@ -5,7 +5,7 @@ import pathlib
 import shutil
 
 from bert_tf.records import reading
-from tests import classifier_runs
+from tests import classifier_runs, tiny_model
 
 import numpy as np
 import pytest
@@ -110,6 +110,7 @@ def _write_topics(path, number, seed):
             file.write(json.dumps(row) + "\n")
 
 
+@pytest.mark.usefixtures("untraced")
 def test_several_labels_of_documents_in_windows(model, tmp_path):
     import tensorflow_text  # noqa: F401 (registers the tokenizer's op)
 
@@ -122,7 +123,7 @@ def test_several_labels_of_documents_in_windows(model, tmp_path):
         *("--long_documents=windows", "--window_stride=7"),
     ]
     trains = [
-        *("--do_train", "--do_eval", "--do_export", *reads),
+        *("--do_train", "--do_eval", *reads, "--train_batch_size=16"),
         *(f"--train_file={tmp_path}/train.jsonl", "--num_train_epochs=1"),
         *("--label_column=y", "--class_weights=balanced"),
         f"--output_dir={output}",
@@ -152,7 +153,7 @@ def test_several_labels_of_documents_in_windows(model, tmp_path):
     )
     said = f"dev_file was {dev} and is {other}. Give what it had, or"
     assert said in done.lines[-1]
-    evaluates = [x for x in trains if x not in ("--do_train", "--do_export")]
+    evaluates = [x for x in trains if x != "--do_train"]
     classifier_runs.run(
         *(tmp_path, *evaluates, "--check_only", f"--dev_file={other}")
     )
@@ -167,6 +168,9 @@ def test_several_labels_of_documents_in_windows(model, tmp_path):
     )
     again = classifier_runs.rows(tmp_path / "again" / "predictions.jsonl")
     assert again == found
+    with tiny_model.untraced(False):
+        exports = (*omitted, "--do_eval=false", "--do_predict=false")
+        classifier_runs.run(tmp_path, *exports, "--do_export")
     serve = tf.saved_model.load(str(output / "export"))
     served = serve(tf.constant([row["t"] for row in given]))
     np.testing.assert_allclose(

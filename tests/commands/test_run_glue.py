@@ -1,7 +1,9 @@
 """Runs run_glue.py on tiny data made here."""
 
 import json
+import pathlib
 
+from bert_tf.tasks import trials
 from tests import classifier_runs, scripts, tiny_files
 
 import pytest
@@ -28,8 +30,18 @@ def flags(tmp_path_factory):
     ]
 
 
+def _call(script, values, log, lock):
+    """Runs a script as `trials.call` does, in this process, which is faster."""
+    del lock
+    flags = [f"--{name}={value}" for name, value in values.items()]
+    name, folder = pathlib.Path(script).stem, pathlib.Path(log).parent
+    scripts.run_checked(folder / "log", name, *flags)
+
+
 def _run(folder, *flags):
-    return scripts.run_checked(folder / "log", "run_glue", *flags)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trials, "call", _call)
+        return scripts.run_checked(folder / "log", "run_glue", *flags)
 
 
 @pytest.fixture(scope="module", name="made")
