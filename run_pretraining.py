@@ -129,7 +129,10 @@ _EVAL_BATCH_SIZE = shared_flags.eval_batch_size(
     _EVALUATION, "Sequences per evaluation step, over all replicas."
 )
 _MAX_EVAL_STEPS = _EVALUATION.integer(
-    "max_eval_steps", 100, "Max evaluation steps.", min=1
+    "max_eval_steps",
+    100,
+    "Max evaluation steps: an evaluation reads the first records.",
+    min=1,
 )
 
 command_line.start(__name__)
@@ -445,6 +448,18 @@ def report(replicas, model, data, lacks_vocab):
     pretraining_setup.report_what_is_learned(model, data)
 
 
+def report_evaluation(data):
+    """Logs how many records an evaluation reads, if it does not read all."""
+    rows = _EVAL_BATCH_SIZE.value * _MAX_EVAL_STEPS.value
+    if rows < sum(data.counts):
+        logging.info(
+            "An evaluation reads the first %s of %s. To read more, raise "
+            "--max_eval_steps.",
+            f"{rows:,}",
+            counted(sum(data.counts), "record"),
+        )
+
+
 # ---- Main -------------------------------------------------------------------
 
 
@@ -482,7 +497,12 @@ def main(_):
         run_folder.claim_output_dir(strategy, identity)
     with strategy.scope():
         model = pretraining_setup.make_model(config)
-    report(replicas.number, model, data, do_train and vocab is None)
+    report(
+        *(replicas.number, model, data if do_train else eval_data),
+        lacks_vocab=do_train and vocab is None,
+    )
+    if do_eval or plan.eval_steps:
+        report_evaluation(eval_data)
     objective = pretraining_setup.make_objective(model, data)
     evaluate = pretraining.make_evaluation(
         strategy,

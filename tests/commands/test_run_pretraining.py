@@ -169,6 +169,20 @@ class TestCheckOnly:
         assert "Would train from step 2 to 4." in run.stderr
         assert contents(output) == before
 
+    @pytest.mark.parametrize(("batch_size", "first"), [(4, ["8"]), (6, [])])
+    def test_says_what_an_evaluation_reads(
+        self, setting, trained, tmp_path, batch_size, first
+    ):
+        run = setting.finished(
+            *(tmp_path / "out", "--check_only", "--do_train=false"),
+            *("--do_eval", f"--eval_file={setting.folder}/records-1.tfrecord"),
+            *(f"--init_checkpoint={trained}", "--max_eval_steps=2"),
+            f"--eval_batch_size={batch_size}",
+        )
+        assert " 12 records in 1 file, 1 replica." in run.stderr
+        said = r"An evaluation reads the first (\d+) of 12 records\."
+        assert re.findall(said, run.stderr) == first
+
     def test_no_trial_of_memory_on_cpus(self, setting, tmp_path):
         error = setting.refused(tmp_path / "out", "--auto_batch_size")
         assert "--auto_batch_size tries what fits into the memory of" in error
