@@ -269,7 +269,7 @@ class TestVersions:
         answers: list[tuple[int, dict]] = []
 
         def ask(server):
-            while not is_done.is_set():
+            while not is_done.wait(0.01):
                 answers.append(
                     server.post("/v1/models/film:predict", {"instances": ["a"]})
                 )
