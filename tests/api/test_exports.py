@@ -315,6 +315,7 @@ def test_other_models(tmp_path, run):
 
 
 @pytest.mark.slow
+@_EAGER
 def test_a_score_that_was_trained_without_its_sigmoid(tmp_path, caplog):
     config = dataclasses.replace(exports.CONFIG, score_act="sigmoid")
     run = exports.write_run(tmp_path / "run", "score", config=config)

@@ -462,6 +462,7 @@ def test_traced_steps_follow_lora(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("untraced")
 def test_training_follows_lora_once_compiled_again():
     model = tiny.classifier(tiny.ONE_LAYER)
 

@@ -4,7 +4,7 @@ import re
 
 from bert_tf import kept_kernels, modeling
 from bert_tf.exporting import inference
-from tests import processes
+from tests import scripts
 
 import keras
 import numpy as np
@@ -18,10 +18,10 @@ _BATCHES = [
     *([10, 3, 40, 2], [100, 3], [40, *[1] * 8], [60, 40, 1, 30]),
 ]
 _SAVE = """
-    import sys
-    import numpy as np
-    from tests.exporting import test_kept_kernels as tests
-    np.save(sys.argv[1], tests._answers())
+import sys
+import numpy as np
+from tests.exporting import test_kept_kernels as tests
+np.save(sys.argv[1], tests._answers())
 """
 
 
@@ -66,10 +66,13 @@ def _laid_out(said):
 def test_a_kernel_is_laid_out_once_and_answers_as_before(monkeypatch, tmp_path):
     monkeypatch.delenv(kept_kernels.VARIABLE, raising=False)
     dropped, out = _answers(), tmp_path / "kept.npy"
-    monkeypatch.setenv(kept_kernels.VARIABLE, "1")
-    monkeypatch.setenv("ONEDNN_VERBOSE", "1")
-    code, said, errors = processes.run(_SAVE, out)
-    assert code == 0, errors
+    (tmp_path / "save.py").write_text(_SAVE)
+    run = scripts.run_process(
+        *(tmp_path / "log", str(tmp_path / "save"), str(out)),
+        **{kept_kernels.VARIABLE: "1", "ONEDNN_VERBOSE": "1"},
+    )
+    said = run.stdout
+    assert run.wait() == 0, run.stderr
     np.testing.assert_allclose(np.load(out), dropped, rtol=0, atol=5e-6)
     if not re.search(r"info,cpu,isa:.*AVX(2|-512)", said):
         pytest.skip("oneDNN lays kernels out in blocks with AVX2 and AVX-512.")
