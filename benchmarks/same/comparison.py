@@ -39,6 +39,7 @@ MASKS = (
     (r"(?m)^(Tokenized|Cut|Wrote) .*(/s|left)$\n?", _LOGS, "how fast it goes"),
     (r"[\d,.]+ [\w ]+/s\b", _LOGS, "speed"),
     (r"(?m)^.* \d+:\d\d (so far|in all)\n", _LOGS, "how long it takes"),
+    (r"(?m)^.*: took \d+:\d\d\n", _LOGS, "how long it took, if that is long"),
     (r"(?m)^.*: [\d,]+ .* in (\d+:)?\d+:\d\d\.\n", _LOGS, "how long it took"),
     (r"(?<= steps in )(\d+:)?\d+:\d\d\b", _LOGS, "how long it took"),
     (r"(?m)^.*: [\d,]+ of [\d,]+ .* left\n", _LOGS, "how far it is"),
