@@ -58,6 +58,7 @@ def test_of_a_task(name, loss, tmp_path):
         assert lines[0]["relations_loss"] > 0
 
 
+@pytest.mark.usefixtures("untraced")
 @pytest.mark.parametrize(
     ("kind", "losses"),
     combinations.some(

@@ -60,6 +60,7 @@ def test_it_learns_words_by_heart(folder):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("untraced")
 def test_a_vector_is_that_of_the_words_first_piece(folder):
     example = scripts.run_here(_SCRIPT, name="example")
     model = modeling.Bert(_CONFIG)

@@ -86,7 +86,7 @@ def test_export_and_questions(trained, tmp_path):
 def _table(folder):
     """A text is red where it says so, perhaps at its very beginning."""
     words = [f"w{x}" for x in range(6, 30)]
-    for split, rows in (("train", 256), ("dev", 32)):
+    for split, rows in (("train", 512), ("dev", 32)):
         classifier_runs.write_red(folder / f"{split}.tsv", "w5", words, rows)
 
 
@@ -96,7 +96,7 @@ def _fine_tune(folder, trained, output, *flags):
         *(f"--init_checkpoint={trained}", "--do_train", "--do_eval"),
         *(f"--train_file={folder}/train.tsv", f"--dev_file={folder}/dev.tsv"),
         *("--max_seq_length=12", "--train_batch_size=16"),
-        *("--learning_rate=3e-3", "--num_train_epochs=10"),
+        *("--learning_rate=3e-3", "--num_train_epochs=3"),
         *("--save_checkpoints_steps=80", f"--output_dir={output}/out", *flags),
     )
 
@@ -247,7 +247,7 @@ def test_a_bilstm_on_top(setting, trained, tmp_path):
     config.write_text(json.dumps(values))
     run = _fine_tune(
         *(tmp_path, trained, tmp_path, f"--bert_config_file={config}"),
-        "--do_export",
+        *("--do_export", "--num_train_epochs=5"),
     )
     assert "start from random values: bert/bilstm/backward/" in run.stderr
     output = tmp_path / "out"

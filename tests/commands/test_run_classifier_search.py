@@ -1,5 +1,7 @@
 """Runs run_classifier.py --search, whose trials are runs of the script."""
 
+import json
+
 import bert_tf
 from bert_tf import modeling
 from bert_tf.tasks import search
@@ -40,8 +42,13 @@ def _starts(folder):
 @pytest.mark.slow
 @pytest.mark.parametrize("count", combinations.some([1], [1, 2]))
 def test_trials_are_runs_and_the_best_is_copied(count, flags, tmp_path):
-    output = tmp_path / "output"
+    output, config = tmp_path / "output", tmp_path / "config.json"
+    fields = ("vocab_size", "max_position_embeddings")
+    model = {name: classifier_runs.CONFIG[name] for name in fields}
+    model |= {"model_type": "textcnn", "embedding_size": 8, "hidden_size": 6}
+    config.write_text(json.dumps(model))
     given = [*flags, f"--output_dir={output}", f"--search={count}"]
+    given.append(f"--bert_config_file={config}")  # starts sooner than BERT
     given.append("--do_lower_case=true")  # the default
     done = classifier_runs.run(tmp_path, *given)
     trials = _trials(output)

@@ -39,8 +39,8 @@ CONFIG = dataclasses.replace(
 WORDS = ["cat", "dog", "bird", "fish"]
 FLAGS = (
     *("--max_seq_length=8", "--max_target_length=7", "--beam_size=2"),
-    *("--train_batch_size=16", "--eval_batch_size=8", "--learning_rate=0.003"),
-    *("--num_train_epochs=4", "--optimizer=adamw_bias_corrected"),
+    *("--train_batch_size=16", "--eval_batch_size=8", "--learning_rate=0.005"),
+    *("--num_train_epochs=2", "--optimizer=adamw_bias_corrected"),
     "--metric=loss",
 )
 
@@ -81,7 +81,7 @@ def of_run(folder):
     return [
         *("--do_train", "--do_eval", "--do_predict", "--do_export"),
         *(*flags, *FLAGS, f"--init_checkpoint={folder}/bert"),
-        *("--save_checkpoints_steps=190", "--share_weights=embeddings"),
+        *("--save_checkpoints_steps=95", "--share_weights=embeddings"),
     ]
 
 
@@ -233,7 +233,8 @@ def test_an_lstm_with_attention(folder, tmp_path):
     run(
         *(tmp_path / "log", "--do_train", "--do_export", *FLAGS[:-1]),
         *(f"--train_file={folder}/train.jsonl", "--source_column=from"),
-        *("--target_column=to", "--learning_rate=0.01", f"--output_dir={out}"),
+        *("--target_column=to", "--learning_rate=0.01"),
+        *("--num_train_epochs=4", f"--output_dir={out}"),
         f"--bert_config_file={tmp_path}/config.json",
         f"--vocab_file={folder}/bert/vocab.txt",
     )
