@@ -408,8 +408,8 @@ def make_tokenizer(vocabulary: vocabularies.Vocabulary) -> graph_rows.Tokenizer:
     """Returns the tokenizer of a vocabulary; equal ones may share it."""
     graph_rows.import_tokenizers(vocabulary)
     make = TOKENIZERS[vocabulary.tokenizer_kind]
-    # Tensors that are made in a function belong to its graph.
-    if tf.inside_function() or not _is_hashable(vocabulary):
+    # Tensors that are made in a graph belong to it.
+    if not tf.executing_eagerly() or not _is_hashable(vocabulary):
         return _create(vocabulary, make)
     return _shared(vocabulary, make)
 
