@@ -37,7 +37,7 @@ def wheel(tmp_path_factory):
 def installed(wheel, tmp_path_factory):
     """Returns the folder in which the wheel is installed."""
     site = tmp_path_factory.mktemp("site")
-    _pip("install", "--no-deps", "--target", site, wheel)
+    _pip("install", "--no-deps", "--no-compile", "--target", site, wheel)
     return site
 
 

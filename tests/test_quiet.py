@@ -85,13 +85,6 @@ command_line.run(main)
 """
 
 
-@pytest.mark.slow
-def test_script_shows_its_own_lines_only():
-    text = _SCRIPT.replace("pass", "tf.constant(1) + 1")
-    text = text.replace("noise()\ndef", "import tensorflow as tf\ndef")
-    assert processes.run(text) == (0, "", "")
-
-
 @pytest.mark.parametrize("arguments", [[], ["--verbosity=1"]])
 def test_script_shows_messages_on_request(arguments):
     code, _, errors = processes.run(_SCRIPT, *arguments)
@@ -109,10 +102,11 @@ def test_library_shows_no_messages_of_tensorflow(level, is_quiet):
         import os
         os.environ["TF_CPP_MIN_LOG_LEVEL"] = "{level}"
         import bert_tf
-        vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]
-        print(bert_tf.Tokenizer(vocab)(["a"])["input_ids"].shape)
+        print(bert_tf.Tokenizer.__name__)
+        import tensorflow as tf
+        print((tf.constant(1) + 1).numpy())
     """)
-    assert (code, printed) == (0, "(1, 128)\n")
+    assert (code, printed) == (0, "Tokenizer\n2\n")
     assert (not errors) == is_quiet, errors
 
 

@@ -97,7 +97,10 @@ def _table(words: Rules) -> _Table:
     rules[(_ITSELF,), characters.OTHER, False] = 0
     rule = np.zeros(characters.CODE_POINTS, np.int32)
     # CJK blocks contain unassigned code points, to which the rule applies, too.
-    chars = sorted({*characters.assigned(), *characters.all_cjk()})
+    others = (
+        x for x in characters.all_cjk() if unicodedata.category(x) == "Cn"
+    )
+    chars = sorted([*characters.assigned(), *others])
     combining = frozenset(ord(x) for x in chars if unicodedata.combining(x))
     marks: set[int] = set()
     cleaned = list(map(words.clean, chars))

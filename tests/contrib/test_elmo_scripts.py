@@ -35,7 +35,7 @@ def _folder(tmp_path_factory):
     folder = small.write(tmp_path_factory.mktemp("elmo"), _OPTIONS, found)
     rng = np.random.default_rng(0)
     lines = []
-    for _ in range(40):
+    for _ in range(120):
         words = rng.choice(_WORDS, 4)
         lines += [f"{x} {'B-place' if x[0] in 'RZ' else 'O'}" for x in words]
         lines.append("")
@@ -48,7 +48,7 @@ def _train(folder, output, *flags):
         *(output.with_name("log"), "run_ner", f"--init_checkpoint={folder}"),
         *(f"--train_file={folder}/words.conll", "--do_train", *flags),
         *("--max_seq_length=48", "--learning_rate=0.02"),
-        *("--num_train_epochs=12", "--train_batch_size=8"),
+        *("--num_train_epochs=4", "--train_batch_size=8"),
         # Of 60 steps.
         *("--save_checkpoints_steps=55", f"--output_dir={output}"),
     )

@@ -194,6 +194,7 @@ def test_another_order_of_tokens_is_refused(tmp_path):
         bos_id=-1,
         eos_id=-1,
         control_symbols=("<cls>", "<sep>", "<mask>"),
+        num_threads=1,
     )
     (tmp_path / FILE).write_bytes(model)
     message = r"must begin with <unk> <s> </s> <cls> <sep> <pad> <mask>\."

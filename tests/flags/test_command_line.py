@@ -248,14 +248,18 @@ def test_ctrl_c_while_the_script_imports(tmp_path):
 
 @pytest.mark.slow
 def test_another_backend_of_keras_is_not_used(tmp_path):
+    """The one line about it is all that is logged: TensorFlow is silent."""
     text = """
         command_line.start(__name__)
         import keras
+        import tensorflow as tf
         def main(_):
+            tf.constant(1) + 1
             print(keras.config.backend())
         command_line.run(main)
     """
-    with _start(tmp_path, text, KERAS_BACKEND="torch") as process:
+    only_cpus = {"CUDA_VISIBLE_DEVICES": "-1"}
+    with _start(tmp_path, text, KERAS_BACKEND="torch", **only_cpus) as process:
         output, errors = process.communicate(timeout=60)
     assert (process.returncode, output) == (0, "tensorflow\n")
     (line,) = errors.splitlines()

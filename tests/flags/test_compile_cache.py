@@ -1,12 +1,12 @@
 """The flags of XLA for GPUs: where it keeps what it compiles."""
 
+import multiprocessing
 import os
-import subprocess
-import sys
 
 from bert_tf.flags import command_line
 
 import pytest
+import tensorflow as tf
 
 _FLAGS, _XLA_FLAGS = "TF_XLA_FLAGS", "XLA_FLAGS"
 _NO_CUDNN = "--xla_gpu_enable_command_buffer=FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL"
@@ -48,16 +48,24 @@ def test_timed_kernels_are_kept_too(monkeypatch, tmp_path):
     assert folder.is_dir()
 
 
+def _add(flags):
+    os.environ[_XLA_FLAGS] = flags
+    assert tf.function(lambda x: x + 1, jit_compile=True)(1).numpy() == 2
+
+
 @pytest.mark.slow
-def test_tensorflow_knows_the_flags(monkeypatch):
-    code = """
-import tensorflow as tf
-print(tf.function(lambda x: x + 1, jit_compile=True)(1).numpy())"""
-    monkeypatch.setenv(_XLA_FLAGS, _used(_XLA_FLAGS))
-    run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True
-    )
-    assert run.stdout == "2\n", run.stderr
+def test_tensorflow_knows_the_flags():
+    """XLA aborts the process where a flag is unknown."""
+    # Forked from one that has imported TensorFlow; see `tests.scripts`.
+    processes = multiprocessing.get_context("forkserver")
+    for flags, is_known in (
+        (_used(_XLA_FLAGS), True),
+        ("--xla_nothing", False),
+    ):
+        process = processes.Process(target=_add, args=(flags,))
+        process.start()
+        process.join()
+        assert (process.exitcode == 0) == is_known
 
 
 def test_not_without_a_gpu(monkeypatch, tmp_path):

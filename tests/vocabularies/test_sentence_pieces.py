@@ -151,20 +151,27 @@ def test_what_is_no_model(tmp_path, data, problem):
     assert "\n" not in str(error.value)
 
 
+def _quickly_trained(**changes):
+    """Returns a model of few candidates: it must not be used anyway."""
+    return sentence_models.train(
+        num_threads=1, seed_sentencepiece_size=3000, **changes
+    )
+
+
 @pytest.mark.parametrize("kind", ["bpe", "word", "char"])
 def test_models_of_other_types(tmp_path, kind):
     changes = {"model_type": kind}
     if kind == "char":
         changes |= {"vocab_size": 90, "hard_vocab_limit": False}
     with pytest.raises(InputError, match=f"Received: model_type={kind}"):
-        sentence_models.open_from(tmp_path, sentence_models.train(**changes))
+        sentence_models.open_from(tmp_path, _quickly_trained(**changes))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("missing", ["[CLS]", "[SEP]"])
 def test_models_without_special_pieces(tmp_path, missing):
     kept = tuple(x for x in ("[CLS]", "[SEP]", "[MASK]") if x != missing)
-    model = sentence_models.train(control_symbols=kept)
+    model = _quickly_trained(control_symbols=kept)
     with pytest.raises(InputError, match=f"must hold '\\{missing[:-1]}\\]'"):
         sentence_models.open_from(tmp_path, model)
 
@@ -181,6 +188,6 @@ def test_models_without_special_pieces(tmp_path, missing):
     ],
 )
 def test_models_that_split_otherwise(tmp_path, changes, received):
-    model = sentence_models.train(**changes)
+    model = _quickly_trained(**changes)
     with pytest.raises(InputError, match=received):
         sentence_models.open_from(tmp_path, model)
