@@ -433,7 +433,7 @@ def _create(
         tokenizer = graph_added_tokens.AddedTokenizer(tokenizer, vocabulary)
     # A function in the graph, so that the signatures of an export share it. Set
     # here, as tokenizers, also of users, define a plain method.
-    tokenizer.tokenize = tf.function(  # type: ignore[method-assign]
+    tokenizer.tokenize = tf.function(
         tokenizer.tokenize,
         [tf.TensorSpec([None], tf.string)],
         autograph=False,

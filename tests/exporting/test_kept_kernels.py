@@ -68,7 +68,9 @@ def test_a_kernel_is_laid_out_once_and_answers_as_before(monkeypatch, tmp_path):
     dropped, out = _answers(), tmp_path / "kept.npy"
     (tmp_path / "save.py").write_text(_SAVE)
     run = scripts.run_process(
-        *(tmp_path / "log", str(tmp_path / "save"), str(out)),
+        tmp_path / "log",
+        str(tmp_path / "save"),
+        str(out),
         **{kept_kernels.VARIABLE: "1", "ONEDNN_VERBOSE": "1"},
     )
     said = run.stdout
