@@ -83,3 +83,27 @@ def outputs(model, inputs):
     """Returns all outputs of a model, as a list of arrays."""
     found = model(inputs)
     return [np.asarray(x) for x in keras.tree.flatten(found)]
+
+
+LORA = {"rank": 2, "alpha": 3.0, "targets": ("value", "dense")}
+
+
+def with_lora():
+    """Returns a classifier whose LoRA matrices are not zero."""
+    model = classifier()
+    model.bert.enable_lora(**LORA)
+    for variable in model.variables:
+        if "lora" in variable.path:
+            rng = np.random.default_rng(len(variable.path))
+            variable.assign(rng.normal(size=variable.shape))
+    return model
+
+
+def merged(model):
+    """Returns the weights with the product merged, by the paper's formula."""
+    weights = reference.weights_of(model.variables)
+    for name in [x for x in weights if x.endswith("lora_a")]:
+        layer = name.removesuffix("lora_a")
+        product = weights.pop(name) @ weights.pop(f"{layer}lora_b")
+        weights[f"{layer}kernel"] += LORA["alpha"] / LORA["rank"] * product
+    return weights
