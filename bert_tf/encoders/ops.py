@@ -170,7 +170,8 @@ def affine(x: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
         tf.convert_to_tensor(bias),
     )
     shape = [-1 if size is None else size for size in x.shape[:-1]]
-    if shape.count(-1) > 1:
+    # A size of -1 can't be inferred if another size is 0.
+    if shape.count(-1) > 1 or (-1 in shape and 0 in shape):
         return tf.reshape(y, tf.concat([tf.shape(x)[:-1], y.shape[-1:]], 0))
     return tf.reshape(y, [*shape, y.shape[-1]])
 

@@ -191,6 +191,25 @@ class TestAffine:
             assert y.shape == (*shape[:-1], 5)
             np.testing.assert_allclose(y, x @ kernel + bias, rtol=1e-12)
 
+    @pytest.mark.parametrize(
+        ("known", "shape"),
+        [
+            ([None, 3, 4], [2, 3, 4]),
+            ([None, 3, 4], [0, 3, 4]),
+            ([None, None, 4], [2, 3, 4]),
+            ([None, 0, 4], [2, 0, 4]),
+            ([0, None, 4], [0, 3, 4]),
+        ],
+    )
+    def test_axes_of_unknown_size(self, known, shape):
+        kernel, bias = _uniform([4, 5], 1), _uniform([5], 2)
+        spec = tf.TensorSpec(known, tf.float64)
+        traced = tf.function(lambda x: ops.affine(x, kernel, bias), [spec])
+        x = _uniform(shape)
+        y = traced(tf.constant(x))
+        assert y.shape == (*shape[:-1], 5)
+        np.testing.assert_allclose(y, x @ kernel + bias, rtol=1e-12)
+
     @pytest.mark.usefixtures("_each_device")
     @pytest.mark.parametrize(
         ("size_in", "size_out"), [(3, 5), (1024, 2), (2, 1024), (1024, 1024)]
