@@ -27,8 +27,12 @@ _OUT_OF_MEMORY = re.compile(
 )
 # Max characters of a line. A message may quote a line of a damaged file.
 _LONGEST = 1500
-# Parts that TensorFlow adds to a message: the caller and the op.
-_OF_NO_USE = re.compile(r"\{\{[^}]*\}\}|\s*\[Op:\w+\](?: name: \S*)?")
+# Parts that TensorFlow adds to a message: where the graph was defined, the
+# caller and the op.
+_OF_NO_USE = re.compile(
+    r"Graph execution error:\n+(?:Detected at .*\n(?: +File .*\n|<.*\n|\n)*)?"
+    r"|\[\[\{\{[^}]*\}\}\]\]|\{\{[^}]*\}\}|\s*\[Op:\w+\](?: name: \S*)?"
+)
 _NO_FILE_SYSTEM = re.compile(
     r"File system scheme '(\w+)' not implemented \(file: '(.*)'\)"
 )

@@ -9,6 +9,7 @@ import sys
 import textwrap
 
 from bert_tf.flags import error_lines
+from bert_tf.records import reading
 from tests import scripts
 
 import pytest
@@ -308,3 +309,12 @@ def test_a_bucket_that_stays_away_is_foreseen(name):
     error = getattr(tf.errors, name)(None, None, "All 10 retry attempts failed")
     assert error_lines.is_foreseen(error)
     assert error_lines.one_line(error) == "All 10 retry attempts failed"
+
+
+def test_a_file_error_in_a_graph_is_one_line(tmp_path):
+    """Without the stack of the graph's definition, nor its nodes."""
+    path = str(tmp_path / "none.tfrecord")
+    with pytest.raises(tf.errors.NotFoundError) as error:
+        reading.count([path])
+    line = error_lines.one_line(error.value)
+    assert line == f"{path}; No such file or directory"
