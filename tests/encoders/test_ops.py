@@ -336,6 +336,15 @@ class TestDropout:
         spread = 5 * math.sqrt(0.25 * 0.75 / len(y))
         assert np.all(abs((y != 0).mean(axis=0) - 0.75) < spread)
 
+    @pytest.mark.parametrize("size", [6, 7])
+    def test_unknown_width(self, size):
+        """In a graph, the mask is that of the eager function."""
+        x, seed = tf.ones([20, size]), tf.constant([3, 1])
+        for known in (size, None):
+            spec = tf.TensorSpec([None, known], tf.float32)
+            traced = tf.function(lambda x: ops.dropout(x, 0.25, seed), [spec])
+            np.testing.assert_array_equal(traced(x), ops.dropout(x, 0.25, seed))
+
     def test_places_that_share_bits_are_independent(self):
         # One integer decides about a position and the one half a row later.
         kept = self._mask(0.5, [7, 8])
