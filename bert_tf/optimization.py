@@ -314,7 +314,7 @@ class Optimizer:
         def update():
             nonzero = pruning.nonzero(self.variables) if pruning else {}
 
-            @functools.cache  # A graph of fewer ops is traced sooner.
+            @functools.cache  # Tracing fewer ops takes less time.
             def scalars(factor, start):
                 own = rate if factor == 1 else rate * factor
                 number = updates
@@ -342,9 +342,9 @@ class Optimizer:
         return report | self.loss_scale.guard(norm, update)
 
     def _scalars(self, rate, step):
-        """Returns the last arguments of `_update`, after `step` updates.
+        """Returns the scalar arguments of `_update` after `step` updates.
 
-        They are computed once for all variables with this rate.
+        They are computed once for all variables with the same rate.
         """
         return rate, step
 

@@ -60,7 +60,7 @@ class WithLora(keras.layers.Layer):
 
     def merge_lora(self) -> None:
         """Makes the matrices a part of the kernels, which are trained again."""
-        lora_layers.merge(self, lora_layers.known(self))
+        lora_layers.merge(self, lora_layers.enabled_lora(self))
         self.lora = None
 
     def save_lora(

@@ -1,7 +1,4 @@
-"""Adapters: matrices of LoRA in the files of the library peft.
-
-peft reads ours, and its own are read here.
-"""
+"""Reads and writes LoRA adapters in the files of PEFT."""
 
 import json
 import os
@@ -16,7 +13,7 @@ from bert_tf.checkpoints import (
     opened,
 )
 from bert_tf.encoders import families, foreign, lora_layers
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, counted
 from bert_tf.storage import weight_files
 
 import numpy as np
@@ -77,7 +74,7 @@ def save(
 
     Of the model `with_head`, whose encoder it is, also writes the head.
     """
-    lora = lora_layers.known(model)
+    lora = lora_layers.enabled_lora(model)
     bare = "" if has_head else _prefix(model)
     chosen = lora_layers.targets_of(model, lora)
     tensors, targets, saved = {}, set(), set()
@@ -245,9 +242,9 @@ def read(
         raise InputError(
             f"{path}: the adapter has a matrix for a layer that is not one of "
             f"the dense layers of this encoder, {model.config.model_type} with "
-            f"{family.num_layers(model.config)} layers. Load it into the model "
-            "that it was trained for, or merge it into that with peft, by "
-            f"merge_and_unload. Received: {others[0]}"
+            f"{counted(family.num_layers(model.config), 'layer')}. Load it "
+            "into the model that it was trained for, or merge it into that "
+            f"model with peft, by merge_and_unload. Received: {others[0]}"
         )
     today: Iterable[str] = [x.removeprefix(_BASE) for x in left]
     if family.huggingface is not None:

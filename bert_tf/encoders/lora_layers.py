@@ -63,8 +63,8 @@ class Lora:
         return self.alpha / divisor
 
 
-def known(encoder: Any) -> Lora:
-    """Returns the LoRA of an encoder; InputError if it has none."""
+def enabled_lora(encoder: Any) -> Lora:
+    """Returns the LoRA of an encoder; InputError without one."""
     if encoder.lora is None:
         raise InputError("The encoder has no LoRA: use enable_lora().")
     return encoder.lora
@@ -89,7 +89,7 @@ def targets_of(model: Any, lora: Lora) -> dict[str, layers.Dense]:
 
 
 def enable(model: Any, lora: Lora) -> None:
-    """Adds matrices to an encoder, and freezes all else of it.
+    """Adds matrices to an encoder, and freezes everything else.
 
     Raises:
         InputError: The encoder is frozen, so that they would be as well.

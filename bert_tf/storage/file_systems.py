@@ -93,9 +93,9 @@ def not_as_glob(path: str, files: Sequence[str]) -> Iterator[str]:
 
 
 def text_files(folder: str) -> list[str]:
-    """Returns the files *.txt of a folder and of those in it.
+    """Returns the *.txt files of a folder and of its subfolders.
 
-    Files are in the order of their numbers, as RACE has them: 2.txt, 10.txt.
+    Names with numbers, as in RACE, are in numeric order: 2.txt, 10.txt.
     """
     system = find_backend(folder)
     escaped = glob_escape(folder)

@@ -408,7 +408,7 @@ def register(kind: str, make: Callable[[Any], graph_rows.Tokenizer]) -> None:
 
 
 def make_tokenizer(vocabulary: vocabularies.Vocabulary) -> graph_rows.Tokenizer:
-    """Returns the tokenizer of a vocabulary; equal ones may share it."""
+    """Returns the tokenizer of a vocabulary, which equal ones may share."""
     graph_rows.import_tokenizers(vocabulary)
     make = TOKENIZERS[vocabulary.tokenizer_kind]
     # Tensors that are made in a graph belong to it.
@@ -420,7 +420,7 @@ def make_tokenizer(vocabulary: vocabularies.Vocabulary) -> graph_rows.Tokenizer:
 def _is_hashable(vocabulary: vocabularies.Vocabulary) -> bool:
     try:
         hash(vocabulary)
-    except TypeError:  # One of a user may have lists.
+    except TypeError:  # A custom vocabulary may have lists.
         return False
     return True
 
@@ -441,5 +441,6 @@ def _create(
     return tokenizer
 
 
-# A run reads its data and exports by one vocabulary: its graph is traced once.
+# A run tokenizes its data and exports with equal vocabularies: the tokenizer is
+# traced once.
 _shared = functools.lru_cache(maxsize=4)(_create)

@@ -79,7 +79,7 @@ def test_names_are_those_of_the_family(tmp_path):
     one_layer = dataclasses.replace(config, num_hidden_layers=1)
     for other, named in (
         (tiny.PLAIN, r"encoder, bert with 2 layers\. .*Received: base"),
-        (one_layer, r"roberta with 1 layers\. .*Received: .*\.layer\.1\."),
+        (one_layer, r"roberta with 1 layer\. .*Received: .*\.layer\.1\."),
     ):
         with pytest.raises(InputError, match=named):
             models.Bert(other).load_lora(tmp_path / "adapter")

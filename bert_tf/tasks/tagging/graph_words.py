@@ -35,7 +35,7 @@ def _kinds(splits_cjk: bool) -> np.ndarray:
     for char in characters.assigned():
         if char.isspace():
             kinds[ord(char)] = _SPACE
-        # Asked first, as it is quick, and the other two imply it.
+        # Checked first: it is fast, and the other two checks imply it.
         elif not characters.is_punctuation(char):
             continue
         elif splits_cjk and tagging_words.is_cjk_mark(char):
