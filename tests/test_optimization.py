@@ -321,6 +321,8 @@ def test_frozen_variables_stay_and_then_train_as_in_a_new_run(name):
         for i, gradient in enumerate(steps):
             both = [tf.constant(gradient), tf.zeros_like(gradient)]
             report = apply(both, tf.constant(i, tf.int64))
+            # The other variable decays from the first step.
+            assert not np.array_equal(variables[1], value)
             norms.append(float(report["gradient_norm"]))
             slots = [v for x, v in optimizer.slots.items() if "layer_0" in x]
             found.append([x.numpy() for x in (variables[0], *slots)])
