@@ -77,7 +77,7 @@ def _inputs(name, rng):
 
 
 def _results(name, **how):
-    """Returns the losses of fit, and the predictions."""
+    """Returns the losses of fit and evaluate, and the predictions."""
     make, labels = _CLASSES[name]
     keras.utils.set_random_seed(1)
     model = make(bert_tf.Bert(_CONFIG))
@@ -92,8 +92,12 @@ def _results(name, **how):
     fitted = model.fit(
         inputs, wanted, batch_size=8, epochs=2, shuffle=False, verbose=0
     )
+    evaluated = model.evaluate(inputs, wanted, batch_size=8, verbose=0)
     predicted = model.predict(inputs, batch_size=8, verbose=0)
-    return fitted.history["loss"], keras.tree.flatten(predicted)
+    return [
+        *fitted.history["loss"],
+        *np.ravel(evaluated),
+    ], keras.tree.flatten(predicted)
 
 
 _on_one_device = functools.partial(_results, run_eagerly=True)
