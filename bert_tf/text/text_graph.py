@@ -412,15 +412,19 @@ def make_tokenizer(vocabulary: vocabularies.Vocabulary) -> graph_rows.Tokenizer:
     graph_rows.import_tokenizers(vocabulary)
     make = TOKENIZERS[vocabulary.tokenizer_kind]
     # Tensors that are made in a graph belong to it.
-    if not tf.executing_eagerly() or not _is_hashable(vocabulary):
+    if not tf.executing_eagerly() or not _is_told_by_fields(vocabulary):
         return _create(vocabulary, make)
     return _shared(vocabulary, make)
 
 
-def _is_hashable(vocabulary: vocabularies.Vocabulary) -> bool:
+def _is_told_by_fields(vocabulary: vocabularies.Vocabulary) -> bool:
+    """Returns whether equal vocabularies are sure to split texts alike."""
+    # A custom class may keep more in other attributes, or in lists.
+    if "__dataclass_params__" not in vars(type(vocabulary)):
+        return False
     try:
         hash(vocabulary)
-    except TypeError:  # A custom vocabulary may have lists.
+    except TypeError:
         return False
     return True
 

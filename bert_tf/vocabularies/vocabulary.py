@@ -148,9 +148,9 @@ class BulkTokenizer(Protocol):
 class Vocabulary(abc.ABC):
     """Tokens by id, and how texts are split into them.
 
-    `text_graph.make_tokenizer` creates the tokenizer in the graph. Equal
-    vocabularies may share it, so subclasses must be dataclasses, and whatever
-    changes how texts are split must be a field.
+    `text_graph.make_tokenizer` creates the tokenizer in the graph. Vocabularies
+    whose class is a dataclass share it if they are equal: whatever changes how
+    texts are split must be a field.
     """
 
     pieces: tuple[str, ...]

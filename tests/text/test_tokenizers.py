@@ -372,3 +372,18 @@ def test_sentence_models_with_characters_that_are_no_pieces():
     )
     with pytest.raises(InputError, match=r"Received: pieces with .*'ɮ'"):
         graph_offsets.make_tokenizer(vocabulary)
+
+
+def test_equal_vocabularies_share_a_tokenizer():
+    class Reversed(word_pieces.WordPiece):  # no dataclass
+        pass
+
+    pieces = ("[UNK]", "[CLS]", "[SEP]", "a")
+    make = text_graph.make_tokenizer
+    first, cased = (word_pieces.WordPiece(pieces, x) for x in (True, False))
+    shared = make(first)
+    assert make(word_pieces.WordPiece(pieces, True)) is shared
+    assert make(cased) is not shared
+    assert make(Reversed(pieces, True)) is not make(Reversed(pieces, True))
+    with tf.Graph().as_default():
+        assert make(first) is not shared
