@@ -97,6 +97,7 @@ class Run:
         labels: The names of the classes, if the task has any.
         data: Split -> its records.
         teacher: The SHA-256 of the teacher's weights; "" without a teacher.
+        datasets: Split and batch size -> its dataset, built once.
     """
 
     folder: str
@@ -106,6 +107,9 @@ class Run:
     labels: tuple[str, ...] | None
     data: Mapping[str, record_types.RecordFile]
     teacher: str = ""
+    datasets: dict[tuple[str, int], tf.distribute.DistributedDataset] = (
+        dataclasses.field(default_factory=dict, init=False, repr=False)
+    )
 
     @property
     def is_chief(self) -> bool:
@@ -293,18 +297,9 @@ def predict(
     rows that fill batches. Raises NotFiniteError if they are not finite.
     """
     data = run.data[split]
-    # No batch larger than the records need: the rest would be filling rows.
-    replicas = run.strategy.num_replicas_in_sync
-    batch_size = min(batch_size, -(-data.count // replicas) * replicas)
-    dataset = pipeline.distribute(
-        run.strategy,
-        functools.partial(
-            pipeline.evaluate, [data.path], batch_size, counts=[data.count]
-        ),
-        data.record_type,
-        data.lengths,
-        trim=run.trim(False, data.max_seq_length),
-    )
+    if (split, batch_size) not in run.datasets:
+        run.datasets[split, batch_size] = _in_order(run, data, batch_size)
+    dataset = run.datasets[split, batch_size]
     phase = phases.Phase(
         f"Predicting {split}", "rows", data.count, run.is_chief
     )
@@ -316,6 +311,23 @@ def predict(
             yield part
             phase.add(len(next(iter(part.values()))))
     phase.finish()
+
+
+def _in_order(
+    run: Run, data: record_types.RecordFile, batch_size: int
+) -> tf.distribute.DistributedDataset:
+    # No batch larger than the records need: the rest would be filling rows.
+    replicas = run.strategy.num_replicas_in_sync
+    batch_size = min(batch_size, -(-data.count // replicas) * replicas)
+    return pipeline.distribute(
+        run.strategy,
+        functools.partial(
+            pipeline.evaluate, [data.path], batch_size, counts=[data.count]
+        ),
+        data.record_type,
+        data.lengths,
+        trim=run.trim(False, data.max_seq_length),
+    )
 
 
 def _check_finite(part: dict[str, np.ndarray], split: str) -> None:

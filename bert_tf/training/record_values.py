@@ -18,8 +18,6 @@ from absl import logging
 # Seconds for checking records: all of them, or a sample.
 _LOOKING = 2.0
 _LOOKED_AT_TOGETHER = 256
-_RECORDS = "records"
-_PADDED_INSIDE = "padded_inside"
 # With this number of records, all with one label: 1 in 2^31 by chance.
 _FEW = 32
 _LABELS = "next_sentence_labels"
@@ -50,7 +48,7 @@ def check(
     records of each file, if a manifest says them. Error messages name the file.
     """
     mosts = _mosts(record_type, lengths, config)
-    found = _ends(files, record_type, lengths, mosts)
+    found = _batches(files, record_type, lengths)
     stop = time.monotonic() + _LOOKING
     seen: collections.Counter[str] = collections.Counter()
     labels: set[int] = set()
@@ -60,15 +58,19 @@ def check(
         pipeline.explained(files),
         reading.explained(record_type, files, lengths),
     ):
-        for file, values in found.as_numpy_iterator():
-            seen[file.decode()] += values.pop(_RECORDS)
-            if values.pop(_PADDED_INSIDE):
-                padded_inside = file.decode()
-            labels.update(values.get(_LABELS, ()))
-            for name, (least, most) in values.items():
-                if not 0 <= least <= most <= mosts[name]:
-                    wrong = least if least < 0 else most
-                    _refuse(file.decode(), name, wrong, mosts[name])
+        for path, batch in found.as_numpy_iterator():
+            file = path.decode()
+            mask = batch["input_mask"]
+            seen[file] += len(mask)
+            if (mask[:, 1:] > mask[:, :-1]).any():
+                padded_inside = file
+            if _LABELS in batch:
+                labels.update(batch[_LABELS].flat)
+            for name, most in mosts.items():
+                least, largest = batch[name].min(), batch[name].max()
+                if not 0 <= least <= largest <= most:
+                    wrong = least if least < 0 else largest
+                    _refuse(file, name, wrong, most)
             is_whole = is_complete or time.monotonic() <= stop
             if not is_whole:
                 break
@@ -121,35 +123,25 @@ def _mosts(
     return {name: most for name, most in mosts.items() if name in own}
 
 
-def _ends(
+def _batches(
     files: Sequence[str],
     record_type: record_types.RecordType,
     lengths: Mapping[str, int],
-    names: Collection[str],
 ) -> tf.data.Dataset:
-    """Yields a file and, of some of its records, what `check` looks at.
+    """Yields a file and the features of some of its records.
 
-    That is each feature's minimum and maximum, the number of records, and
-    whether a row has padding before a token.
+    It only parses: tracing the checks would take longer than the checks.
     """
 
     @tf.autograph.experimental.do_not_convert
     def read(file: tf.Tensor) -> tf.data.Dataset:
         batches = tf.data.TFRecordDataset(file).batch(_LOOKED_AT_TOGETHER)
-        return batches.map(lambda serialized: (file, ends(serialized)))
-
-    def ends(serialized: tf.Tensor) -> dict[str, tf.Tensor]:
-        batch = record_type.parse(serialized, lengths, as_stored=True)
-        mask = batch["input_mask"]
-        return {
-            name: tf.stack(
-                [tf.reduce_min(batch[name]), tf.reduce_max(batch[name])]
+        return batches.map(
+            lambda serialized: (
+                file,
+                record_type.parse(serialized, lengths, as_stored=True),
             )
-            for name in names
-        } | {
-            _RECORDS: tf.size(serialized),
-            _PADDED_INSIDE: tf.reduce_any(mask[:, 1:] > mask[:, :-1]),
-        }
+        )
 
     return tf.data.Dataset.from_tensor_slices(list(files)).interleave(
         read, cycle_length=16, num_parallel_calls=tf.data.AUTOTUNE
