@@ -98,7 +98,7 @@ class TestAgainstNumpy:
         spec = tf.TensorSpec([None, None], tf.int32)
         names = ("input_ids", "input_mask", "segment_ids")
         graph = tf.function(
-            tiny.call, input_signature=[dict.fromkeys(names, spec)]
+            tiny.call, [dict.fromkeys(names, spec)], autograph=False
         )
         for rows, length in ((1, 3), (4, 16)):
             inputs = reference.batch(_TINY, rows, length)

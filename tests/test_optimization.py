@@ -317,7 +317,8 @@ def test_frozen_variables_stay_and_then_train_as_in_a_new_run(name):
         )
         variables = [make_variable(x, value) for x in ("layer_0/w", "w")]
         optimizer.build(variables)
-        apply, found, norms = tf.function(optimizer.apply), [], []
+        apply = tf.function(optimizer.apply, autograph=False)
+        found, norms = [], []
         for i, gradient in enumerate(steps):
             both = [tf.constant(gradient), tf.zeros_like(gradient)]
             report = apply(both, tf.constant(i, tf.int64))

@@ -40,10 +40,10 @@ class _Optimizer:
         self.variables = variables
 
 
-def _step(family):
+def _step(family, **sizes):
     """Returns a function without arguments: gradients and sums of a batch."""
     keras.utils.set_random_seed(1)
-    values = pretraining_step.config_of("tiny", family) | _SIZES
+    values = pretraining_step.config_of("tiny", family) | _SIZES | sizes
     made = families.from_values(values)
     model, objective, trained = pretraining_step.model_of(made)
     rows = pretraining_step.rows(values, 4, 16, 3)
@@ -86,7 +86,7 @@ class TestSameNumbers:
         combinations.some(["bert"], ["bert", "albert", "electra"]),
     )
     def test_compiled(self, family):
-        step = _step(family)
+        step = _step(family, num_hidden_layers=1)
         _assert_close(compiled.whole(step)(), step(), 1e-6)
 
     @pytest.mark.usefixtures("dialect")
@@ -153,21 +153,17 @@ class TestSeeds:
         ],
     )
     def test_every_place_has_its_own(self, splits, parts):
-        found = set()
-
-        def walk(seed, depth):
-            key = tuple(seed.numpy())
-            assert key not in found
-            found.add(key)
-            if depth < len(splits):
-                for each in ops.split_seed(seed, splits[depth]):
-                    walk(each, depth + 1)
-
-        for part in range(parts):
-            # As `ReplicaStep.seeds` returns them.
-            walk(ops.root_seed(tf.constant([2**31 - 5, part])), 0)
+        # All seeds of a depth at once, [2, N]; each as `ReplicaStep.seeds`
+        # returns it.
+        seeds = ops.root_seed(tf.stack([[2**31 - 5] * parts, range(parts)]))
+        depths = [seeds]
+        for count in splits:
+            seeds = tf.concat(ops.split_seed(seeds, count), axis=1)
+            depths.append(seeds)
+        found = np.concatenate(depths, axis=1)
         counts = itertools.accumulate(splits, lambda x, y: x * y, initial=1)
-        assert len(found) == parts * sum(counts)
+        assert found.shape[1] == parts * sum(counts)
+        assert len(np.unique(found, axis=1).T) == found.shape[1]
 
     def test_the_first_micro_batch_draws_as_a_whole_batch(self):
         seed = tf.constant([11, 0])

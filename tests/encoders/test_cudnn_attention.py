@@ -93,7 +93,7 @@ class TestCalls:
     def _calls(self):
         """Returns target -> (result, operands, config), lowered for GPUs."""
 
-        @tf.function(jit_compile=True)
+        @tf.function(autograph=False, jit_compile=True)
         def function(q, k, v, lengths, dy):
             with tf.GradientTape() as tape:
                 tape.watch([q, k, v])
@@ -244,7 +244,7 @@ class TestLayers:
     def test_layers_and_replicas_draw_their_own_bits(self, formula):
         strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
         with strategy.scope():
-            model = _model("bert")
+            model = _model("bert", num_hidden_layers=2)
         model.fuses_attention = model.encoder.remat = True
         seed = tf.constant([1, 2])
 
@@ -256,7 +256,7 @@ class TestLayers:
 
         step.get_concrete_function()
         # Rematerialization calls the forward pass once more.
-        numbers = [replica << 16 | i for replica in (0, 1) for i in (0, 1, 2)]
+        numbers = [replica << 16 | i for replica in (0, 1) for i in (0, 1)]
         forward, backward = formula.seeds
         assert sorted(forward) == sorted(2 * numbers)
         assert sorted(backward) == numbers
@@ -291,9 +291,9 @@ class TestLayers:
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
-def _model(family):
+def _model(family, **sizes):
     keras.utils.set_random_seed(1)
-    values = pretraining_step.config_of("tiny", family) | _SIZES
+    values = pretraining_step.config_of("tiny", family) | _SIZES | sizes
     return families.make(families.from_values(values))
 
 

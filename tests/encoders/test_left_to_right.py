@@ -156,7 +156,9 @@ def _forms(model):
         return found[0]
 
     def compiled(inputs):
-        function = tf.function(lambda x: model(x).sequence, jit_compile=True)
+        function = tf.function(
+            lambda x: model(x).sequence, autograph=False, jit_compile=True
+        )
         return function(inputs)
 
     served = inference.make_inference_model(model)

@@ -64,7 +64,7 @@ def graphs(*functions, like):
     )
 
     def traced(function):
-        graph = tf.function(function, input_signature=specs)
+        graph = tf.function(function, specs, autograph=False)
         return lambda *x: tf.nest.map_structure(np.asarray, graph(*x))
 
     return map(traced, functions)

@@ -160,7 +160,7 @@ def test_in_float32(name, kind):
         if name in ("input_ids", "input_mask", "segment_ids")
     }
     served = inference.make_inference_model(mixed)
-    traced = tf.function(served).get_concrete_function(batch)
+    traced = tf.function(served, autograph=False).get_concrete_function(batch)
     nodes = traced.graph.as_graph_def(add_shapes=False)
     assert "DT_BFLOAT16" not in str(nodes)
     expected = inference.make_inference_model(plain)(batch)

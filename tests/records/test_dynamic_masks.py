@@ -105,7 +105,7 @@ def test_are_no_side_effect(data):
     _, _, record_type, masking_ = data
     masks = dynamic_masks.DynamicMasks(masking_, 1)
 
-    @tf.function
+    @tf.function(autograph=False)
     def masked(serialized):
         batch = record_type.parse(serialized, LENGTHS)
         return masks.apply(batch, tf.constant([0], tf.int64), 0)

@@ -45,7 +45,8 @@ def inputs():
 
 def found(model, **search):
     model.search = dataclasses.replace(SEARCH, **search)
-    rows = tf.function(model)(inputs())["target_ids"].numpy()
+    call = tf.function(model, autograph=False)
+    rows = call(inputs())["target_ids"].numpy()
     return [theirs.trimmed(row) for row in rows]
 
 

@@ -301,7 +301,10 @@ def test_watching_changes_nothing(batch):
     for places in (None, positions):
         # Separate functions, so that each is traced.
         plain, other = (
-            tf.function(functools.partial(_sequence, bert, batch, places))
+            tf.function(
+                functools.partial(_sequence, bert, batch, places),
+                autograph=False,
+            )
             for _ in range(2)
         )
         expected = plain.get_concrete_function()

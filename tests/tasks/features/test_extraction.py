@@ -44,6 +44,12 @@ def model():
     return modeling.Bert(CONFIG)
 
 
+@pytest.fixture(scope="module")
+def small():
+    tf.keras.utils.set_random_seed(1)
+    return modeling.Bert(dataclasses.replace(CONFIG, num_hidden_layers=2))
+
+
 def original_rows(by_word=False):
     """Returns tokens and segments as the original makes them, word by word."""
     tokenizer = VOCABULARY.tokenizer()
@@ -92,19 +98,19 @@ def extract(model, choice, unit, strategy=None, batch_size=2, normalize=False):
 
 
 @pytest.mark.slow
-def test_tokens_in_order_whatever_the_batches(model):
+def test_tokens_in_order_whatever_the_batches(small):
     choice = feature_layers.Choice("layers", (-1, 0))
     rows = original_rows()
     for batch_size in (3, 100):
         with tiny_model.untraced() if batch_size == 3 else nullcontext():
-            lines, found = extract(model, choice, "token", None, batch_size)
+            lines, found = extract(small, choice, "token", None, batch_size)
         assert [line.index for line in lines] == list(range(10, 17))
         cut = [False, False, False, True, True, False, False]
         assert [line.is_cut for line in lines] == cut
         for row, line, vectors in zip(rows, lines, found, strict=True):
             assert [VOCAB[i] for i in line.ids] == [x[0] for x in row]
             assert list(line.segments) == [x[1] for x in row]
-            _, layers, _ = outputs_of(model, row)
+            _, layers, _ = outputs_of(small, row)
             expected = np.stack([layers[-1], layers[0]], axis=1)
             np.testing.assert_allclose(vectors, expected, atol=1e-5)
 
@@ -139,10 +145,10 @@ def test_the_papers_choices(name, expected, model):
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", ["cls", "mean"])
 @tiny_model.untraced()
-def test_one_vector_of_a_line(model, unit):
-    _, found = extract(model, feature_layers.Choice("last"), unit)
+def test_one_vector_of_a_line(small, unit):
+    _, found = extract(small, feature_layers.Choice("last"), unit)
     for row, vectors in zip(original_rows(), found, strict=True):
-        last = outputs_of(model, row)[1][-1]
+        last = outputs_of(small, row)[1][-1]
         expected = last[0] if unit == "cls" else last.mean(axis=0)
         assert vectors.shape == (1, 1, 8)
         np.testing.assert_allclose(vectors[0, 0], expected, atol=1e-5)
@@ -150,13 +156,13 @@ def test_one_vector_of_a_line(model, unit):
 
 @pytest.mark.slow
 @tiny_model.untraced()
-def test_words_are_means_of_their_pieces(model):
-    lines, found = extract(model, feature_layers.Choice("last"), "word")
+def test_words_are_means_of_their_pieces(small):
+    lines, found = extract(small, feature_layers.Choice("last"), "word")
     texts = [text.replace("|||", "").split() for text in TEXTS]
     for row, line, vectors, text in zip(
         original_rows(by_word=True), lines, found, texts, strict=True
     ):
-        _, layers, _ = outputs_of(model, row)
+        _, layers, _ = outputs_of(small, row)
         words = list(dict.fromkeys(x[2] for x in row if x[2]))
         assert len(line.words) == len(words) == len(vectors)
         for word, vector in zip(words, vectors, strict=True):

@@ -125,7 +125,9 @@ def _multiplications(unit, model, rows, length):
     made = export(model, unit, _LAST)
     ids = [tf.TensorSpec([rows, length], tf.int32)] * 3
     with inference.computing_padding():
-        traced = tf.function(made.module.serve_ids.python_function, ids)
+        traced = tf.function(
+            made.module.serve_ids.python_function, ids, autograph=False
+        )
         graph = traced.get_concrete_function().graph
     return sum(
         np.prod(x.outputs[0].shape) * x.inputs[0].shape[-1]

@@ -3,7 +3,7 @@
 from bert_tf.exporting import inference
 from bert_tf.tasks.multiple_choice import choice_model
 from bert_tf.text import graph_windows
-from tests import exports, saved_models
+from tests import exports, saved_models, tiny_model
 from tests.exports import CONFIG, LENGTH, VOCABULARY
 
 import numpy as np
@@ -101,6 +101,7 @@ def test_any_number_of_choices_and_ids(model, loaded):
     np.testing.assert_allclose(found, model(inputs), atol=1e-5)
 
 
+@tiny_model.untraced()
 def test_many_choices_are_read_some_at_a_time(model, monkeypatch):
     monkeypatch.setattr(graph_windows, "MOST_WINDOWS", 2)
     read: list[int] = []

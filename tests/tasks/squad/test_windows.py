@@ -309,7 +309,7 @@ def _check_real(questions, maker):
 @pytest.mark.slow
 @pytest.mark.parametrize("version", ["1.1", "2.0"])
 def test_features_of_real_questions(version, shared_data):
-    questions, maker = _real(shared_data, version, 12)
+    questions, maker = _real(shared_data, version, 24)
     lost = _check_real(questions, maker)
     assert lost["we"] <= lost["the original"] < len(questions) / 50
 

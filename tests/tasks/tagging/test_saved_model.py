@@ -73,17 +73,20 @@ def loaded(saved):
 
 
 def label(model, sentence):
-    """Reads the records' windows one at a time; returns each word's label."""
+    """Reads the records' windows; returns each word's label."""
     encoder = tagging_records.Encoder(
         tagging_words.WordPieces(VOCABULARY), MAX_SEQ_LENGTH
     )
+    if not sentence.words:
+        return []
+    windows = list(encoder.rows([sentence], {}))
+    batch = {
+        name: tf.constant([row[name] for row in windows], tf.int32)
+        for name in ("input_ids", "input_mask", "segment_ids")
+    }
     found = []
-    for row in encoder.rows([sentence], {}) if sentence.words else ():
-        batch = {
-            name: tf.constant(row[name], tf.int32)[tf.newaxis]
-            for name in ("input_ids", "input_mask", "segment_ids")
-        }
-        best = model(batch).numpy()[0].argmax(-1)
+    for row, logits in zip(windows, model(batch).numpy(), strict=True):
+        best = logits.argmax(-1)
         found += [LABELS[i] for i in best[row["label_weights"] > 0]]
     assert len(found) == len(sentence.words)
     return found
