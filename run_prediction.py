@@ -67,9 +67,10 @@ _OUTPUT_FILE = _OUTPUT.output_path(
 )
 _OUTPUT_FORMAT = _OUTPUT.choice(
     "output_format",
-    "jsonl",
+    None,
     serving_lines.OUTPUT_FORMATS,
-    "jsonl: all outputs. tsv: a row of values. plain: only the answer.",
+    "jsonl: all outputs. tsv: a row of values. plain: only the answer. By "
+    "default chosen by the extension: tsv for .tsv, otherwise jsonl.",
 )
 _OVERWRITE = _OUTPUT.boolean(
     "overwrite",
@@ -133,6 +134,19 @@ def find_format(input_format, path):
             f"Received: {_INPUT_FILE.name}={path}"
         )
     return "jsonl" if promised == "jsonl" else "plain"
+
+
+def find_output_format(output_format, path):
+    """Returns the format of the output."""
+    if output_format or not path:
+        return output_format or "jsonl"
+    if table_formats.of_name(path) == "csv":
+        raise InputError(
+            "run_prediction.py does not write CSV. Give a name that ends in "
+            f".jsonl or .tsv, or --{_OUTPUT_FORMAT.name}. "
+            f"Received: {_OUTPUT_FILE.name}={path}"
+        )
+    return "tsv" if path.lower().endswith(".tsv") else "jsonl"
 
 
 # ---- Lines ------------------------------------------------------------------
@@ -230,6 +244,7 @@ def main(_):
     path, rows = _INPUT_FILE.value, _WINDOW.value
     check_streams(path, _OUTPUT_FILE.value)
     input_format = find_format(_INPUT_FORMAT.value, path)
+    output_format = find_output_format(_OUTPUT_FORMAT.value, _OUTPUT_FILE.value)
     if path:
         input_files.check(path, _INPUT_FILE.name)
     model = load_model(_SAVED_MODEL.value)
@@ -257,7 +272,7 @@ def main(_):
     # Answers on the screen show how far it is.
     is_shown = bool(_OUTPUT_FILE.value or (count and not sys.stdout.isatty()))
     phase = phases.Phase("Answering", "lines", count, is_shown)
-    lines = answered(predictor, windows, _OUTPUT_FORMAT.value, phase)
+    lines = answered(predictor, windows, output_format, phase)
     write(lines, _OUTPUT_FILE.value)
 
 

@@ -5,7 +5,14 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert_tf import characters, extras, files, modeling, vocabularies
+from bert_tf import (
+    characters,
+    extras,
+    files,
+    modeling,
+    terminals,
+    vocabularies,
+)
 from bert_tf.checkpoints import keras_hub_names, names, opened, tf1_files
 from bert_tf.encoders import families, family, foreign
 from bert_tf.errors import InputError
@@ -86,6 +93,7 @@ def open_checkpoint(folder: str) -> opened.Checkpoint:
     if head == "classification":
         labels = model.num_classes
         config = _with_activation(config, model, folder)
+        config = _with_dropout(config, model.dropout, folder)
     shapes = {
         name: shape
         for name, shape in names.shapes(config, head, labels).items()
@@ -160,6 +168,21 @@ def _with_activation(
         "Use KerasHub for this model. "
         f"Received: activation={act}, num_classes={model.num_classes}"
     )
+
+
+def _with_dropout(
+    config: modeling.BertConfig, rate: float, folder: str
+) -> modeling.BertConfig:
+    """Returns a config with a classifier's dropout rate, or logs the rate."""
+    if hasattr(config, "classifier_dropout_prob"):
+        return dataclasses.replace(config, classifier_dropout_prob=rate)
+    if rate != config.head_dropout_prob:
+        terminals.log_once(
+            f"{os.path.join(folder, _TASK)}: heads are trained with "
+            f"hidden_dropout_prob={config.head_dropout_prob}, not with "
+            f"dropout={rate}."
+        )
+    return config
 
 
 def _read_vocab(
@@ -270,6 +293,7 @@ def write(
             backbone,
             *source.shapes["output_bias"],
             activation="sigmoid" if is_sigmoid else None,
+            dropout=config.head_dropout_prob,
             preprocessor=tokenizer
             and class_of("TextClassifierPreprocessor")(tokenizer, length),
         )

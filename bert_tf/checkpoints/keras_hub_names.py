@@ -129,5 +129,5 @@ def differences(config: modeling.BertConfig, head: str) -> list[str]:
     return [
         *notes,
         f"KerasHub computes with {', '.join(changed)}: the weights are the "
-        "same, the outputs will differ a little.",
+        "same, the outputs will differ.",
     ]

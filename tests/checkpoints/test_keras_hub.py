@@ -9,7 +9,7 @@ import bert_tf
 from bert_tf import modeling, vocabularies
 from bert_tf.checkpoints import formats, keras_hub_names, names, tf1_files
 from bert_tf.checkpoints import keras_hub as keras_hub_presets
-from bert_tf.encoders import roberta
+from bert_tf.encoders import albert, roberta
 from bert_tf.errors import InputError
 from bert_tf.storage import written_files
 from bert_tf.vocabularies import word_pieces
@@ -101,6 +101,32 @@ class TestReading:
             # Written with logits.
             found = np.asarray(keras.ops.softmax(found))
         close(found, wanted)
+
+    def test_dropout_of_a_classifier(self, tmp_path, caplog):
+        caplog.set_level("INFO", "absl")
+        kind = keras_hub.models.BertTextClassifier
+        sizes = _ONE_LAYER | {"hidden_dropout_prob": 0.25}
+        path = preset(kind(backbone(sizes), 3, dropout=0.0), tmp_path / "bert")
+        source = formats.open_checkpoint(path)
+        said = "trained with hidden_dropout_prob=0.25, not with dropout=0.0."
+        assert caplog.messages[-1] == f"{path}/task.json: heads are {said}"
+        formats.write(str(tmp_path / "again"), "keras_hub", source)
+        again = kind.from_preset(str(tmp_path / "again"))
+        assert (again.dropout, again.backbone.dropout) == (0.25, 0.25)
+
+    def test_dropout_of_an_albert(self, tmp_path):
+        config = albert.AlbertConfig(
+            **_ONE_LAYER, embedding_size=8, classifier_dropout_prob=0.3
+        )
+        model = samples.random_model("classification", config)
+        source = samples.source(tmp_path / "tf1", model, ())
+        path = str(tmp_path / "preset")
+        formats.write(path, "keras_hub", source)
+        theirs = keras_hub.models.TextClassifier.from_preset(path)
+        assert (theirs.dropout, theirs.backbone.dropout) == (0.3, 0.0)
+        again = formats.open_checkpoint(path).config
+        assert isinstance(again, albert.AlbertConfig)
+        assert again.classifier_dropout_prob == 0.3
 
     def test_a_classifier_that_is_not_read(self, tmp_path):
         kind = keras_hub.models.BertTextClassifier

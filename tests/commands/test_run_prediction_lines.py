@@ -60,6 +60,17 @@ def test_standard_input(scores, monkeypatch, capsys):
 
 
 @pytest.mark.slow
+def test_the_format_of_a_file_is_that_of_its_name(
+    scores, tmp_path, monkeypatch
+):
+    path = tmp_path / "out.tsv"
+    flags = f"--model_dir={scores}", f"--output_file={path}"
+    assert not from_stdin(monkeypatch, b"good film\n", *flags)
+    expected = exports.python_logits(exports.model("score"), ("good film",))
+    assert float(path.read_text()) == pytest.approx(expected[0, 0], abs=1e-5)
+
+
+@pytest.mark.slow
 def test_answers_before_a_bad_line_are_kept(scores, monkeypatch, capsys):
     code = from_stdin(
         *(monkeypatch, b"good\n \nbad\n", f"--model_dir={scores}")
