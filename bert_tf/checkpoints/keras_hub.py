@@ -175,7 +175,8 @@ def _with_dropout(
 ) -> modeling.BertConfig:
     """Returns a config with a classifier's dropout rate, or logs the rate."""
     if hasattr(config, "classifier_dropout_prob"):
-        return dataclasses.replace(config, classifier_dropout_prob=rate)
+        changes: dict[str, Any] = {"classifier_dropout_prob": rate}
+        return dataclasses.replace(config, **changes)
     if rate != config.head_dropout_prob:
         terminals.log_once(
             f"{os.path.join(folder, _TASK)}: heads are trained with "

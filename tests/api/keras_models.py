@@ -1,6 +1,7 @@
 """Tiny Keras models, inputs for them, and reference outputs in NumPy."""
 
 import dataclasses
+from typing import Any
 
 from bert_tf import modeling
 from bert_tf.api import models
@@ -85,7 +86,7 @@ def outputs(model, inputs):
     return [np.asarray(x) for x in keras.tree.flatten(found)]
 
 
-LORA = {"rank": 2, "alpha": 3.0, "targets": ("value", "dense")}
+LORA: dict[str, Any] = {"rank": 2, "alpha": 3.0, "targets": ("value", "dense")}
 
 
 def with_lora():

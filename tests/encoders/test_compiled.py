@@ -156,11 +156,11 @@ class TestSeeds:
         # All seeds of a depth at once, [2, N]; each as `ReplicaStep.seeds`
         # returns it.
         seeds = ops.root_seed(tf.stack([[2**31 - 5] * parts, range(parts)]))
-        depths = [seeds]
+        depths: list[Any] = [seeds]
         for count in splits:
             seeds = tf.concat(ops.split_seed(seeds, count), axis=1)
             depths.append(seeds)
-        found = np.concatenate(depths, axis=1)
+        found: np.ndarray = np.concatenate(depths, axis=1)
         counts = itertools.accumulate(splits, lambda x, y: x * y, initial=1)
         assert found.shape[1] == parts * sum(counts)
         assert len(np.unique(found, axis=1).T) == found.shape[1]
