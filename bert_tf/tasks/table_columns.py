@@ -139,6 +139,11 @@ def positions(
                     or suggestion(str(column), header)
                     or _FIRST_COLUMNS.get(name, "")
                 )
+                if name == "source" and len(header) == 1:
+                    way_out += (
+                        "For a text on each line, without columns, give "
+                        "--file_format=text. "
+                    )
             raise InputError(
                 f"{path}, line 1: the column {column!r} {problem} the header. "
                 f"{way_out}"

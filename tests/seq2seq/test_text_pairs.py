@@ -44,6 +44,9 @@ class TestSources:
             assert list(source.pairs(needs_targets=False)) == expected
             with pytest.raises(ValueError, match="target"):
                 list(source.pairs())
+        unnamed = text_pairs.Source(f"{folder}/a.en")
+        with pytest.raises(ValueError, match="give --file_format=text"):
+            list(unnamed.pairs(needs_targets=False))
 
     def test_blank_targets_of_a_file_to_predict(self, folder):
         (folder / "blank.tsv").write_text("source\ttarget\na\t\nb\tc\n")
