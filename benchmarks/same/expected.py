@@ -129,6 +129,11 @@ TAKEN_OUT = (
         "flags that there were not, at their defaults",
     ),
     comparison.TakenOut(r"(?<=\.\d{6})\d+", "*answers.jsonl", _ROWS),
+    comparison.TakenOut(
+        r"An\s+evaluation\s+reads\s+the\s+first\s[^.]*\.[^.]*max_eval_steps\.\n",
+        "stderr *log.txt",
+        "it is said if an evaluation leaves records out",
+    ),
 )
 # Numbers.
 ROUNDED = (comparison.Rounded("*.npz", 1e-6, _ROWS, "answers"),)
