@@ -183,8 +183,13 @@ class Parser:
         self._refuse_second_text(row, where)
         self._refuse_misspelled(row, where)
         keys = {name: name for name in self._columns}
-        # A single text may have either name.
-        if "text_a" in keys and "text_a" not in row and "text" in row:
+        # The first text may have either name.
+        if "text_a" in keys and "text" in row:
+            if "text_a" in row:
+                raise InputError(
+                    f"{where}: text is another name for text_a. Leave out one "
+                    f"of them. Received: keys {', '.join(row)}"[:400]
+                )
             keys["text_a"] = "text"
         columns: dict[str, Any]
         columns = {name: row.get(key) for name, key in keys.items()}

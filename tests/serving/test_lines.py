@@ -125,6 +125,10 @@ _CHOICES = "multiple_choice"
             *("encoder", '{"text": "a", "text_pair": "b"}'),
             "there is no key text_b.*keys text, text_pair",
         ),
+        (
+            *("encoder", '{"text": "a", "text_a": "c"}'),
+            "another name for text_a.*Received: keys text, text_a$",
+        ),
         ("masked_lm", '{"foo": 1}', 'with "text". Received: keys foo$'),
         ("span", "{}", 'with "question", "context".*: keys none$'),
         ("encoder", '{"text": null}', "Received: text=null$"),

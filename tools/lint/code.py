@@ -1,6 +1,7 @@
 """Rules about code: scripts, flags, and where tests are."""
 
 import ast
+import functools
 import re
 from collections.abc import Iterable, Iterator
 
@@ -14,14 +15,17 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _MAIN = "if __name__ == '__main__':\n    command_line.run(main)"
 
 
-def imports(file: File) -> Iterator[tuple[int, str]]:
-    """Yields the line and the dotted name of each import, at any depth."""
+@functools.cache
+def imports(file: File) -> list[tuple[int, str]]:
+    """Returns the line and the dotted name of each import, at any depth."""
+    found = []
     for node in file.nodes:
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
+            found += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                yield node.lineno, f"{node.module}.{alias.name}"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            found += [(node.lineno, name) for name in names]
+    return found
 
 
 def nobody_imports_a_script(repository: Repository) -> Iterator[Problem]:

@@ -66,10 +66,12 @@ def flagfiles_are_plain_english(repository: Repository) -> Iterator[Problem]:
 def code_is_plain_english(repository: Repository) -> Iterator[Problem]:
     """Docstrings and comments use these words, too."""
     for file in [*repository.package, *repository.scripts]:
+        # ast.get_source_segment would take apart the file for each docstring.
+        lines = file.text.splitlines()
         for node in file.nodes:
             if isinstance(node, _DOCUMENTED) and ast.get_docstring(node):
                 first = node.body[0]
-                text = ast.get_source_segment(file.text, first) or ""
+                text = "\n".join(lines[first.lineno - 1 : first.end_lineno])
                 yield from _problems(file, first.lineno, text)
         for token in tokenize.generate_tokens(io.StringIO(file.text).readline):
             if token.type == tokenize.COMMENT:

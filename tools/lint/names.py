@@ -5,6 +5,7 @@ Documentation may name them, and so may sentences for people: errors, help.
 """
 
 import ast
+import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
@@ -98,10 +99,11 @@ def _prose(nodes: list[ast.AST]) -> set[ast.AST]:
     return prose
 
 
-def words(nodes: list[ast.AST]) -> Iterator[tuple[int, str, bool]]:
-    """Yields (line, word, is_string) of names and strings without a space."""
-    prose = _prose(nodes)
-    for node in nodes:
+@functools.cache
+def words(file: File) -> list[tuple[int, str, bool]]:
+    """Returns (line, word, is_string) of names and strings without a space."""
+    prose, rows = _prose(file.nodes), []
+    for node in file.nodes:
         found: list[str | None] = []
         if isinstance(node, ast.Constant) and node not in prose:
             # Bytes are code whatever they hold.
@@ -122,7 +124,8 @@ def words(nodes: list[ast.AST]) -> Iterator[tuple[int, str, bool]]:
         for word in found:
             if isinstance(word, str):
                 is_text = isinstance(node, ast.Constant)
-                yield getattr(node, "lineno", 1), word, is_text
+                rows.append((getattr(node, "lineno", 1), word, is_text))
+    return rows
 
 
 def families(repository: Repository) -> Finder:
@@ -160,7 +163,7 @@ def _misplaced(
     unused = set(places)
     for file in [*repository.scripts, *repository.package]:
         place = next((x for x in places if _is_in(file, x)), "")
-        for line, word, is_text in words(file.nodes):
+        for line, word, is_text in words(file):
             if not finds(word, is_text):
                 continue
             if place and re.fullmatch(places[place], word, re.DOTALL):

@@ -27,7 +27,7 @@ class Problem:
         return f"{self.path}:{self.line}: {self.message}"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class File:
     """A text file of the repository.
 
