@@ -91,7 +91,8 @@ def run(root: str, stop: str, script: str, flags: list[str]) -> dict[str, int]:
     trace = _Trace(f"{root}/bert_tf/", script, (file, name))
     sys.argv = [script, *flags]
     # TensorFlow and Keras would import these, too, which takes seconds.
-    sys.modules.update(dict.fromkeys(("jax", "matplotlib")))
+    for name in ("jax", "matplotlib"):
+        sys.modules[name] = None  # type: ignore[assignment]
     for name in ("bert_tf", "tensorflow", "keras"):
         importlib.import_module(name)  # which takes thrice as long when traced
     threading.setprofile(trace.profile)
