@@ -1,6 +1,6 @@
 # Each target first creates .venv if it does not exist.
 #   make help         this text
-#   make quickstart   pre-train, fine-tune, export, predict: six minutes
+#   make quickstart   pre-train, fine-tune, export, predict: six to eight minutes
 #   make pretrain-demo TEXT=... DATA=...
 #                     pre-train for two hours on WikiExtractor's text, then
 #                     fine-tune on DATA/glue, also from random weights
