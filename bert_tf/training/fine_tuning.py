@@ -316,7 +316,7 @@ def predict(
 def _in_order(
     run: Run, data: record_types.RecordFile, batch_size: int
 ) -> tf.distribute.DistributedDataset:
-    # No batch larger than the records need: the rest would be filling rows.
+    # With fewer records than rows in a batch, the batch is made smaller.
     replicas = run.strategy.num_replicas_in_sync
     batch_size = min(batch_size, -(-data.count // replicas) * replicas)
     return pipeline.distribute(

@@ -151,7 +151,7 @@ def test_adapters_of_torch_models(tmp_path, kind):
         pooler.lora_b.assign(tf.ones_like(pooler.lora_b))
         with pytest.raises(InputError, match="has_head=False, bert/pooler/d"):
             encoder.save_lora(tmp_path / "lost", has_head=False)
-    # A layer that lacks its matrices is not that of another adapter.
+    # An adapter without the matrices of one layer is an error.
     del tensors[next(iter(tensors))]
     safetensors_numpy.save_file(tensors, path)
     with pytest.raises(InputError, match="The adapter does not belong to"):

@@ -338,7 +338,7 @@ class TestDropout:
 
     @pytest.mark.parametrize("size", [6, 7])
     def test_unknown_width(self, size):
-        """In a graph, the mask is that of the eager function."""
+        """A traced function draws the same mask as an eager one."""
         x, seed = tf.ones([20, size]), tf.constant([3, 1])
         for known in (size, None):
             spec = tf.TensorSpec([None, known], tf.float32)

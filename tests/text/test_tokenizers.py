@@ -378,12 +378,12 @@ def test_equal_vocabularies_share_a_tokenizer():
     class Reversed(word_pieces.WordPiece):  # no dataclass
         pass
 
-    pieces = ("[UNK]", "[CLS]", "[SEP]", "a")
+    tokens = ("[UNK]", "[CLS]", "[SEP]", "a")
     make = text_graph.make_tokenizer
-    first, cased = (word_pieces.WordPiece(pieces, x) for x in (True, False))
+    first, cased = (word_pieces.WordPiece(tokens, x) for x in (True, False))
     shared = make(first)
-    assert make(word_pieces.WordPiece(pieces, True)) is shared
+    assert make(word_pieces.WordPiece(tokens, True)) is shared
     assert make(cased) is not shared
-    assert make(Reversed(pieces, True)) is not make(Reversed(pieces, True))
+    assert make(Reversed(tokens, True)) is not make(Reversed(tokens, True))
     with tf.Graph().as_default():
         assert make(first) is not shared

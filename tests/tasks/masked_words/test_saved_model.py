@@ -70,10 +70,10 @@ def loaded(saved):
 def python_masks(model, text):
     """Reads each window separately in Python: [(token, score)] per mask."""
     tokenizer = VOCABULARY.tokenizer()
-    pieces: list[str] = []
+    tokens: list[str] = []
     for i, part in enumerate(text.split("[MASK]")):
-        pieces += ["[MASK]"] * (i > 0) + tokenizer.tokenize(part)
-    ids = tokenizer.convert_tokens_to_ids(pieces)
+        tokens += ["[MASK]"] * (i > 0) + tokenizer.tokenize(part)
+    ids = tokenizer.convert_tokens_to_ids(tokens)
     room = LENGTH - 2
     windows = tagging_words.windows(len(ids), room)
     found = []
@@ -89,12 +89,12 @@ def python_masks(model, text):
         }
         return model(inputs).numpy()[0]
 
-    for place, piece in enumerate(pieces):
-        if piece != "[MASK]":
+    for position, token in enumerate(tokens):
+        if token != "[MASK]":
             continue
-        window = np.searchsorted(windows.borders, place, "right") - 1
+        window = np.searchsorted(windows.borders, position, "right") - 1
         start = windows.starts[window]
-        logits = logits_from(start)[place - start + 1]
+        logits = logits_from(start)[position - start + 1]
         scores = saved_models.softmax(logits)
         best = np.argsort(-logits, kind="stable")[:TOP_K]
         found.append([(VOCAB[i], scores[i]) for i in best])
