@@ -105,23 +105,35 @@ def _is_kept(bits: tf.Tensor, share: int) -> tf.Tensor:
 
 
 def _kept_of_bytes(x, rate, seed):
-    """The same with 8 bits each: XLA fuses the comparison with the product.
-
-    The seed is used as the generator's key directly: scrambling it, as
-    tf.random.stateless_uniform does, costs 245 XLA operations each time.
-    """
+    """The same with 8 bits each: XLA fuses the comparison with the product."""
     share = min(max(round(rate * 2**8), 1), 2**8 - 1)
     shape = tf.shape(x)
-    size = tf.reduce_prod(shape)
-    bits = tf.raw_ops.StatelessRandomUniformFullIntV2(
-        shape=[(size + 3) // 4],
+    if compiled.is_for_tpus():
+        # A word is for four rows: TPUs copy arrays to change their last axis.
+        rows = tf.reduce_prod(shape[:-1])
+        words = _words([(rows + 3) // 4, shape[-1]], seed)
+        parts = [tf.bitwise.right_shift(words, 8 * i) for i in range(4)]
+        octets = tf.concat([tf.cast(y, tf.uint8) for y in parts], 0)[:rows]
+    else:
+        size = tf.reduce_prod(shape)
+        words = _words([(size + 3) // 4], seed)
+        octets = tf.reshape(tf.bitcast(words, tf.uint8), [-1])[:size]
+    return tf.reshape(octets, shape) >= share, share / 2**8
+
+
+def _words(shape, seed):
+    """Returns random uint32 numbers, with the seed as the generator's key.
+
+    Scrambling it, as tf.random.stateless_uniform does, costs 245 XLA operations
+    each time.
+    """
+    return tf.raw_ops.StatelessRandomUniformFullIntV2(
+        shape=shape,
         key=tf.bitcast(seed, tf.uint64)[tf.newaxis],
         counter=tf.zeros([2], tf.uint64),
         alg=tf.random.Algorithm.AUTO_SELECT.value,
         dtype=tf.uint32,
     )
-    octets = tf.reshape(tf.bitcast(bits, tf.uint8), [-1])[:size]
-    return tf.reshape(octets, shape) >= share, share / 2**8
 
 
 # A seed of a compiled step is [random number, path]: the path has a digit for

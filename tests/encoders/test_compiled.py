@@ -31,6 +31,13 @@ def _dialect(monkeypatch):
     monkeypatch.setattr(compiled, "is_compiled", lambda: True)
 
 
+@pytest.fixture(name="both_dialects", params=["XLA", "TPU"])
+def _both_dialects(dialect, request, monkeypatch):
+    del dialect
+    is_for_tpus = request.param == "TPU"
+    monkeypatch.setattr(compiled, "is_for_tpus", lambda: is_for_tpus)
+
+
 class _Optimizer:
     """The parts of an optimizer that `gradients_and_sums` needs."""
 
@@ -103,7 +110,7 @@ class TestSameNumbers:
         assert sums["loss"].numpy() == pytest.approx(6 * math.log(150))
 
 
-@pytest.mark.usefixtures("dialect")
+@pytest.mark.usefixtures("both_dialects")
 class TestDropout:
     x = tf.ones([400, 1001])
 
@@ -124,10 +131,18 @@ class TestDropout:
 
     def test_places_of_one_number_are_independent(self):
         kept = self._kept(0.5, [7, 8])
-        for distance in (1, 2, 3, 4):
-            same = kept[:, :-distance] == kept[:, distance:]
-            spread = 5 * 0.5 / math.sqrt(same.size)
-            assert abs(same.mean() - 0.5) < spread, distance
+        # On TPUs, a number is for four rows, which are 100 apart.
+        for array, distances in ((kept.T, (1, 2, 3, 4)), (kept, (1, 100, 300))):
+            for distance in distances:
+                same = array[:-distance] == array[distance:]
+                spread = 5 * 0.5 / math.sqrt(same.size)
+                assert abs(same.mean() - 0.5) < spread, distance
+
+    @pytest.mark.parametrize("shape", [[7], [1, 6], [3, 5, 7]])
+    def test_shapes_without_a_factor_of_four(self, shape):
+        y = ops.dropout(tf.ones(shape), 0.5, tf.constant([3, 4])).numpy()
+        assert y.shape == tuple(shape)
+        assert set(y.flat) == {0, 2}
 
     def test_masks_are_of_their_seeds(self):
         first = self._kept(0.5, [5, 6])
