@@ -75,10 +75,14 @@ def test_auto_classes(tmp_path, several):
     assert again.vocab == source.vocab
 
 
-def test_regression(tmp_path):
-    convert(tmp_path, heads.BertClassifier(modeling.Bert(_CONFIG), 1))
+@pytest.mark.parametrize("labels", [None, ("similarity",)])
+def test_regression(tmp_path, labels):
+    model = heads.BertClassifier(modeling.Bert(_CONFIG), 1)
+    convert(tmp_path, model, labels=labels)
     config = transformers.AutoConfig.from_pretrained(tmp_path / "hf")
     assert (config.num_labels, config.problem_type) == (1, "regression")
+    assert [*config.id2label.values()] == [*(labels or ["LABEL_0"])]
+    assert formats.open_checkpoint(str(tmp_path / "hf")).labels is None
 
 
 def test_a_head_that_computes_otherwise(tmp_path):
