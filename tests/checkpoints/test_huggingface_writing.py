@@ -119,6 +119,37 @@ def test_a_pooler_of_the_last_token():
     assert not huggingface_names.differences(config, "tagging")
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("bert", "roberta", "distilbert", "albert", "electra", "ernie"),
+        *("openai-gpt", "xlnet"),
+    ],
+)
+def test_transformers_goes_on_with_the_dropout_of_each_head(kind):
+    family = families.FAMILIES[kind]
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    rates = [x.name for x in dataclasses.fields(family.config)]
+    rates = dict.fromkeys((x for x in rates if "dropout" in x), 0.3)
+    config = family.config(40, **sizes, **rates)
+    for head in ("classification", "tagging", "span", "multiple_choice"):
+        if head not in family.huggingface.heads:
+            continue
+        values = huggingface_names.from_config(config, head, ["no", "yes"])
+        (name,) = values["architectures"]
+        theirs = getattr(transformers, name)(
+            transformers.AutoConfig.for_model(**values)
+        )
+        found = {
+            part.p
+            for part in theirs.modules()
+            if isinstance(part, hf.torch.nn.Dropout)
+        }
+        # DistilBERT's span head has dropout in transformers, and none here.
+        none = {0.0} if (kind, head) == ("distilbert", "span") else set()
+        assert found == {0.3, *none}, name
+
+
 def test_two_dropout_rates():
     rates: dict[str, Any] = {
         "hidden_dropout_prob": 0.2,
