@@ -36,7 +36,7 @@ _VARYING_FIELDS = re.compile(
     re.MULTILINE,
 )
 _VARYING_LINES = re.compile(
-    r"/s$|Took [\d.]+ seconds|Loading libraries|once per start"
+    r"/s$|Took [\d.]+ seconds|: took [\d:]+$|Loading libraries|once per start"
     # Progress bars of downloads.
     r"|\d[kMG]?B\s*(\x1b\[A)*$|it/s\]|s/it\]"
 )

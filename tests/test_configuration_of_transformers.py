@@ -200,6 +200,7 @@ class TestConfigOfTransformers:
     [
         ("bert", "classifier_dropout"),
         ("distilbert", "seq_classif_dropout"),
+        ("electra", "summary_last_dropout"),
         ("openai-gpt", "embd_pdrop"),
         ("xlnet", "summary_last_dropout"),
     ],

@@ -35,6 +35,9 @@ from bert_tf.vocabularies import tokenizer_json
 import tensorflow as tf
 from absl import logging
 
+# In a folder without a model, for folders with one.
+_MOST_LOOKED_INTO = 1000
+
 
 def open_checkpoint(path: str | os.PathLike[str]) -> opened.Checkpoint:
     """Opens a checkpoint and detects its format.
@@ -130,8 +133,22 @@ def _open_folder(folder: str) -> opened.Checkpoint:
         f"{', '.join(huggingface_weights.FILES)} (Hugging Face); config.json "
         "with "
         f"{keras_hub.WEIGHTS} (KerasHub); options.json with "
-        f"{weight_files.BILM} (ELMo){others}."
+        f"{weight_files.BILM} (ELMo){others}.{_way_out(folder, here)} "
+        f"Received: {listed(sorted(here)) or 'no files'}"
     )
+
+
+def _way_out(folder: str, here: Iterable[str]) -> str:
+    """Suggests what to give instead of a folder without a checkpoint."""
+    if parent := _folder_with_weights(folder.rstrip("/") or folder):
+        return f" Give the folder around it, {parent}."
+    if others := weight_files.find_others(here):
+        return (
+            f" {listed(others)} can't be read: write the model with "
+            "save_pretrained of transformers, or give the model that it was "
+            "made from."
+        )
+    return ""
 
 
 def _check_adapter(folder: str, has_weights: bool) -> None:
@@ -195,14 +212,16 @@ def _models_inside(folder: str, here: Iterable[str]) -> list[str]:
     numbered versions of a served model.
     """
     paths = []
-    for name in (x.rstrip("/") for x in here):
+    for name in sorted(x.rstrip("/") for x in here)[:_MOST_LOOKED_INTO]:
         path = os.path.join(folder, name)
-        if re.fullmatch(r"checkpoint-\d+|0_Transformer|\d+", name):
-            paths.append(path)
-        elif name == "snapshots":
+        paths.append(path)
+        if name == "snapshots":
             commits = tf.io.gfile.listdir(path)
             paths += [os.path.join(path, x.rstrip("/")) for x in commits]
-    inside = {x: tf.io.gfile.listdir(x) for x in paths if tf.io.gfile.isdir(x)}
+    inside = {}
+    for path in filter(tf.io.gfile.isdir, paths):
+        with contextlib.suppress(tf.errors.PermissionDeniedError):
+            inside[path] = tf.io.gfile.listdir(path)
     found = [
         x
         for x, names_in in inside.items()
@@ -222,19 +241,24 @@ def _check_is_prefix(path: str) -> None:
             "named by its prefix, such as .../bert_model.ckpt, or its folder."
         )
     if tf.io.gfile.exists(path):
+        folder = _folder_with_weights(path)
+        hint = f"; here probably {folder}" if folder else ""
         raise InputError(
             f"The file {path} is no checkpoint. Give the folder of a Hugging "
-            "Face model or of a KerasHub preset, or the prefix of a checkpoint "
-            f"of the original, .../bert_model.ckpt{_hint_at_folder(path)}."
+            "Face model, as save_pretrained of transformers writes it, or of a "
+            "KerasHub preset, or the prefix of a checkpoint "
+            f"of the original, .../bert_model.ckpt{hint}."
         )
 
 
-def _hint_at_folder(path: str) -> str:
-    """Suggests the folder of a file, if the folder was probably meant."""
+def _folder_with_weights(path: str) -> str | None:
+    """Returns the folder of a path, if it holds a model."""
     folder = os.path.dirname(path) or "."
-    others = {*tf.io.gfile.listdir(folder)} - {os.path.basename(path)}
-    is_meant = weight_files.has_weights(others)
-    return f"; here probably {folder}" if is_meant else ""
+    with contextlib.suppress(tf.errors.OpError):  # Above a bucket is none.
+        others = {*tf.io.gfile.listdir(folder)} - {os.path.basename(path)}
+        if weight_files.has_weights(others):
+            return folder
+    return None
 
 
 def _is_nearly_name(path: str) -> bool:

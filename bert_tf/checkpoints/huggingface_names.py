@@ -217,7 +217,10 @@ def to_config(values: Mapping[str, Any]) -> modeling.BertConfig:
 def from_config(
     config: modeling.BertConfig, head: str, labels: Iterable[str] | None
 ) -> dict[str, Any]:
-    """Returns the values of a config.json; `labels` is None for a score."""
+    """Returns the values of a config.json.
+
+    The score of a classifier may have a name: `labels` is that or None.
+    """
     theirs = find_tables(config, head)
     values = {
         **theirs.keys.to_theirs(config),
@@ -226,8 +229,8 @@ def from_config(
         "tie_word_embeddings": True,
     }
     values = dict(sorted(values.items()))
+    own = list(labels or ["LABEL_0"])
     if names.HEADS[head].has_labels:
-        own = list(labels or ["LABEL_0"])
         values["id2label"] = {str(i): label for i, label in enumerate(own)}
         values["label2id"] = {label: i for i, label in enumerate(own)}
     if head == "classification" and config.score_act == "sigmoid":
@@ -235,7 +238,7 @@ def from_config(
         values[_SBERT] = {"activation_fn": f"{_ACTIVATION}Sigmoid"}
     elif head == "classification":
         values["problem_type"] = config.problem_type or (
-            "single_label_classification" if labels else "regression"
+            "single_label_classification" if len(own) > 1 else "regression"
         )
     if head == "tagging":
         values["splits_cjk"] = config.splits_cjk

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from bert_tf.checkpoints import opened, tf1_files
-from bert_tf.errors import InputError
+from bert_tf.errors import InputError, listed
 from bert_tf.storage import input_files, weight_files
 
 import numpy as np
@@ -23,7 +23,6 @@ import tensorflow as tf
 FILES = tuple(weights.file for weights in weight_files.HUGGING_FACE)
 FILE, _INDEX, _TORCH, _TORCH_INDEX, _TENSORFLOW = FILES
 _INDEXES = (_INDEX, _TORCH_INDEX)
-_OTHER_WEIGHTS = ("flax_model.msgpack",)
 
 Shapes = dict[str, tuple[int, ...]]
 Reader = Callable[[str], np.ndarray]
@@ -39,11 +38,15 @@ def open_files(folder: str) -> tuple[Shapes, Reader]:
         name for name in FILES if tf.io.gfile.exists(os.path.join(folder, name))
     ]
     if not found:
-        here = sorted(set(tf.io.gfile.listdir(folder)) & set(_OTHER_WEIGHTS))
+        here = sorted(tf.io.gfile.listdir(folder))
+        others = weight_files.find_others(here)
+        way_out = "Download one of them, or write it with save_pretrained"
+        if index := weight_files.find_index(here):
+            way_out = f"Download {index}, which names the files of weights"
         raise InputError(
             f"There are no weights beside it, none of {', '.join(FILES)}. "
-            + (f"{here[0]} can't be read. " if here else "")
-            + "Download one of them, or write it with save_pretrained."
+            + (f"{listed(others)} can't be read. " if others else "")
+            + f"{way_out}. Received: {listed(here)}"
         )
     # An index alone may have been downloaded with the tokenizer.
     whole = (x for x in found if x not in _INDEXES or _has_part(folder, x))

@@ -44,6 +44,8 @@ class AlbertConfig(configuration.BertConfig):
         "num_hidden_groups",
         "inner_group_num",
     )
+    # Heads have their own rate, `classifier_dropout_prob`.
+    other_rates: ClassVar[Mapping[str, str]] = {}
     # Its p_mask hides the context's [SEP].
     unscored_tokens: ClassVar[int] = 1
     one_value: ClassVar[Mapping[str, Any]] = {

@@ -6,6 +6,7 @@ order.
 """
 
 import dataclasses
+from collections.abc import Mapping
 from typing import ClassVar
 
 from bert_tf import modeling
@@ -281,6 +282,7 @@ class BertGenerationConfig(modeling.BertConfig):
     model_type: ClassVar[str] = "bert-generation"
     architectures: ClassVar[str] = "BertGeneration"
     least_types: ClassVar[int] = 0
+    other_rates: ClassVar[Mapping[str, str]] = {}
     unread: ClassVar[tuple[str, ...]] = ("type_vocab_size",)
 
     hidden_act: str = "gelu_erf"

@@ -61,6 +61,10 @@ class ElectraConfig(configuration.BertConfig):
         *configuration.ACTIVATIONS,
         configuration.NO_POOLER,
     )
+    other_rates: ClassVar[Mapping[str, str]] = {
+        **configuration.BertConfig.other_rates,
+        "summary_last_dropout": "multiple-choice heads are",
+    }
     # Dropout of heads, and the keys that may have only the value in `_SUMMARY`.
     unused_keys: ClassVar[frozenset[str]] = frozenset(
         {"summary_last_dropout", *_SUMMARY}

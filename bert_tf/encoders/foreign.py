@@ -231,7 +231,8 @@ class ConfigKeys:
         name = "max_position_embeddings"
         if name in values:
             values[name] += self.unused_positions
-        return values | dict(self.written)
+        rates = dict.fromkeys(config.other_rates, config.hidden_dropout_prob)
+        return values | rates | dict(self.written)
 
     def token_ids(self, special: Any) -> dict[str, int]:
         """Returns keys with ids of a vocabulary's special tokens, if any."""

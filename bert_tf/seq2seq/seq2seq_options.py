@@ -19,6 +19,8 @@ class Generation(options.Options):
         4,
         "Hypotheses kept at each token; 1 takes the most likely token.",
         min=1,
+        # More exhaust the memory with a usual vocabulary.
+        max=1000,
     )
     length_penalty: float = options.option(
         0.6,

@@ -80,6 +80,11 @@ FORMATS = {
 # The graph next to a checkpoint of TensorFlow 1, which nothing reads. Users may
 # pass its path to name the checkpoint.
 _GRAPH = "*.meta"
+# Weights of other libraries and runtimes, which can't be read.
+_OTHERS = (
+    *("*.ckpt", "*.gguf", "*.h5", "*.keras", "*.msgpack", "*.onnx", "*.ot"),
+    *("*.pt", "*.pth", "*.tflite", "openvino_model.*"),
+)
 
 
 def register(name: str, row: Format) -> None:
@@ -129,6 +134,19 @@ def has_weights(names: Iterable[str]) -> bool:
     rows = (*find_all(), Weights(BILM))
     patterns = [x for row in rows for x in (row.parts or (row.file,))]
     return any(_is_any(name, (*patterns, "*.index")) for name in names)
+
+
+def find_others(names: Iterable[str]) -> list[str]:
+    """Returns files of formats that can't be read, by their names."""
+    return sorted(name for name in names if _is_any(name, _OTHERS))
+
+
+def find_index(names: Collection[str]) -> str | None:
+    """Returns the missing index of the parts of Hugging Face's weights."""
+    for weights in HUGGING_FACE:
+        if any(_is_any(name, weights.parts) for name in names):
+            return weights.file
+    return None
 
 
 def _is_any(name: str, patterns: Iterable[str]) -> bool:

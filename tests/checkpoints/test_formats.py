@@ -185,6 +185,50 @@ class TestNoCheckpoint:
         with pytest.raises(ValueError, match=message):
             serving_model.load(str(tmp_path))
 
+    @pytest.mark.parametrize(
+        ("files", "said"),
+        [
+            (["a.gguf", "b.txt"], "a.gguf can't be read: write the model with"),
+            (["epoch=1.ckpt"], "save_pretrained of transformers, or give the"),
+            (["model.h5"], "Received: model.h5"),
+            (["vocab.txt", "data.tsv"], "Received: data.tsv, vocab.txt"),
+            ([], "Received: no files"),
+            (["../pytorch_model.bin"], "Give the folder around it, {parent}."),
+            (["in/model.safetensors"], "one of them. Received: {folder}/in"),
+            (["in/x.txt"], "Received: in"),
+        ],
+    )
+    def test_a_folder_of_another_kind(self, tmp_path, files, said):
+        folder = tmp_path / "folder"
+        folder.mkdir()
+        for name in files:
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).touch()
+        with pytest.raises(ValueError) as error:
+            formats.open_checkpoint(f"{folder}/")
+        said = said.format(folder=folder, parent=tmp_path)
+        assert said in str(error.value)
+        assert "\n" not in str(error.value)
+
+    @pytest.mark.parametrize(
+        ("name", "said"),
+        [
+            ("model.onnx", "model.onnx can't be read. Download one of them"),
+            (
+                "model-00002-of-00002.safetensors",
+                "Download model.safetensors.index.json, which names the files",
+            ),
+        ],
+    )
+    def test_a_config_without_weights(self, tmp_path, name, said):
+        config = '{"model_type": "bert", "vocab_size": 40}'
+        (tmp_path / "config.json").write_text(config)
+        (tmp_path / name).touch()
+        with pytest.raises(ValueError) as error:
+            formats.open_checkpoint(str(tmp_path))
+        assert said in str(error.value)
+        assert str(error.value).endswith(f"Received: config.json, {name}")
+
     def test_a_file_of_weights_that_is_not_there(self, tmp_path):
         path = tmp_path / "none" / "model.safetensors"
         with pytest.raises(ValueError, match=f"^There is no file {path}"):

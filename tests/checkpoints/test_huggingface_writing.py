@@ -75,10 +75,14 @@ def test_auto_classes(tmp_path, several):
     assert again.vocab == source.vocab
 
 
-def test_regression(tmp_path):
-    convert(tmp_path, heads.BertClassifier(modeling.Bert(_CONFIG), 1))
+@pytest.mark.parametrize("labels", [None, ("similarity",)])
+def test_regression(tmp_path, labels):
+    model = heads.BertClassifier(modeling.Bert(_CONFIG), 1)
+    convert(tmp_path, model, labels=labels)
     config = transformers.AutoConfig.from_pretrained(tmp_path / "hf")
     assert (config.num_labels, config.problem_type) == (1, "regression")
+    assert [*config.id2label.values()] == [*(labels or ["LABEL_0"])]
+    assert formats.open_checkpoint(str(tmp_path / "hf")).labels is None
 
 
 def test_a_head_that_computes_otherwise(tmp_path):
@@ -113,6 +117,37 @@ def test_a_pooler_of_the_last_token():
     (note,) = huggingface_names.differences(config, "encoder")
     assert "from the last token, in transformers from the first" in note
     assert not huggingface_names.differences(config, "tagging")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("bert", "roberta", "distilbert", "albert", "electra", "ernie"),
+        *("openai-gpt", "xlnet"),
+    ],
+)
+def test_transformers_goes_on_with_the_dropout_of_each_head(kind):
+    family = families.FAMILIES[kind]
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    rates = [x.name for x in dataclasses.fields(family.config)]
+    rates = dict.fromkeys((x for x in rates if "dropout" in x), 0.3)
+    config = family.config(40, **sizes, **rates)
+    for head in ("classification", "tagging", "span", "multiple_choice"):
+        if head not in family.huggingface.heads:
+            continue
+        values = huggingface_names.from_config(config, head, ["no", "yes"])
+        (name,) = values["architectures"]
+        theirs = getattr(transformers, name)(
+            transformers.AutoConfig.for_model(**values)
+        )
+        found = {
+            part.p
+            for part in theirs.modules()
+            if isinstance(part, hf.torch.nn.Dropout)
+        }
+        # DistilBERT's span head has dropout in transformers, and none here.
+        none = {0.0} if (kind, head) == ("distilbert", "span") else set()
+        assert found == {0.3, *none}, name
 
 
 def test_two_dropout_rates():

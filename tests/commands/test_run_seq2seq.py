@@ -252,6 +252,7 @@ def test_an_lstm_with_attention(folder, tmp_path):
         (["--max_seq_length=64"], "is more than the model has positions for"),
         (["--teacher=x"], "There is no flag --teacher"),
         (["--beam_size=0"], "beam_size=0"),
+        (["--beam_size=1001"], "at most 1000"),
         (["--label_smoothing=1"], "label_smoothing=1"),
         (["--share_weights=some"], "none, embeddings, all"),
         (["--train_batch_size=4000"], "too few examples"),
