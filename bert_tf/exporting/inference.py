@@ -17,7 +17,7 @@ skipped, the J tokens.
 
 import contextlib
 import contextvars
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from bert_tf import heads, modeling
@@ -104,16 +104,9 @@ class Encoder:
         self._layers.append(kept[id(last)])
         self.pooler = inference_layers.pooler(weights, bert.config, bert.pooler)
         self.variables = weights.variables
-        # Functions in the graph, so that signatures share them: by the number
-        # of tensors, as callers may leave out the positions.
-        self._shared = {
-            number: tf.function(
-                self._encode_batch,
-                [tf.TensorSpec([None, None], tf.int32)] * number,
-                autograph=False,
-            )
-            for number in (3, 4)
-        }
+        # Functions in the graph, so that signatures and branches share them.
+        self._shared = _by_number(self._encode_batch)
+        self._all = _by_number(self._encode_all)
 
     def __call__(
         self,
@@ -149,11 +142,12 @@ class Encoder:
         """Calls `_encode` in the way that suits the size and the padding."""
         tensors = (input_ids, input_mask, segment_ids)
         inputs = dict(zip(_INPUTS, tensors, strict=True))
+        if positions is not None:
+            tensors += (positions,)
         mask = input_mask
         tokens = tf.math.count_nonzero(mask, dtype=tf.int32)
         padding = tf.size(mask) - tokens
         least = tf.maximum(_LEAST_PLACES, tf.size(mask) // _PARTS)
-        layout = inference_layers.Everything(mask, _FEWEST)
 
         def some() -> list[tf.Tensor]:
             only = inference_layers.Tokens(mask, _FEWEST, _FEW_PLACES + 1)
@@ -165,9 +159,22 @@ class Encoder:
             lambda: tf.cond(
                 tf.size(mask) <= _FEW_PLACES,
                 lambda: self._encode_few(inputs, positions),
-                lambda: self._encode(inputs, layout, positions),
+                lambda: self._all[len(tensors)](*tensors),
             ),
         )
+
+    def _encode_all(
+        self,
+        input_ids: tf.Tensor,
+        input_mask: tf.Tensor,
+        segment_ids: tf.Tensor,
+        positions: tf.Tensor | None = None,
+    ) -> list[tf.Tensor]:
+        """Calls `_encode` on all positions."""
+        tensors = (input_ids, input_mask, segment_ids)
+        inputs = dict(zip(_INPUTS, tensors, strict=True))
+        layout = inference_layers.Everything(input_mask, _FEWEST)
+        return self._encode(inputs, layout, positions)
 
     def _outputs(
         self, found: list[tf.Tensor], layout: inference_layers.Everything
@@ -184,12 +191,11 @@ class Encoder:
         fewest = min(_FEWEST, self.config.max_position_embeddings)
         are_fewer = tf.cast(rows * length < fewest, tf.int32)
         missing = are_fewer * tf.maximum(fewest - length, 0)
-        filled = {
-            name: tf.pad(inputs[name], [[0, 0], [0, missing]])
-            for name in _INPUTS
-        }
-        layout = inference_layers.Everything(filled["input_mask"], _FEWEST)
-        *found, last = self._encode(filled, layout, positions)
+        padding = [[0, 0], [0, missing]]
+        filled = [tf.pad(inputs[name], padding) for name in _INPUTS]
+        if positions is not None:
+            filled.append(positions)
+        *found, last = self._all[len(filled)](*filled)
         if positions is None:
             last = last[:, :length]
         if not self._every_layer:
@@ -216,6 +222,18 @@ class Encoder:
             shape = [*tf.unstack(tf.shape(positions)), x.shape[-1]]
             last = tf.reshape(x, shape)  # [B, R, D]
         return [*found, last] if self._every_layer else [last, last]
+
+
+def _by_number(function: Callable[..., Any]) -> dict[int, Any]:
+    """Returns functions of 3 tensors or, with positions, 4: by the number."""
+    return {
+        number: tf.function(
+            function,
+            [tf.TensorSpec([None, None], tf.int32)] * number,
+            autograph=False,
+        )
+        for number in (3, 4)
+    }
 
 
 # ---- Models with a head -----------------------------------------------------

@@ -57,6 +57,11 @@ class _Norm:
         return centred * scale * self._gamma + self._beta  # [X, D]
 
 
+def _count(x: tf.Tensor) -> tf.Tensor:
+    """Returns the number of rows, in fewer ops than a slice of the shape."""
+    return tf.unstack(tf.shape(x))[0]
+
+
 def _array(variable: keras.Variable) -> np.ndarray:
     return np.asarray(variable, np.float32)
 
@@ -79,13 +84,13 @@ class Everything:
         """Flattens values to the computed positions, [X]."""
         return tf.reshape(ids, [-1])
 
-    def rows(self, x: tf.Tensor) -> tf.Tensor:  # [X, E]
-        """Reshapes vectors to sequences, [B, S, E]."""
-        return tf.reshape(x, [*self._shape, x.shape[-1]])
+    def rows(self, x: tf.Tensor, *shape: int) -> tf.Tensor:  # [X, E]
+        """Reshapes vectors to sequences: [B, S, E], or [B, S, *shape]."""
+        return tf.reshape(x, [*self._shape, *(shape or x.shape[1:])])
 
-    def joined(self, x: tf.Tensor) -> tf.Tensor:  # [B, S, E]
+    def joined(self, x: tf.Tensor) -> tf.Tensor:  # [B, S, ...]
         """Applies the inverse of `rows`, [X, E]."""
-        return tf.reshape(x, [-1, x.shape[-1]])
+        return tf.reshape(x, [-1, math.prod(x.shape[2:])])
 
     def gather(self, x: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
         """Gathers x [X, D] at `positions` [B, R]: [B * R, D]."""
@@ -95,7 +100,7 @@ class Everything:
         """Pads x with rows of zeros to the min number of rows."""
         if not self._fewest:
             return x
-        missing = tf.maximum(self._fewest - tf.shape(x)[0], 0)
+        missing = tf.maximum(self._fewest - _count(x), 0)
         return tf.pad(x, [[0, missing], [0, 0]])
 
     def unfilled(self, x: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
@@ -125,8 +130,8 @@ class Tokens(Everything):
         super().__init__(input_mask, fewest)
         is_first = tf.range(self._shape[1]) == 0  # [S]
         is_token = tf.reshape((input_mask > 0) | is_first, [-1])  # [B * S]
-        places = tf.where(is_token)[:, 0]  # [J]
-        missing = tf.maximum(least - tf.shape(places)[0], 0)
+        places = tf.squeeze(tf.where(is_token), 1)  # [J]
+        missing = tf.maximum(least - tf.size(places), 0)
         self._places = tf.pad(places, [[0, missing]])  # [X]
         # Position -> which of the J tokens is read.
         self._token = tf.cumsum(tf.cast(is_token, tf.int32)) - 1  # [B * S]
@@ -134,8 +139,8 @@ class Tokens(Everything):
     def flat(self, ids):
         return tf.gather(super().flat(ids), self._places)
 
-    def rows(self, x):
-        return super().rows(tf.gather(x, self._token))
+    def rows(self, x, *shape):
+        return super().rows(tf.gather(x, self._token), *shape)
 
     def joined(self, x):
         return tf.gather(super().joined(x), self._places)
@@ -175,7 +180,7 @@ class Embeddings:
     ) -> tf.Tensor:
         """Returns the first layer's input, [X, D]."""
         ids, segments = inputs["input_ids"], inputs["segment_ids"]  # [B, S]
-        places = tf.zeros_like(ids) + tf.range(tf.shape(ids)[1])  # [B, S]
+        places = tf.cumsum(tf.ones_like(ids), 1, exclusive=True)  # 0, 1, ...
         x = self._words.rows(layout.flat(ids))  # [X, E]
         if self._types is not None:
             x += tf.gather(self._types, layout.flat(segments))
@@ -224,23 +229,27 @@ class Layer:
         positions: tf.Tensor | None,  # [B, R]
     ) -> tf.Tensor:
         """Returns [X, D] or, with `positions`, [B * R, D]."""
-        *queries, k, v = self._split_heads(layout.rows(self._inputs(x)))
+        y = self._inputs(x)  # [X, 3 D], or 2 D without queries
+        y = layout.rows(y, y.shape[1] // x.shape[1], self._heads, self._size)
+        # [B, N, S, H] each
+        *queries, k, v = tf.unstack(tf.transpose(y, [2, 0, 3, 1, 4]))
         q = queries[0] if queries else None  # each [B, N, S, H]
         if positions is None:
             context = layout.joined(_attend(q, k, v, mask))  # [X, D]
         else:
             x = layout.gather(x, positions)  # [B * R, D]
-            rows = tf.shape(x)[0]
+            rows = _count(x)
             x = layout.filled(x)
             if self._query is None:
                 own = tf.transpose(q, [0, 2, 1, 3])  # [B, S, N, H]
                 own = tf.gather(own, positions, batch_dims=1)  # [B, R, N, H]
                 q = tf.transpose(own, [0, 2, 1, 3])  # [B, N, R, H]
             else:
-                shape = [*tf.unstack(tf.shape(positions)), x.shape[-1]]
+                shape = tf.unstack(tf.shape(positions))  # [B, R]
                 own = layout.unfilled(self._query(x), rows)
-                (q,) = self._split_heads(tf.reshape(own, shape))
-            context = _attend(q, k, v, mask)  # [B, R, D]
+                own = tf.reshape(own, [*shape, self._heads, self._size])
+                q = tf.transpose(own, [0, 2, 1, 3])  # [B, N, R, H]
+            context = _attend(q, k, v, mask)  # [B, R, N, H]
             context = tf.reshape(context, [-1, x.shape[-1]])  # [B * R, D]
             context = layout.filled(context)
         x = self._norm(x + self._output(context))
@@ -248,21 +257,12 @@ class Layer:
         x = self._last_norm(x + self._feed_forward(y))
         return x if positions is None else layout.unfilled(x, rows)
 
-    def _split_heads(self, y: tf.Tensor) -> list[tf.Tensor]:  # [B, S, D each]
-        count = y.shape[-1] // (self._heads * self._size)
-        batch, length = tf.unstack(tf.shape(y)[:2])
-        y = tf.reshape(y, [batch, length, count, self._heads, self._size])
-        return tf.unstack(tf.transpose(y, [2, 0, 3, 1, 4]))  # [B, N, S, H] each
-
 
 def _attend(q, k, v, mask):  # [B, N, R, H], twice [B, N, S, H], [B, 1, 1, S]
-    """Returns the attention output with concatenated heads: [B, R, D]."""
+    """Returns the attention output of each head: [B, R, N, H]."""
     scores = tf.matmul(q, k, transpose_b=True) + mask  # [B, N, R, S]
     context = tf.matmul(tf.nn.softmax(scores), v)  # [B, N, R, H]
-    context = tf.transpose(context, [0, 2, 1, 3])  # [B, R, N, H]
-    batch, length = tf.unstack(tf.shape(context)[:2])
-    width = context.shape[2] * context.shape[3]
-    return tf.reshape(context, [batch, length, width])
+    return tf.transpose(context, [0, 2, 1, 3])  # [B, R, N, H]
 
 
 def pooler(
@@ -294,5 +294,5 @@ class Pooler:
         self._activation = _ACTIVATIONS[config.pooler_act]
 
     def __call__(self, x, layout):  # [B, D], vectors of [CLS]
-        y = layout.unfilled(self._dense(layout.filled(x)), tf.shape(x)[0])
+        y = layout.unfilled(self._dense(layout.filled(x)), _count(x))
         return self._activation(y)  # [B, D]

@@ -69,10 +69,11 @@ def make(
             return serve_ids(**_batch(found, vocabulary))[name]
 
         def of_texts():
-            first = tf.concat([found["text"], found["text_a"]], axis=1)
-            texts = [first.flat_values]
-            if takes_pairs:
-                texts += [found["text_b"].to_tensor("", shape=[None, 1])[:, 0]]
+            dense = {x: found[x].to_tensor("", shape=[None, 1]) for x in _TEXTS}
+            one, first, second = (tf.squeeze(x, 1) for x in dense.values())
+            # An Example has only one of both: the other is "".
+            texts = [tf.strings.join([one, first])]
+            texts += [second] if takes_pairs else []
             return serve_texts(*texts)[name]
 
         scores = tf.cond(has_ids, of_ids, of_texts)  # [B, C] or [B]
@@ -97,7 +98,9 @@ def _checked(
     Fails when run if an Example has neither texts nor ids, or if only some of
     the Examples have ids.
     """
-    counts = {name: x.row_lengths() for name, x in found.items()}  # [B] each
+    splits = tf.stack([x.row_splits for x in found.values()])
+    sizes = splits[:, 1:] - splits[:, :-1]  # [features, B]
+    counts = dict(zip(found, tf.unstack(sizes), strict=True))  # [B] each
     first = counts["text"] + counts["text_a"]
     texts = first + counts["text_b"]
     ids = [counts[name] for name in _IDS]
@@ -115,7 +118,7 @@ def _checked(
         f"Each Example must have one text (or text_a) and {second}; or all of "
         "them input_ids, input_mask and segment_ids, as many of each. "
         f"Received: Example {{}} with values of {received}",
-        [number, *(tf.concat([x, [0]], 0)[number] for x in counts.values())],
+        [number, *tf.unstack(tf.pad(sizes, [[0, 0], [0, 1]])[:, number])],
     )
     values = {name: x.flat_values for name, x in found.items()}
     values = serving_inputs.only_if(

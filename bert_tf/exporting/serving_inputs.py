@@ -84,9 +84,9 @@ def as_batch(
         inputs,
     )
     longest = config.max_position_embeddings
-    is_some = (shape[-1] > 0) | (shape[0] == 0)
+    rows, *_, length = tf.unstack(shape)
     inputs = checked(
-        is_some & (shape[-1] <= longest),
+        ((length > 0) | (rows == 0)) & (length <= longest),
         f"input_ids must have 1 to {longest} pieces in a row, the last axis.",
         inputs,
     )

@@ -69,10 +69,12 @@ class OffsetTokenizer(text_graph.BertTokenizer):
         # Both bytes and characters are counted over all texts.
         sizes = tf.strings.length(parts, unit="BYTE")
         before = tf.cumsum(tf.cast(sizes, tf.int64), exclusive=True)
-        places = offsets.values + tf.gather(before, codes.value_rowids())  # [M]
-        before = tf.gather(before, ids.value_rowids())  # [P]
-        first = tf.searchsorted(places, first.values + before)
-        last = tf.searchsorted(places, end.values + before) - 1
+        places = offsets.values + tf.gather(
+            before, graph_rows.row_ids(codes)
+        )  # [M]
+        before = tf.gather(before, graph_rows.row_ids(ids))  # [P]
+        first = graph_rows.search(places, first.values + before)
+        last = graph_rows.search(places, end.values + before) - 1
         # Spaces are not counted, because normalization changes them.
         is_word = tf.cast(codes.values > ord(" "), tf.int32)
         number = tf.cumsum(is_word) - 1  # [M]
@@ -93,10 +95,10 @@ class OffsetTokenizer(text_graph.BertTokenizer):
         skipped.
         """
         decoded = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
-        codes, rows = decoded.values, decoded.value_rowids()  # [N]
+        codes, rows = decoded.values, graph_rows.row_ids(decoded)  # [N]
         width = self.widths(codes)  # [N]
         # A stripped accent belongs to the letter that it modifies.
-        place = tf.searchsorted(self._accents, codes)
+        place = graph_rows.search(self._accents, codes)
         place = tf.minimum(place, tf.size(self._accents) - 1)
         is_accent = (tf.gather(self._accents, place) == codes) & (width == 0)
         letters = tf.where(~is_accent)  # [letters, 1]
@@ -104,14 +106,15 @@ class OffsetTokenizer(text_graph.BertTokenizer):
         ends = tf.tensor_scatter_nd_update(
             tf.range(size),
             letters,
-            tf.concat([letters[1:, 0], [size]], 0)[: tf.shape(letters)[0]],
+            tf.concat([tf.squeeze(letters, 1), [size]], 0)[1:],
         )
         ends = tf.minimum(ends, tf.gather(decoded.row_limits(), rows))
         text_starts = tf.gather(decoded.row_starts(), rows)
         starts = tf.range(size) - text_starts
+        chars = graph_rows.repeats(width)
         return (
-            tf.repeat(tf.cast(starts, tf.int32), width),
-            tf.repeat(tf.cast(ends - text_starts, tf.int32), width),
+            tf.gather(tf.cast(starts, tf.int32), chars),
+            tf.gather(tf.cast(ends - text_starts, tf.int32), chars),
         )
 
     def widths(self, codes: tf.Tensor) -> tf.Tensor:

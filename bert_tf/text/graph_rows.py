@@ -62,10 +62,48 @@ def final_sigmas(codes: tf.Tensor, kinds: tf.Tensor) -> tf.Tensor:
         & (tf.roll(kinds, 1, 0) == characters.CASED)
         & (tf.roll(kinds, -1, 0) != characters.CASED)
     )
-    final = tf.boolean_mask(seen, is_final)
+    final = tf.gather_nd(seen, tf.where(is_final))
     return tf.tensor_scatter_nd_update(
-        codes, final, tf.fill(tf.shape(final)[:1], _FINAL_SIGMA)
+        codes, final, tf.fill([tf.size(final)], _FINAL_SIGMA)
     )
+
+
+# ---- Ragged tensors and vectors, in fewer ops than TensorFlow's functions ----
+
+
+def search(
+    keys: tf.Tensor,
+    values: tf.Tensor,
+    side: str = "left",
+    out_type: tf.DType = tf.int32,
+) -> tf.Tensor:
+    """Applies `tf.searchsorted` to vectors."""
+    bound = tf.raw_ops.UpperBound
+    if side == "left":
+        bound = tf.raw_ops.LowerBound
+    keys, values = tf.expand_dims(keys, 0), tf.expand_dims(values, 0)
+    found = bound(sorted_inputs=keys, values=values, out_type=out_type)
+    return tf.squeeze(found, 0)
+
+
+def row_ids(ragged: tf.RaggedTensor) -> tf.Tensor:
+    """Returns the row of each value, int64, as `value_rowids`."""
+    places = tf.range(tf.size(ragged.values, tf.int64))
+    return search(ragged.row_splits, places, "right", tf.int64) - 1
+
+
+def repeats(counts: tf.Tensor) -> tf.Tensor:
+    """Returns each index as often as `counts` says, int64."""
+    places = tf.range(tf.reduce_sum(counts))
+    return search(tf.cumsum(counts), places, "right", tf.int64)
+
+
+def of_sorted_rows(
+    values: tf.Tensor, rows: tf.Tensor, number: tf.Tensor
+) -> tf.RaggedTensor:
+    """Returns `tf.RaggedTensor.from_value_rowids` of `number` rows, int64."""
+    splits = search(rows, tf.range(number + 1), out_type=tf.int64)
+    return tf.RaggedTensor.from_row_splits(values, splits, validate=False)
 
 
 class Tokenizer(tf.Module):
@@ -91,10 +129,10 @@ class Tokenizer(tf.Module):
         call.
         """
         ids = self.tokenize(tf.concat(columns, 0))
-        end = tf.constant(0)
-        for column in columns:
-            start, end = end, end + tf.size(column)
-            yield ids[start:end]
+        lengths = tf.split(ids.row_lengths(), [tf.size(x) for x in columns])
+        values = tf.split(ids.values, [tf.reduce_sum(x) for x in lengths])
+        for column, rows in zip(values, lengths, strict=True):
+            yield tf.RaggedTensor.from_row_lengths(column, rows, validate=False)
 
     def pack(
         self,
@@ -116,10 +154,11 @@ class Tokenizer(tf.Module):
         """
         template, special = self.vocabulary.template, self.vocabulary.special
         self._check_room(max_seq_length)
-        length_1 = tf.cast(first.row_lengths(), tf.int32)[:, tf.newaxis]
+        length_1 = tf.cast(tf.expand_dims(first.row_lengths(), 1), tf.int32)
         length_2 = tf.zeros_like(length_1)
         if second is not None:
-            length_2 = tf.cast(second.row_lengths(), tf.int32)[:, tf.newaxis]
+            length_2 = tf.expand_dims(second.row_lengths(), 1)
+            length_2 = tf.cast(length_2, tf.int32)
         length_1, length_2 = _truncated(
             length_1, length_2, max_seq_length, template
         )
@@ -129,10 +168,22 @@ class Tokenizer(tf.Module):
         start_2 = end_1 + len(template.between) * tf.cast(is_pair, tf.int32)
         end_2 = start_2 + length_2
         total = end_2 + len(template.after)  # [B, 1]
-        place = tf.range(max_seq_length)[tf.newaxis, :]  # [1, S]
-        ids = _shifted(first, start_1, max_seq_length)
+        # At least the special tokens of one text, even for an empty batch.
+        fewest = max(template.special(1), 1)
+        longest = tf.maximum(tf.reduce_max(total), fewest)
+        place = tf.range(max_seq_length if pad_to_max else longest)  # [S]
+        # The first text starts at the same position in all sequences.
+        ids = tf.gather(
+            first.to_tensor(shape=[None, max_seq_length]),
+            tf.maximum(place - start_1, 0),
+            axis=1,
+        )
         if second is not None:
-            ids_2 = _shifted(second, start_2, max_seq_length)
+            ids_2 = tf.gather(
+                second.to_tensor(shape=[None, max_seq_length]),
+                tf.maximum(place - start_2, 0),  # [B, S]
+                batch_dims=1,
+            )
             ids = tf.where(place < start_2, ids, ids_2)
             between = tf.where(is_pair, end_1, max_seq_length)
             ids = put(ids, template.between, place - between)
@@ -141,17 +192,11 @@ class Tokenizer(tf.Module):
         is_used = place < total
         is_second = is_used & is_pair & (place >= start_2)
         number_1, number_2 = template.segments
-        packed = {
+        return {
             "input_ids": tf.where(is_used, ids, special.pad.id),
             "input_mask": tf.cast(is_used, tf.int32),
             "segment_ids": tf.where(is_second, number_2, number_1),
         }
-        if pad_to_max:
-            return packed
-        # At least the special tokens of one text, even for an empty batch.
-        fewest = max(template.special(1), 1)
-        longest = tf.maximum(tf.reduce_max(total), fewest)
-        return {name: value[:, :longest] for name, value in packed.items()}
 
     def _check_room(self, max_seq_length: int) -> None:
         template, pieces = self.vocabulary.template, self.vocabulary.pieces
@@ -168,7 +213,8 @@ class Tokenizer(tf.Module):
 def put(ids: tf.Tensor, pieces: tuple[int, ...], place: tf.Tensor) -> tf.Tensor:
     """Writes `pieces` to positions 0, 1, ... of each sequence of ids [B, S].
 
-    `place` [B, S] is the position of each id relative to the first of `pieces`.
+    `place`, [B, S] or [S], is the position of each id relative to the first of
+    `pieces`.
     """
     for number, piece in enumerate(pieces):
         ids = tf.where(place == number, piece, ids)
@@ -191,16 +237,6 @@ def _truncated(
     half_2 = room // 2
     new_1 = tf.minimum(length_1, tf.maximum(room - length_2, room - half_2))
     return new_1, tf.minimum(length_2, room - new_1)
-
-
-def _shifted(
-    pieces: tf.RaggedTensor, start: tf.Tensor | int, width: int
-) -> tf.Tensor:
-    """Shifts sequences to position `start`: [B, width]."""
-    dense = pieces.to_tensor(shape=[None, width])
-    place = tf.maximum(tf.range(width)[tf.newaxis, :] - start, 0)
-    place = tf.broadcast_to(place, tf.shape(dense))
-    return tf.gather(dense, place, batch_dims=1)
 
 
 def mark_reached(length: tf.Tensor) -> tf.Tensor:

@@ -31,7 +31,8 @@ class Windows(NamedTuple):
         """Returns the window of each position among the tokens of all texts."""
         # A text without tokens has a window with the same border as the text
         # after it: the last of equal borders is the one with the token.
-        return tf.searchsorted(self.borders, places, "right", tf.int64) - 1
+        found = graph_rows.search(self.borders, places, "right", tf.int64)
+        return found - 1
 
     def take(self, chosen: tf.Tensor) -> "Windows":
         """Returns the chosen windows."""
@@ -43,7 +44,7 @@ def cut(pieces: tf.Tensor, room: int) -> Windows:
     stride = max(room // 2, 1)
     last = tf.maximum(pieces - room, 0)  # [B]
     count = (last + stride - 1) // stride + 1
-    rows = tf.repeat(tf.range(tf.size(count, tf.int64)), count)
+    rows = graph_rows.repeats(count)
     number = tf.ragged.range(count).flat_values  # 0, 1, ... in each text
     starts = tf.minimum(number * stride, tf.gather(last, rows))
     before = tf.concat([[0], starts], 0)[:-1]

@@ -271,7 +271,7 @@ class BertTokenizer(graph_rows.Tokenizer):
         codes = tf.strings.unicode_decode(
             tf.strings.join([" ", texts, " "]), "UTF-8", errors="ignore"
         )
-        rows = codes.value_rowids()  # [N]
+        rows = graph_rows.row_ids(codes)  # [N]
         codes = codes.values  # [N]
         rules = self._rule.lookup(codes)  # [N]
         if self.do_lower_case or self._words.strips_accents:
@@ -283,8 +283,8 @@ class BertTokenizer(graph_rows.Tokenizer):
         else:
             codes, rows = self._map(codes, rules, rows)
         codes = self.limit_words(codes)  # [M]
-        ragged = tf.RaggedTensor.from_value_rowids(
-            codes, rows, nrows=tf.size(texts, tf.int64), validate=False
+        ragged = graph_rows.of_sorted_rows(
+            codes, rows, tf.size(texts, tf.int64)
         )
         return tf.strings.unicode_encode(ragged, "UTF-8")
 
@@ -297,12 +297,13 @@ class BertTokenizer(graph_rows.Tokenizer):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Replaces each code point by its output: [N] -> [M]."""
         output = tf.gather(self._output, rules)  # [N, 3]
-        output = tf.where(output == _ITSELF, codes[:, tf.newaxis], output)
+        output = tf.where(output == _ITSELF, tf.expand_dims(codes, 1), output)
         is_kept = output >= 0
         if keep_barriers:
             is_kept |= output == _BARRIER
         kept = tf.where(is_kept)  # [M, 2]
-        return tf.gather_nd(output, kept), tf.gather(rows, kept[:, 0])
+        places, _ = tf.unstack(kept, axis=1)  # [M]
+        return tf.gather_nd(output, kept), tf.gather(rows, places)
 
     def _map_in_context(
         self, codes: tf.Tensor, rules: tf.Tensor, rows: tf.Tensor
@@ -313,8 +314,8 @@ class BertTokenizer(graph_rows.Tokenizer):
         codes, rows = self._map(codes, self._rule.lookup(codes), rows, True)
         if self._words.strips_accents:
             codes = self._order_marks(codes)
-        is_kept = codes != _BARRIER
-        return tf.boolean_mask(codes, is_kept), tf.boolean_mask(rows, is_kept)
+        kept = tf.where(codes != _BARRIER)
+        return tf.gather_nd(codes, kept), tf.gather_nd(rows, kept)
 
     def mark_final_sigmas(
         self, codes: tf.Tensor, rules: tf.Tensor
@@ -328,7 +329,7 @@ class BertTokenizer(graph_rows.Tokenizer):
 
         Accents are stripped before; a few others, such as musical ones, remain.
         """
-        place = tf.searchsorted(self._marks, codes)
+        place = graph_rows.search(self._marks, codes)
         place = tf.minimum(place, tf.size(self._marks) - 1)
         is_mark = tf.gather(self._marks, place) == codes
         mark_class = tf.where(is_mark, tf.gather(self._mark_class, place), 0)
@@ -341,7 +342,7 @@ class BertTokenizer(graph_rows.Tokenizer):
     def limit_words(self, codes: tf.Tensor) -> tf.Tensor:
         """Replaces words of more than 200 characters by unknown ones, [M]."""
         is_space = codes == _SPACE  # [M]
-        spaces = tf.cast(tf.where(is_space)[:, 0], tf.int32)
+        spaces = tf.cast(tf.squeeze(tf.where(is_space), 1), tf.int32)
         # Every text starts and ends with a space, so words are between spaces.
         is_long = spaces[1:] - spaces[:-1] - 1 > _MAX_CHARS
 

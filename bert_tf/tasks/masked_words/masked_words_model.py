@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from bert_tf import heads, modeling, vocabularies
 from bert_tf.exporting import inference, saved_model, serving_inputs
 from bert_tf.tasks.masked_words import masked_texts
-from bert_tf.text import graph_windows, text_graph
+from bert_tf.text import graph_rows, graph_windows, text_graph
 
 import tensorflow as tf
 
@@ -86,18 +86,15 @@ class _MaskedWordsModule(tf.Module):
         """Returns scores and ids of the best tokens for each mask, [M, K]."""
         pieces, lengths = self._pieces(parts)
         windows = graph_windows.cut(lengths, self._room)
-        masks = tf.where(pieces == self._mask_id)[:, 0]  # [M]
+        masks = tf.squeeze(tf.where(pieces == self._mask_id), 1)  # [M]
         # Only windows with a mask are read.
         read, window = tf.unique(windows.find(masks), tf.int64)
         windows = windows.take(read)
         ids, mask = graph_windows.layout(pieces, windows, self._vocabulary)
         front = len(self._vocabulary.template.before)
         places = masks - tf.gather(windows.starts, window) + front
-        places = tf.RaggedTensor.from_value_rowids(
-            tf.cast(places, tf.int32),
-            window,
-            tf.size(read, tf.int64),
-            validate=False,
+        places = graph_rows.of_sorted_rows(
+            tf.cast(places, tf.int32), window, tf.size(read, tf.int64)
         )  # [W, (masks)]
         padded = places.to_tensor()
         # The model needs at least one position.
@@ -132,7 +129,7 @@ class _MaskedWordsModule(tf.Module):
 
     def _pieces(self, parts: tf.RaggedTensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the tokens of all texts, and each text's token count."""
-        rows = parts.value_rowids()
+        rows = graph_rows.row_ids(parts)
         place = tf.range(tf.size(rows, tf.int64))
         texts = parts.flat_values  # [A]
         if self._vocabulary.before_words:
@@ -172,10 +169,14 @@ class _MaskedWordsModule(tf.Module):
         """
         size = len(masked_texts.MASK)
         lengths = tf.strings.length(parts.flat_values) + size  # bytes, [A]
-        ends = parts.with_flat_values(tf.cumsum(lengths))
         before = tf.cumsum(tf.strings.length(texts) + size, exclusive=True)
-        starts = (ends - before[:, tf.newaxis])[:, :-1].flat_values - size
-        texts = tf.repeat(texts, counts)  # [M]
+        rows = graph_rows.row_ids(parts)
+        ends = tf.cumsum(lengths) - tf.gather(before, rows)
+        # A mask follows each part but a text's last one.
+        place = tf.range(tf.size(rows, tf.int64))
+        is_masked = place < tf.gather(parts.row_limits() - 1, rows)
+        starts = tf.gather_nd(ends, tf.where(is_masked)) - size
+        texts = tf.gather(texts, graph_rows.repeats(counts))  # [M]
         head = tf.strings.substr(texts, tf.zeros_like(starts), starts)
         tail = tf.strings.substr(texts, starts + size, tf.strings.length(texts))
         closed = tf.strings.regex_replace(head, "[ \t\r\n]+$", "")

@@ -35,7 +35,7 @@ def pack(
     is_choice = flat != ""
     vocabulary = tokenizer.vocabulary
     room = max_seq_length - vocabulary.template.special(2)
-    rows = tf.repeat(tf.range(shape[0]), shape[1])
+    rows = tf.range(tf.size(flat)) // tf.maximum(shape[1], 1)
     # Truncated before it is repeated; one more token shows that it is.
     first = tf.gather(pieces[:, : room + 1], rows)  # [B * K, (tokens)]
     is_long = first.row_lengths() + second.row_lengths() > room
@@ -63,6 +63,11 @@ def pack(
 
 
 def _at_most(ragged: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
-    """Truncates row i of a ragged matrix to `lengths[i]`."""
-    place = tf.ragged.range(ragged.row_lengths())
-    return tf.ragged.boolean_mask(ragged, place < lengths[:, tf.newaxis])
+    """Truncates row i of a ragged matrix to `lengths[i]` >= 0."""
+    ends = tf.gather(ragged.row_starts() + lengths, graph_rows.row_ids(ragged))
+    kept = tf.where(tf.range(tf.size(ends, tf.int64)) < ends)
+    return tf.RaggedTensor.from_row_lengths(
+        tf.gather_nd(ragged.values, kept),
+        tf.minimum(ragged.row_lengths(), lengths),
+        validate=False,
+    )

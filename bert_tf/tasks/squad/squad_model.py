@@ -52,7 +52,7 @@ def _windows(
     sizes = room - queries.row_lengths()
     steps = tf.minimum(sizes, layout.doc_stride)
     counts = 1 + (tf.maximum(number - sizes, 0) + steps - 1) // steps
-    rows = tf.repeat(tf.range(tf.size(counts, tf.int64)), counts)  # [W]
+    rows = graph_rows.repeats(counts)  # [W]
     starts = tf.ragged.range(counts).flat_values * tf.gather(steps, rows)
     return _Windows(
         rows,
@@ -75,10 +75,11 @@ def _has_most_context(
     is_context = (place >= 0) & (place < lengths)
     score = tf.cast(tf.minimum(place, lengths - 1 - place), tf.float64)
     score += 0.01 * tf.cast(lengths, tf.float64)
-    score = tf.boolean_mask(score, is_context)  # [tokens in windows]
-    window = tf.where(is_context)[:, 0]
+    contexts = tf.where(is_context)  # [tokens in windows, 2]
+    score = tf.gather_nd(score, contexts)  # [tokens in windows]
+    window, _ = tf.unstack(contexts, axis=1)
     piece = windows.offsets[:, tf.newaxis] + place
-    piece = tf.boolean_mask(piece, is_context)
+    piece = tf.gather_nd(piece, contexts)
     best = tf.math.unsorted_segment_max(score, piece, pieces)
     is_best = score == tf.gather(best, piece)
     owner = tf.math.unsorted_segment_min(
@@ -86,7 +87,7 @@ def _has_most_context(
     )
     return tf.tensor_scatter_nd_update(
         tf.zeros_like(is_context),
-        tf.where(is_context),
+        contexts,
         tf.gather(owner, piece) == window,
     )
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from bert_tf import characters
 from bert_tf.tasks.tagging import tagging_words
-from bert_tf.text import graph_code_tables
+from bert_tf.text import graph_code_tables, graph_rows
 
 import numpy as np
 import tensorflow as tf
@@ -64,28 +64,30 @@ class WordSplitter(tf.Module):
         Without `split_punctuation`, texts are split only at white space.
         """
         decoded = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
-        codes, rows = decoded.values, decoded.value_rowids()  # [N], [N]
+        codes, rows = decoded.values, graph_rows.row_ids(decoded)  # [N], [N]
         places = tf.range(tf.size(codes, tf.int64))
         places -= tf.gather(decoded.row_starts(), rows)
         kinds = self._kinds.lookup(codes)
         is_space = kinds == _SPACE
+        others = tf.where(~is_space)
         after_space = tf.concat([[True], is_space], 0)[:-1]
         begins = ~is_space & (after_space | (places == 0))
         if split_punctuation:
             begins |= self._inner_begins(codes, kinds, begins)
         word = tf.cumsum(tf.cast(begins, tf.int64)) - 1
-        word = tf.boolean_mask(word, ~is_space)
+        word = tf.gather_nd(word, others)
         number = tf.math.count_nonzero(begins)
-        ragged = tf.RaggedTensor.from_value_rowids(
-            tf.boolean_mask(codes, ~is_space), word, number, validate=False
+        ragged = graph_rows.of_sorted_rows(
+            tf.gather_nd(codes, others), word, number
         )
         lasts = tf.math.unsorted_segment_max(
-            tf.boolean_mask(places, ~is_space), word, number
+            tf.gather_nd(places, others), word, number
         )
+        firsts = tf.where(begins)
         return Words(
             tf.strings.unicode_encode(ragged, "UTF-8"),
-            tf.boolean_mask(rows, begins),
-            tf.cast(tf.boolean_mask(places, begins), tf.int32),
+            tf.gather_nd(rows, firsts),
+            tf.cast(tf.gather_nd(places, firsts), tf.int32),
             tf.cast(lasts + 1, tf.int32),
         )
 

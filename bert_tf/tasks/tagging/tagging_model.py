@@ -20,7 +20,7 @@ from bert_tf import heads, modeling, vocabularies
 from bert_tf.errors import InputError
 from bert_tf.exporting import inference, saved_model, serving_inputs
 from bert_tf.tasks.tagging import graph_words, schemes
-from bert_tf.text import graph_windows, text_graph
+from bert_tf.text import graph_rows, graph_windows, text_graph
 
 import tensorflow as tf
 
@@ -170,9 +170,10 @@ class _TaggerModule(tf.Module):
                 "text": _characters(texts, rows, starts, ends),
             }
             names = tf.gather(tf.constant(list(labels)), found)
+            ragged = graph_rows.of_sorted_rows(first, rows, number)
             return (
-                {k: _ragged(x, rows, number) for k, x in entities.items()},
-                _ragged(names, words.rows, number),
+                {k: ragged.with_values(x) for k, x in entities.items()},
+                graph_rows.of_sorted_rows(names, words.rows, number),
             )
 
         def call(texts):
@@ -205,14 +206,6 @@ class _TaggerModule(tf.Module):
         self.serve_text = self.serve
         self.serve_words = function(serve_words, [texts])
         self.serve_ids = function(serve_ids, [serving_inputs.IDS] * 3)
-
-
-def _ragged(
-    values: tf.Tensor, rows: tf.Tensor, number: tf.Tensor
-) -> tf.RaggedTensor:
-    return tf.RaggedTensor.from_value_rowids(
-        values, rows, number, validate=False
-    )
 
 
 def _characters(
