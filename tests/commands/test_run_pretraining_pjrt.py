@@ -1,5 +1,6 @@
 """Runs of run_pretraining.py whose steps JAX computes."""
 
+import os
 import re
 import shutil
 
@@ -40,8 +41,9 @@ def _make(setting, output, runtime):
     ]
     if runtime == "tensorflow":
         return setting.finished(output, *flags, *REPLICAS, "--use_xla=true")
-    devices = "--xla_force_host_platform_device_count=2"
-    run = setting.start(output, *flags, _PJRT, XLA_FLAGS=devices)
+    more = "--xla_force_host_platform_device_count=2"
+    xla = f"{os.environ.get('XLA_FLAGS', '')} {more}"
+    run = setting.start(output, *flags, _PJRT, XLA_FLAGS=xla)
     assert run.wait() == 0, run.stderr
     return run
 
