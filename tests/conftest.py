@@ -27,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--grappler",
         action="store_true",
-        help="optimize graphs as users' programs do, which takes longer",
+        help="optimize graphs, and XLA's code, as users' programs do: slower",
     )
 
 

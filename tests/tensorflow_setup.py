@@ -23,6 +23,12 @@ _GROWTH = 512 << 20  # bytes
 # Total size from which loaded exports, of about 100 MB each, are dropped.
 _MOST = 3 << 30
 
+# XLA reads these flags when it first compiles. On CPUs, they halve the time it
+# takes. The passes that change the program itself run as always.
+_QUICK_XLA = (
+    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+)
+
 # Two replicas on one machine. This is only possible before TensorFlow starts.
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0],
@@ -86,7 +92,7 @@ context.Context._set_global_seed = _set_seed
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Sets the optimizer, and keeps two kinds of iterators alive to the end.
+    """Sets the optimizers, and keeps two kinds of iterators alive to the end.
 
     TensorFlow destroys an iterator while it holds Python's lock, and waits for
     a thread that may need this lock to call Python. This deadlocks whenever
@@ -95,6 +101,9 @@ def pytest_configure(config: pytest.Config) -> None:
     minute, longer for older iterators.
     """
     store.uses_grappler = config.option.grappler
+    uses_cpu = os.environ["CUDA_VISIBLE_DEVICES"] == "-1"
+    if uses_cpu and not config.option.grappler:
+        os.environ.setdefault("XLA_FLAGS", _QUICK_XLA)
     _use_grappler(config.option.grappler)
     make = iterator_ops.OwnedIterator._create_iterator
 
