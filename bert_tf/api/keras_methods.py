@@ -132,6 +132,9 @@ class Methods(text_inputs.WithTexts):
                 "model.save_weights('NAME.weights.h5'). "
                 f"Received: filepath={os.fspath(filepath)}"
             )
+        if getattr(self, "optimizer", None) is not None:
+            # May raise: Keras would have replaced the file by an empty one.
+            self.optimizer.get_config()
         return super().save(filepath, *args, **kwargs)
 
     def export(self, filepath, format="tf_saved_model", **kwargs):

@@ -294,7 +294,11 @@ class _Head(keras_methods.Methods, heads.Model):
 
     def get_config(self) -> dict[str, Any]:
         """Returns what `from_config` makes the same model of, but weights."""
-        own = {"bert": keras.saving.serialize_keras_object(self.bert)}
+        # In a file, Keras gives the second config an id. All heads on one
+        # encoder then have the same id, and share the encoder when loaded.
+        for _ in range(2):
+            bert = keras.saving.serialize_keras_object(self.bert)
+        own = {"bert": bert}
         # Only where needed: a subclass may have its own `from_config`.
         if frozen := _frozen(self):
             own["frozen"] = frozen

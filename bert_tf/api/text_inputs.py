@@ -27,6 +27,7 @@ _TOKENIZED = ("input_ids", "inputs_embeds")
 # Texts that are tokenized together.
 _CHUNK = 1024
 _MOST_LABELS = 10  # in an error
+_NOT_DENSE = (tf.RaggedTensor, tf.SparseTensor)
 
 
 def is_texts(value: Any) -> bool:
@@ -210,6 +211,8 @@ class WithTexts(keras.Model):
         if not is_texts(x):
             return _as_inputs(x), _of_outputs(y)
         first, second = _pair(x)
+        if any(isinstance(texts, _NOT_DENSE) for texts in (first, second)):
+            return self._tokenize(x), y  # an error
         # Here, so that errors count from the first text.
         api_tokenizer.check_texts(first, "text_a")
         api_tokenizer.check_texts(second, "text_b")
@@ -358,7 +361,7 @@ def _pair(inputs: Any) -> tuple[Any, Any]:
 def _as_batch(texts: Any) -> Any:
     if isinstance(texts, str | bytes):
         return [texts]
-    if isinstance(texts, tf.Tensor) and texts.shape.rank == 0:
+    if isinstance(texts, tf.Tensor | np.ndarray) and texts.shape == ():
         return texts[tf.newaxis]
     # A pandas Series is indexed by its labels.
     is_frame = hasattr(texts, "dtype") and hasattr(texts, "to_numpy")

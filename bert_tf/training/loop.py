@@ -38,8 +38,21 @@ def sizes_of(lengths: tf.Tensor, sequences: tf.Tensor) -> dict[str, tf.Tensor]:
 
 
 def sizes_of_rows(batch: Batch) -> dict[str, tf.Tensor]:
-    """Returns the sizes of a batch with one sequence per row."""
-    lengths = tf.reduce_sum(tf.cast(batch["input_mask"], tf.float32), -1)
+    """Returns the sizes of a batch with one sequence per row.
+
+    As in models, the mask may be `attention_mask`, and without one all
+    positions are tokens.
+    """
+    mask = batch.get("input_mask", batch.get("attention_mask"))
+    if mask is None and "input_ids" not in batch:
+        raise InputError(
+            "The sizes of batches are counted in `input_mask` or `input_ids`. "
+            "For other batches, pass Objective(..., sizes=...). "
+            f"Received: {', '.join(batch)}"
+        )
+    if mask is None:
+        mask = tf.ones_like(batch["input_ids"])
+    lengths = tf.reduce_sum(tf.cast(mask, tf.float32), -1)
     # Without weights each row counts once.
     weights = batch.get("row_weights", tf.ones_like(lengths, tf.float32))
     return sizes_of(lengths, tf.reduce_sum(weights))

@@ -168,14 +168,15 @@ def add_up(
 
     They are computed one after the other: only one needs memory at a time.
     """
-    rows = next(iter(batch.values())).shape[0]
-    if rows % count:
-        raise InputError(
-            "The batch of a replica must be a multiple of the number of "
-            f"micro-batches. Received: rows={rows}, accumulate={count}"
-        )
     if count == 1:
         return function(tf.constant(0), batch)
+    rows = next(iter(batch.values())).shape[0]
+    if rows is None or rows % count:
+        raise InputError(
+            "The batch of a replica must be a multiple of the number of "
+            "micro-batches, and of a known size: batch the data set with "
+            f"drop_remainder=True. Received: rows={rows}, accumulate={count}"
+        )
     parts = {
         # Only the length of trimmed sequences is open.
         name: tf.reshape(

@@ -129,6 +129,10 @@ def test_what_is_refused(tmp_path):
     model.compile(bert_tf.Lamb(lambda step: 0.1), tiny.ENTROPY)
     with pytest.raises(InputError, match=r"a schedule of bert_tf\.schedules"):
         model.optimizer.get_config()
+    (tmp_path / "model.keras").write_text("older")
+    with pytest.raises(InputError, match=r"weights only, by save_weights"):
+        model.save(tmp_path / "model.keras")
+    assert (tmp_path / "model.keras").read_text() == "older"
     for by_layer in (
         {"rate_of": lambda name: 0.5 if "layer_0" in name else 1.0},
         {"starts_at": lambda name: 9},

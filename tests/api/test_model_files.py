@@ -208,6 +208,20 @@ class TestFiles:
         assert (np.abs(model(inputs) - expected) > 1e-4).any()
 
     @pytest.mark.slow
+    def test_heads_that_share_an_encoder(self, tmp_path):
+        ids = {"input_ids": tiny.INPUTS["input_ids"]}
+        columns = {"input_ids": keras.Input([None], dtype="int32")}
+        bert = models.Bert(tiny.ONE_LAYER)
+        heads = models.BertTagger(bert, 3), models.BertClassifier(bert, 2)
+        model = keras.Model(columns, [head(columns) for head in heads])
+        model.save(tmp_path / "model.keras")
+        loaded = keras.saving.load_model(tmp_path / "model.keras")
+        tagger, classifier = loaded.layers[1:]
+        assert tagger.bert is classifier.bert
+        for x, y in zip(loaded(ids), model(ids), strict=True):
+            tiny.close(x, y)
+
+    @pytest.mark.slow
     def test_drops_out_in_a_functional_model(self):
         columns = {"input_ids": keras.Input([None], dtype="int32")}
         model = keras.Model(columns, models.Bert(tiny.DROPS)(columns).pooled)

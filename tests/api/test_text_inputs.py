@@ -85,7 +85,8 @@ def test_call_of_pairs(model, tokenizer, pairs):
 @pytest.mark.slow
 def test_one_text_is_a_batch_of_one(model):
     _close(model("a film"), model(["a film"]))
-    _close(model(tf.constant("a film")), model(["a film"]))
+    for text in (tf.constant("a film"), np.array("a film")):
+        _close(model(text), model(["a film"]))
     _close(model(("a film", "bad")), model((["a film"], ["bad"])))
 
 
@@ -219,6 +220,8 @@ def test_multiple_choice(tokenizer):
     _close(model(given), model(rows))
     with pytest.raises(InputError, match=r"as many for each prompt"):
         model((["a", "b"], [["a"], ["b", "c"]]))
+    with pytest.raises(InputError, match=r"as many for each prompt"):
+        model.predict((["a", "b"], tf.ragged.constant([["a"], ["b", "c"]])))
 
 
 # ---- The tokenizer ----------------------------------------------------------
@@ -395,6 +398,8 @@ def test_what_is_wrong(model):
         model([("a", "b"), "c"])
     with pytest.raises(InputError, match=r"must be a pair.*3 elements"):
         model(("a", "b", "c"))
+    with pytest.raises(InputError, match=r"text_b to be a text.*Ragged"):
+        model.predict((["a"], tf.ragged.constant([["b"]])))
     with pytest.raises(InputError, match="Received: 1024 and 1025 texts"):
         model.predict((["a"] * 1024, ["b"] * 1025), verbose=0)
     words = bert_tf.BertMaskedLM(bert_tf.Bert(exports.CONFIG))

@@ -205,6 +205,15 @@ class TestSizes:
         }
         expected = {"sequences": 2, "tokens": 4, "pairs": 9 + 1}
         assert loop.sizes_of_rows(batch) == expected
+        batch["attention_mask"] = batch.pop("input_mask")
+        assert loop.sizes_of_rows(batch) == expected
+
+    def test_rows_without_a_mask(self):
+        batch = {"input_ids": tf.zeros([2, 3], tf.int32)}
+        expected = {"sequences": 2, "tokens": 6, "pairs": 18}
+        assert loop.sizes_of_rows(batch) == expected
+        with pytest.raises(InputError, match=r"sizes=.*Received: x"):
+            loop.sizes_of_rows({"x": tf.ones([2])})
 
 
 class TestFactors:
@@ -380,6 +389,20 @@ class TestSteps:
         trainer = tiny_trainer.Trainer(files, accumulate=3)
         with pytest.raises(ValueError, match="rows=8, accumulate=3"):
             trainer.train(0, 1)
+
+    def test_a_last_batch_may_be_smaller(self):
+        def total(count):
+            def add_up(rows):
+                return replica_step.add_up(
+                    lambda _, part: tf.reduce_sum(part["x"]), {"x": rows}, count
+                )
+
+            shape = tf.TensorSpec([None])
+            return tf.function(add_up, [shape], autograph=False)
+
+        assert total(1)([1.0, 2.0]) == 3
+        with pytest.raises(InputError, match=r"drop_remainder=True.*rows=None"):
+            total(2)([1.0, 2.0])
 
 
 def take_order(folder, count):
