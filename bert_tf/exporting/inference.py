@@ -140,10 +140,10 @@ class Encoder:
         positions: tf.Tensor | None = None,
     ) -> list[tf.Tensor]:
         """Calls `_encode` in the way that suits the size and the padding."""
-        tensors = (input_ids, input_mask, segment_ids)
+        tensors = [input_ids, input_mask, segment_ids]
         inputs = dict(zip(_INPUTS, tensors, strict=True))
         if positions is not None:
-            tensors += (positions,)
+            tensors.append(positions)
         mask = input_mask
         tokens = tf.math.count_nonzero(mask, dtype=tf.int32)
         padding = tf.size(mask) - tokens

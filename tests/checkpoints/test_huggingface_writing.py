@@ -128,12 +128,18 @@ def test_a_pooler_of_the_last_token():
 )
 def test_transformers_goes_on_with_the_dropout_of_each_head(kind):
     family = families.FAMILIES[kind]
-    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
-    rates = [x.name for x in dataclasses.fields(family.config)]
-    rates = dict.fromkeys((x for x in rates if "dropout" in x), 0.3)
+    sizes: dict[str, Any] = {
+        "hidden_size": 8,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+    }
+    names = [x.name for x in dataclasses.fields(family.config)]
+    rates = dict.fromkeys([x for x in names if "dropout" in x], 0.3)
     config = family.config(40, **sizes, **rates)
+    written = family.huggingface
+    assert written
     for head in ("classification", "tagging", "span", "multiple_choice"):
-        if head not in family.huggingface.heads:
+        if head not in written.heads:
             continue
         values = huggingface_names.from_config(config, head, ["no", "yes"])
         (name,) = values["architectures"]
