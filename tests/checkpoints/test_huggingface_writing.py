@@ -134,8 +134,8 @@ def test_transformers_goes_on_with_the_dropout_of_each_head(kind):
         "num_attention_heads": 2,
     }
     names = [x.name for x in dataclasses.fields(family.config)]
-    rates = dict.fromkeys([x for x in names if "dropout" in x], 0.3)
-    config = family.config(40, **sizes, **rates)
+    sizes |= dict.fromkeys([x for x in names if "dropout" in x], 0.3)
+    config = family.config(40, **sizes)
     written = family.huggingface
     assert written
     for head in ("classification", "tagging", "span", "multiple_choice"):
