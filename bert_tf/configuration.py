@@ -79,8 +79,7 @@ class BertConfig:
     one_value: ClassVar[Mapping[str, Any]] = _ONE_VALUE
     unused_keys: ClassVar[frozenset[str]] = frozenset()
     # Keys of dropout rates that transformers has for what is trained here with
-    # `hidden_dropout_prob`: written with that value, where null does not mean
-    # it.
+    # `hidden_dropout_prob`: folders of models with a head say that value.
     other_rates: ClassVar[Mapping[str, str]] = {
         "classifier_dropout": "heads are"
     }

@@ -228,6 +228,9 @@ def from_config(
         "model_type": theirs.model_type or config.model_type,
         "tie_word_embeddings": True,
     }
+    # Without a head, heads will have the rates that are usual there.
+    if names.HEADS[head].variables:
+        values |= theirs.keys.rates(config)
     values = dict(sorted(values.items()))
     own = list(labels or ["LABEL_0"])
     if names.HEADS[head].has_labels:

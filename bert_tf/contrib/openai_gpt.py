@@ -60,7 +60,7 @@ class _Keys(foreign.ConfigKeys):
         values = super().to_theirs(config)
         names = {theirs: name for name, theirs in _ACTIVATIONS.items()}
         act = "silu" if config.hidden_act == "silu" else names[values["afn"]]
-        return {**values, "afn": act}
+        return {**values, "afn": act, "embd_pdrop": values["resid_pdrop"]}
 
 
 _KEYS = _Keys(

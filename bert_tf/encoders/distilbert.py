@@ -41,12 +41,8 @@ _KEYS = foreign.ConfigKeys(
     defaults={"vocab_size": 30522, "num_hidden_layers": 6},
     fixed={"pooler_act": "relu", "layer_norm_eps": 1e-12},
     unsaid=frozenset({"layer_norm_eps", "type_vocab_size"}),
-    # The head for spans has no dropout here.
-    written={
-        "pad_token_id": 0,
-        "qa_dropout": 0.0,
-        "sinusoidal_pos_embds": False,
-    },
+    written={"pad_token_id": 0, "sinusoidal_pos_embds": False},
+    head_rates={"qa_dropout": 0.0},
 )
 _HUGGINGFACE = foreign.HuggingFace(
     prefix="distilbert.",

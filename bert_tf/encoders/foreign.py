@@ -131,6 +131,7 @@ class ConfigKeys:
         unsaid: Our fields that their file does not have.
         needed: Their key -> the only value that is supported here.
         written: Additional keys and values of their file.
+        head_rates: Dropout rates of heads, where ours are fixed.
         unused_positions: The number of unused rows at the start of their
             position table.
         told_by: Keys and values that identify this family in a file whose
@@ -145,6 +146,7 @@ class ConfigKeys:
     unsaid: frozenset[str] = frozenset()
     needed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     written: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    head_rates: Mapping[str, float] = dataclasses.field(default_factory=dict)
     unused_positions: int = 0
     told_by: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
@@ -231,8 +233,12 @@ class ConfigKeys:
         name = "max_position_embeddings"
         if name in values:
             values[name] += self.unused_positions
-        rates = dict.fromkeys(config.other_rates, config.hidden_dropout_prob)
-        return values | rates | dict(self.written)
+        return values | dict(self.written)
+
+    def rates(self, config: configuration.BertConfig) -> dict[str, float]:
+        """Returns what a config.json says of the dropout of a trained head."""
+        own = dict.fromkeys(config.other_rates, config.hidden_dropout_prob)
+        return own | dict(self.head_rates)
 
     def token_ids(self, special: Any) -> dict[str, int]:
         """Returns keys with ids of a vocabulary's special tokens, if any."""
