@@ -309,7 +309,8 @@ def test_a_model_in_a_file_of_numpy(folder, classifier, monkeypatch):
     assert found == expected
     assert found["label"] in _CLASSES
     (folder / "empty").mkdir()
-    with pytest.raises(InputError, match=r"; model\.npz \(npz\)\. Received: no files$"):
+    message = r"; model\.npz \(npz\)\. Received: no files$"
+    with pytest.raises(InputError, match=message):
         bert_tf.open_checkpoint(folder / "empty")
 
 
