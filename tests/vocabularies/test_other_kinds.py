@@ -104,6 +104,16 @@ def test_prompt_and_choices(tokenizer):
     assert not rows["input_mask"][0, 1].numpy().any()
 
 
+def test_the_shortest_choice(tokenizer):
+    texts = tf.constant(["a b"]), tf.constant([["x y"]])
+    rows, is_cut = choice_graph.pack(tokenizer, *texts, 6, pad_to_max=False)
+    for name, values in row([], ids_of("y"), 6).items():
+        assert rows[name].numpy().tolist() == [[values]]
+    assert is_cut.numpy().tolist() == [[True]]
+    with pytest.raises(ValueError, match=r"at least 6: 5.*max_seq_length=5"):
+        choice_graph.pack(tokenizer, *texts, 5, pad_to_max=False)
+
+
 def test_question_and_context():
     cutter = squad_windows.Cutter(VOCABULARY, squad_options.Layout(12, 2, 2))
     context = "a b c d e f g h"

@@ -5,6 +5,7 @@ A sequence is `[CLS] prompt [SEP] choice [SEP]`.
 Shapes: B prompts, K choices per prompt, S sequence length.
 """
 
+from bert_tf.errors import InputError
 from bert_tf.text import graph_rows
 
 import tensorflow as tf
@@ -28,13 +29,23 @@ def pack(
     Returns:
         `input_ids`, `input_mask` and `segment_ids`, each [B, K, S] int32, and
         which sequences were truncated, [B, K].
+
+    Raises:
+        InputError: `max_seq_length` leaves no room for a token of a choice.
     """
+    vocabulary = tokenizer.vocabulary
+    special = vocabulary.template.special(2)
+    room = max_seq_length - special
+    if room < 1:
+        raise InputError(
+            f"`max_seq_length` must be at least {special + 1}: {special} "
+            "special tokens, and one token of a choice. "
+            f"Received: max_seq_length={max_seq_length}"
+        )
     shape = tf.shape(choices)  # [2]
     flat = tf.reshape(choices, [-1])
     pieces, second = tokenizer.tokenize_columns(prompts, flat)
     is_choice = flat != ""
-    vocabulary = tokenizer.vocabulary
-    room = max_seq_length - vocabulary.template.special(2)
     rows = tf.range(tf.size(flat)) // tf.maximum(shape[1], 1)
     # Truncated before it is repeated; one more token shows that it is.
     first = tf.gather(pieces[:, : room + 1], rows)  # [B * K, (tokens)]
