@@ -78,8 +78,8 @@ class BertConfig:
     least_types: ClassVar[int] = 1
     one_value: ClassVar[Mapping[str, Any]] = _ONE_VALUE
     unused_keys: ClassVar[frozenset[str]] = frozenset()
-    # Keys of dropout rates that transformers has for what is trained here with
-    # `hidden_dropout_prob`: folders of models with a head say that value.
+    # Keys of transformers' dropout rates that are `hidden_dropout_prob` here.
+    # They are in the config.json of a fine-tuned model.
     other_rates: ClassVar[Mapping[str, str]] = {
         "classifier_dropout": "heads are"
     }

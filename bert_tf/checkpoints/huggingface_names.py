@@ -26,6 +26,8 @@ _BY_NAMES = (
     *("pretraining", "masked_lm", "next_sentence", "replaced_tokens"),
     *("span", "next_piece"),
 )
+# Heads whose dropout rates are in a config.json.
+_FINE_TUNED = ("classification", "tagging", "span", "multiple_choice")
 
 
 def find_tables(config: modeling.BertConfig, head: str) -> foreign.HuggingFace:
@@ -219,7 +221,8 @@ def from_config(
 ) -> dict[str, Any]:
     """Returns the values of a config.json.
 
-    The score of a classifier may have a name: `labels` is that or None.
+    `labels` are the names of the classes. For a score, they are its name, or
+    None.
     """
     theirs = find_tables(config, head)
     values = {
@@ -228,8 +231,8 @@ def from_config(
         "model_type": theirs.model_type or config.model_type,
         "tie_word_embeddings": True,
     }
-    # Without a head, heads will have the rates that are usual there.
-    if names.HEADS[head].variables:
+    # After pre-training, new heads have the default rates of transformers.
+    if head in _FINE_TUNED:
         values |= theirs.keys.rates(config)
     values = dict(sorted(values.items()))
     own = list(labels or ["LABEL_0"])

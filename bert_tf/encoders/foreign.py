@@ -131,7 +131,8 @@ class ConfigKeys:
         unsaid: Our fields that their file does not have.
         needed: Their key -> the only value that is supported here.
         written: Additional keys and values of their file.
-        head_rates: Dropout rates of heads, where ours are fixed.
+        head_rates: Their key of a head's dropout rate that is fixed here -> the
+            rate.
         unused_positions: The number of unused rows at the start of their
             position table.
         told_by: Keys and values that identify this family in a file whose
@@ -236,7 +237,7 @@ class ConfigKeys:
         return values | dict(self.written)
 
     def rates(self, config: configuration.BertConfig) -> dict[str, float]:
-        """Returns what a config.json says of the dropout of a trained head."""
+        """Returns the dropout rates of a fine-tuned head, by their keys."""
         own = dict.fromkeys(config.other_rates, config.hidden_dropout_prob)
         return own | dict(self.head_rates)
 

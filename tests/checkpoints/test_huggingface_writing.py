@@ -156,6 +156,14 @@ def test_transformers_goes_on_with_the_dropout_of_each_head(kind):
         assert found == {0.3, *none}, name
 
 
+@pytest.mark.parametrize("head", ["encoder", "masked_lm"])
+def test_new_heads_have_the_dropout_of_transformers(head):
+    config = families.FAMILIES["distilbert"].config(40, hidden_dropout_prob=0.3)
+    values = huggingface_names.from_config(config, head, None)
+    theirs = transformers.AutoConfig.for_model(**values)
+    assert (theirs.qa_dropout, theirs.seq_classif_dropout) == (0.1, 0.2)
+
+
 def test_two_dropout_rates():
     rates: dict[str, Any] = {
         "hidden_dropout_prob": 0.2,
