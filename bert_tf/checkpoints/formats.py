@@ -35,7 +35,7 @@ from bert_tf.vocabularies import tokenizer_json
 import tensorflow as tf
 from absl import logging
 
-# In a folder without a model, for folders with one.
+# Max entries of a folder without a model in which models are looked for.
 _MOST_LOOKED_INTO = 1000
 
 
@@ -141,7 +141,7 @@ def _open_folder(folder: str) -> opened.Checkpoint:
 def _way_out(folder: str, here: Iterable[str]) -> str:
     """Suggests what to give instead of a folder without a checkpoint."""
     if parent := _folder_with_weights(folder.rstrip("/") or folder):
-        return f" Give the folder around it, {parent}."
+        return f" Give its parent folder ({parent}), which has a model."
     if others := weight_files.find_others(here):
         return (
             f" {listed(others)} can't be read: write the model with "
@@ -242,7 +242,7 @@ def _check_is_prefix(path: str) -> None:
         )
     if tf.io.gfile.exists(path):
         folder = _folder_with_weights(path)
-        hint = f"; here probably {folder}" if folder else ""
+        hint = f" (here probably {folder})" if folder else ""
         raise InputError(
             f"The file {path} is no checkpoint. Give the folder of a Hugging "
             "Face model, as save_pretrained of transformers writes it, or of a "
@@ -254,7 +254,7 @@ def _check_is_prefix(path: str) -> None:
 def _folder_with_weights(path: str) -> str | None:
     """Returns the folder of a path, if it holds a model."""
     folder = os.path.dirname(path) or "."
-    with contextlib.suppress(tf.errors.OpError):  # Above a bucket is none.
+    with contextlib.suppress(tf.errors.OpError):  # A bucket has no parent.
         others = {*tf.io.gfile.listdir(folder)} - {os.path.basename(path)}
         if weight_files.has_weights(others):
             return folder

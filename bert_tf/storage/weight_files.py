@@ -138,11 +138,15 @@ def has_weights(names: Iterable[str]) -> bool:
 
 def find_others(names: Iterable[str]) -> list[str]:
     """Returns files of formats that can't be read, by their names."""
-    return sorted(name for name in names if _is_any(name, _OTHERS))
+    return sorted(
+        name
+        for name in names
+        if _is_any(name, _OTHERS) and not is_weights(name)
+    )
 
 
 def find_index(names: Collection[str]) -> str | None:
-    """Returns the missing index of the parts of Hugging Face's weights."""
+    """Returns the index that parts of Hugging Face's weights need, if any."""
     for weights in HUGGING_FACE:
         if any(_is_any(name, weights.parts) for name in names):
             return weights.file

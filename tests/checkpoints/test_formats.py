@@ -163,7 +163,7 @@ class TestNoCheckpoint:
             formats.open_checkpoint(str(path))
         said = str(error.value)
         assert said.startswith(f"The file {path} is no checkpoint. Give the ")
-        assert said.endswith(f"here probably {tf1}.")
+        assert said.endswith(f"(here probably {tf1}).")
         path.rename(path.parent.parent / name)
         with pytest.raises(ValueError, match=r"\.\.\./bert_model\.ckpt\.$"):
             formats.open_checkpoint(str(path.parent.parent / name))
@@ -190,10 +190,11 @@ class TestNoCheckpoint:
         [
             (["a.gguf", "b.txt"], "a.gguf can't be read: write the model with"),
             (["epoch=1.ckpt"], "save_pretrained of transformers, or give the"),
-            (["model.h5"], "Received: model.h5"),
+            (["model.h5"], " model.h5 can't be read"),
+            (["model.weights.h5"], "(ELMo). Received: model.weights.h5"),
             (["vocab.txt", "data.tsv"], "Received: data.tsv, vocab.txt"),
             ([], "Received: no files"),
-            (["../pytorch_model.bin"], "Give the folder around it, {parent}."),
+            (["../pytorch_model.bin"], "Give its parent folder ({parent}),"),
             (["in/model.safetensors"], "one of them. Received: {folder}/in"),
             (["in/x.txt"], "Received: in"),
         ],
