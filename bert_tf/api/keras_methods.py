@@ -133,7 +133,7 @@ class Methods(text_inputs.WithTexts):
                 f"Received: filepath={os.fspath(filepath)}"
             )
         if getattr(self, "optimizer", None) is not None:
-            # May raise: Keras would have replaced the file by an empty one.
+            # May raise. Later, Keras would have emptied an older file.
             self.optimizer.get_config()
         return super().save(filepath, *args, **kwargs)
 

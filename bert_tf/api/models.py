@@ -294,8 +294,8 @@ class _Head(keras_methods.Methods, heads.Model):
 
     def get_config(self) -> dict[str, Any]:
         """Returns what `from_config` makes the same model of, but weights."""
-        # In a file, Keras gives the second config an id. All heads on one
-        # encoder then have the same id, and share the encoder when loaded.
+        # When Keras saves a file, it adds an ID to the config of an object that
+        # it serializes again. By this ID, heads share an encoder when loaded.
         for _ in range(2):
             bert = keras.saving.serialize_keras_object(self.bert)
         own = {"bert": bert}

@@ -212,7 +212,7 @@ class WithTexts(keras.Model):
             return _as_inputs(x), _of_outputs(y)
         first, second = _pair(x)
         if any(isinstance(texts, _NOT_DENSE) for texts in (first, second)):
-            return self._tokenize(x), y  # an error
+            return self._tokenize(x), y  # raises InputError
         # Here, so that errors count from the first text.
         api_tokenizer.check_texts(first, "text_a")
         api_tokenizer.check_texts(second, "text_b")

@@ -109,7 +109,8 @@ def _kept_of_bytes(x, rate, seed):
     share = min(max(round(rate * 2**8), 1), 2**8 - 1)
     shape = tf.shape(x)
     if compiled.is_for_tpus():
-        # A word is for four rows: TPUs copy arrays to change their last axis.
+        # The four bytes of a word are for four rows. If they were for one row,
+        # TPUs would copy arrays to change their last axis.
         rows = tf.reduce_prod(shape[:-1])
         words = _words([(rows + 3) // 4, shape[-1]], seed)
         parts = [tf.bitwise.right_shift(words, 8 * i) for i in range(4)]

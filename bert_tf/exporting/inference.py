@@ -225,7 +225,7 @@ class Encoder:
 
 
 def _by_number(function: Callable[..., Any]) -> dict[int, Any]:
-    """Returns functions of 3 tensors or, with positions, 4: by the number."""
+    """Returns the functions for 3 tensors and, with positions, for 4."""
     return {
         number: tf.function(
             function,

@@ -69,11 +69,13 @@ def make(
             return serve_ids(**_batch(found, vocabulary))[name]
 
         def of_texts():
-            dense = {x: found[x].to_tensor("", shape=[None, 1]) for x in _TEXTS}
-            one, first, second = (tf.squeeze(x, 1) for x in dense.values())
-            # An Example has only one of both: the other is "".
-            texts = [tf.strings.join([one, first])]
-            texts += [second] if takes_pairs else []
+            text, text_a, text_b = (
+                tf.squeeze(found[x].to_tensor("", shape=[None, 1]), 1)
+                for x in _TEXTS
+            )
+            # An Example has either text or text_a; the other one is "" here.
+            texts = [tf.strings.join([text, text_a])]
+            texts += [text_b] if takes_pairs else []
             return serve_texts(*texts)[name]
 
         scores = tf.cond(has_ids, of_ids, of_texts)  # [B, C] or [B]

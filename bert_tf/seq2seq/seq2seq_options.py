@@ -19,7 +19,7 @@ class Generation(options.Options):
         4,
         "Hypotheses kept at each token; 1 takes the most likely token.",
         min=1,
-        # More exhaust the memory with a usual vocabulary.
+        # More hypotheses exhaust the memory with a vocabulary of usual size.
         max=1000,
     )
     length_penalty: float = options.option(

@@ -93,7 +93,7 @@ def row_ids(ragged: tf.RaggedTensor) -> tf.Tensor:
 
 
 def repeats(counts: tf.Tensor) -> tf.Tensor:
-    """Returns each index as often as `counts` says, int64."""
+    """Returns each index i of `counts` counts[i] times, int64."""
     places = tf.range(tf.reduce_sum(counts))
     return search(tf.cumsum(counts), places, "right", tf.int64)
 
@@ -101,7 +101,7 @@ def repeats(counts: tf.Tensor) -> tf.Tensor:
 def of_sorted_rows(
     values: tf.Tensor, rows: tf.Tensor, number: tf.Tensor
 ) -> tf.RaggedTensor:
-    """Returns `tf.RaggedTensor.from_value_rowids` of `number` rows, int64."""
+    """Applies `tf.RaggedTensor.from_value_rowids`, with `number` int64 rows."""
     splits = search(rows, tf.range(number + 1), out_type=tf.int64)
     return tf.RaggedTensor.from_row_splits(values, splits, validate=False)
 

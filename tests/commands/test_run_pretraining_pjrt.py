@@ -33,7 +33,7 @@ def _setting(tmp_path_factory):
 
 
 def _make(setting, output, runtime):
-    """Trains on two devices by JAX or TensorFlow, from where a run is."""
+    """Trains on two devices with JAX or TensorFlow, or resumes a run."""
     flags = [
         *("--num_train_steps=4", "--save_checkpoints_steps=1"),
         *("--eval_steps=2", "--max_eval_steps=2"),
