@@ -35,8 +35,10 @@ from bert_tf.vocabularies import tokenizer_json
 import tensorflow as tf
 from absl import logging
 
-# Max entries of a folder without a model in which models are looked for.
-_MOST_LOOKED_INTO = 1000
+# Folders that often hold a model. The others are looked into as well, but not
+# all of many: each is a request if the folder is in a bucket.
+_OFTEN_MODELS = re.compile(r"checkpoint-\d+|0_Transformer|snapshots|\d+")
+_MOST_LOOKED_INTO = 100
 
 
 def open_checkpoint(path: str | os.PathLike[str]) -> opened.Checkpoint:
@@ -212,7 +214,9 @@ def _models_inside(folder: str, here: Iterable[str]) -> list[str]:
     numbered versions of a served model.
     """
     paths = []
-    for name in sorted(x.rstrip("/") for x in here)[:_MOST_LOOKED_INTO]:
+    names = sorted(x.rstrip("/") for x in here)
+    names.sort(key=lambda name: not _OFTEN_MODELS.fullmatch(name))
+    for name in names[:_MOST_LOOKED_INTO]:
         path = os.path.join(folder, name)
         paths.append(path)
         if name == "snapshots":
