@@ -345,6 +345,15 @@ class TestDropout:
             traced = tf.function(lambda x: ops.dropout(x, 0.25, seed), [spec])
             np.testing.assert_array_equal(traced(x), ops.dropout(x, 0.25, seed))
 
+    def test_the_halves_of_each_number_decide(self):
+        bits = tf.random.stateless_uniform(
+            [200, 500], [7, 8], minval=None, maxval=None, dtype=tf.int32
+        ).numpy()
+        halves = [(bits >> 16), (bits & 0xFFFF).astype(np.int16)]
+        # The upper or lower 16 bits as a signed number, of 2^16 from -2^15.
+        kept = np.concatenate(halves, -1) >= round(0.1 * 2**16) - 2**15
+        np.testing.assert_array_equal(self._mask(0.1, [7, 8]), kept)
+
     def test_places_that_share_bits_are_independent(self):
         # One integer decides about a position and the one half a row later.
         kept = self._mask(0.5, [7, 8])
