@@ -35,8 +35,8 @@ from bert_tf.vocabularies import tokenizer_json
 import tensorflow as tf
 from absl import logging
 
-# Folders that often hold a model. The others are looked into as well, but not
-# all of many: each is a request if the folder is in a bucket.
+# A folder without a model is searched for folders with one: these names first,
+# and at most this many, because each takes a request in a bucket.
 _OFTEN_MODELS = re.compile(r"checkpoint-\d+|0_Transformer|snapshots|\d+")
 _MOST_LOOKED_INTO = 100
 

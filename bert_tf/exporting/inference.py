@@ -132,19 +132,10 @@ class Encoder:
         found = self._shared[len(tensors)](*tensors)
         return self._outputs(found, layout)
 
-    def _encode_batch(
-        self,
-        input_ids: tf.Tensor,
-        input_mask: tf.Tensor,
-        segment_ids: tf.Tensor,
-        positions: tf.Tensor | None = None,
-    ) -> list[tf.Tensor]:
+    def _encode_batch(self, *tensors: tf.Tensor) -> list[tf.Tensor]:
         """Calls `_encode` in the way that suits the size and the padding."""
-        tensors = [input_ids, input_mask, segment_ids]
-        inputs = dict(zip(_INPUTS, tensors, strict=True))
-        if positions is not None:
-            tensors.append(positions)
-        mask = input_mask
+        inputs, positions = _named(tensors)
+        mask = inputs["input_mask"]
         tokens = tf.math.count_nonzero(mask, dtype=tf.int32)
         padding = tf.size(mask) - tokens
         least = tf.maximum(_LEAST_PLACES, tf.size(mask) // _PARTS)
@@ -163,17 +154,10 @@ class Encoder:
             ),
         )
 
-    def _encode_all(
-        self,
-        input_ids: tf.Tensor,
-        input_mask: tf.Tensor,
-        segment_ids: tf.Tensor,
-        positions: tf.Tensor | None = None,
-    ) -> list[tf.Tensor]:
+    def _encode_all(self, *tensors: tf.Tensor) -> list[tf.Tensor]:
         """Calls `_encode` on all positions."""
-        tensors = (input_ids, input_mask, segment_ids)
-        inputs = dict(zip(_INPUTS, tensors, strict=True))
-        layout = inference_layers.Everything(input_mask, _FEWEST)
+        inputs, positions = _named(tensors)
+        layout = inference_layers.Everything(inputs["input_mask"], _FEWEST)
         return self._encode(inputs, layout, positions)
 
     def _outputs(
@@ -222,6 +206,15 @@ class Encoder:
             shape = [*tf.unstack(tf.shape(positions)), x.shape[-1]]
             last = tf.reshape(x, shape)  # [B, R, D]
         return [*found, last] if self._every_layer else [last, last]
+
+
+def _named(
+    tensors: tuple[tf.Tensor, ...],
+) -> tuple[dict[str, tf.Tensor], tf.Tensor | None]:
+    """Returns the first three by their names, and the positions, if any."""
+    ids, mask, segments, *positions = tensors
+    inputs = dict(zip(_INPUTS, (ids, mask, segments), strict=True))
+    return inputs, positions[0] if positions else None
 
 
 def _by_number(function: Callable[..., Any]) -> dict[int, Any]:

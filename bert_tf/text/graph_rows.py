@@ -210,14 +210,14 @@ class Tokenizer(tf.Module):
             )
 
 
-def put(ids: tf.Tensor, pieces: tuple[int, ...], place: tf.Tensor) -> tf.Tensor:
-    """Writes `pieces` to positions 0, 1, ... of each sequence of ids [B, S].
+def put(ids: tf.Tensor, tokens: tuple[int, ...], place: tf.Tensor) -> tf.Tensor:
+    """Writes `tokens` to positions 0, 1, ... of each sequence of ids [B, S].
 
-    `place`, [B, S] or [S], is the position of each id relative to the first of
-    `pieces`.
+    `place`, [B, S] or [S], is the position of each id, counted from the first
+    of `tokens`.
     """
-    for number, piece in enumerate(pieces):
-        ids = tf.where(place == number, piece, ids)
+    for number, token in enumerate(tokens):
+        ids = tf.where(place == number, token, ids)
     return ids
 
 

@@ -349,7 +349,7 @@ class TestDropout:
         bits = tf.random.stateless_uniform(
             [200, 500], [7, 8], minval=None, maxval=None, dtype=tf.int32
         ).numpy()
-        halves = [(bits >> 16), (bits & 0xFFFF).astype(np.int16)]
+        halves = [bits >> 16, (bits & 0xFFFF).astype(np.int16)]
         # The upper or lower 16 bits as a signed number, of 2^16 from -2^15.
         kept = np.concatenate(halves, -1) >= round(0.1 * 2**16) - 2**15
         np.testing.assert_array_equal(self._mask(0.1, [7, 8]), kept)

@@ -84,13 +84,13 @@ class _MaskedWordsModule(tf.Module):
 
     def _find(self, parts: tf.RaggedTensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns scores and ids of the best tokens for each mask, [M, K]."""
-        pieces, lengths = self._pieces(parts)
+        tokens, lengths = self._tokens(parts)
         windows = graph_windows.cut(lengths, self._room)
-        masks = tf.squeeze(tf.where(pieces == self._mask_id), 1)  # [M]
+        masks = tf.squeeze(tf.where(tokens == self._mask_id), 1)  # [M]
         # Only windows with a mask are read.
         read, window = tf.unique(windows.find(masks), tf.int64)
         windows = windows.take(read)
-        ids, mask = graph_windows.layout(pieces, windows, self._vocabulary)
+        ids, mask = graph_windows.layout(tokens, windows, self._vocabulary)
         front = len(self._vocabulary.template.before)
         places = masks - tf.gather(windows.starts, window) + front
         places = graph_rows.of_sorted_rows(
@@ -127,7 +127,7 @@ class _MaskedWordsModule(tf.Module):
             }
         )
 
-    def _pieces(self, parts: tf.RaggedTensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def _tokens(self, parts: tf.RaggedTensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the tokens of all texts, and each text's token count."""
         rows = graph_rows.row_ids(parts)
         place = tf.range(tf.size(rows, tf.int64))
@@ -137,7 +137,7 @@ class _MaskedWordsModule(tf.Module):
             is_last = place == tf.gather(parts.row_limits() - 1, rows)
             closed = tf.strings.regex_replace(texts, r"\s+$", "")
             texts = tf.where(is_last, texts, closed)
-        pieces = self.tokenizer.tokenize(texts)  # [A, (tokens)]
+        tokens = self.tokenizer.tokenize(texts)  # [A, (tokens)]
         is_behind = place > tf.gather(parts.row_starts(), rows)
         masks = tf.RaggedTensor.from_row_lengths(
             tf.fill([tf.math.count_nonzero(is_behind)], self._mask_id),
@@ -147,13 +147,13 @@ class _MaskedWordsModule(tf.Module):
         # Puts each mask before its part. Masks stay separate rows: oneDNN has
         # no kernel to concatenate rows on many CPUs, and TensorFlow logs that.
         order = tf.stack([place, place + tf.size(rows, tf.int64)], axis=1)
-        pieces = tf.gather(
-            tf.concat([masks, pieces], axis=0), tf.reshape(order, [-1])
+        tokens = tf.gather(
+            tf.concat([masks, tokens], axis=0), tf.reshape(order, [-1])
         )  # [2 A, (tokens)]
         lengths = tf.math.unsorted_segment_sum(
-            pieces.row_lengths(), tf.repeat(rows, 2), parts.nrows()
+            tokens.row_lengths(), tf.repeat(rows, 2), parts.nrows()
         )
-        return pieces.flat_values, lengths
+        return tokens.flat_values, lengths
 
     def _filled(
         self,

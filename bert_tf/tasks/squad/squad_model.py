@@ -64,11 +64,11 @@ def _windows(
 
 
 def _has_most_context(
-    windows: _Windows, column: tf.Tensor, pieces: tf.Tensor
+    windows: _Windows, column: tf.Tensor, number: tf.Tensor
 ) -> tf.Tensor:
     """As squad_windows.Windows.has_most_context, [W, S]; else False.
 
-    `column` [1, S] counts from 0; `pieces` are the tokens of all contexts.
+    `column` [1, S] counts from 0; all contexts have `number` tokens.
     """
     place = column - windows.heads[:, tf.newaxis]  # [W, S]
     lengths = windows.lengths[:, tf.newaxis]
@@ -78,17 +78,17 @@ def _has_most_context(
     contexts = tf.where(is_context)  # [tokens in windows, 2]
     score = tf.gather_nd(score, contexts)  # [tokens in windows]
     window, _ = tf.unstack(contexts, axis=1)
-    piece = windows.offsets[:, tf.newaxis] + place
-    piece = tf.gather_nd(piece, contexts)
-    best = tf.math.unsorted_segment_max(score, piece, pieces)
-    is_best = score == tf.gather(best, piece)
+    token = windows.offsets[:, tf.newaxis] + place
+    token = tf.gather_nd(token, contexts)
+    best = tf.math.unsorted_segment_max(score, token, number)
+    is_best = score == tf.gather(best, token)
     owner = tf.math.unsorted_segment_min(
-        tf.where(is_best, window, tf.size(lengths, tf.int64)), piece, pieces
+        tf.where(is_best, window, tf.size(lengths, tf.int64)), token, number
     )
     return tf.tensor_scatter_nd_update(
         tf.zeros_like(is_context),
         contexts,
-        tf.gather(owner, piece) == window,
+        tf.gather(owner, token) == window,
     )
 
 
