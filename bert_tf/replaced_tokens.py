@@ -131,7 +131,8 @@ class ReplacedTokensPretrainer(BertReplacedTokens):
         logits = tf.cast(logits, tf.float32)  # [B, P, V]
         seed = seeds[2]
         if seed is None:  # A function of the masked words.
-            total = tf.reduce_sum(tf.cast(ids, tf.int64))
+            # In int32, because XLA does not draw with seeds of int64.
+            total = tf.reduce_sum(ids)
             seed = tf.random.fold_in(tf.constant(_SEED), total)
         sampled = sample(logits, seed)
         text = ops.put(rows["input_ids"], places, ids, is_masked)  # [B, S]

@@ -1,6 +1,6 @@
 import math
 
-from bert_tf import replaced_tokens
+from bert_tf import compiled, replaced_tokens
 from bert_tf.encoders import electra, families
 from tests import interop_samples as samples
 from tests import reference, tiny_model
@@ -41,13 +41,21 @@ def _batch(rows=3, length=11, predictions=4):
 
 
 class TestSample:
-    def test_chi_square(self):
-        """Many draws from one distribution of likely and unlikely words."""
+    @pytest.mark.parametrize("is_compiled", [False, True])
+    def test_chi_square(self, is_compiled):
+        """Many draws from one distribution of likely and unlikely words.
+
+        Compiled, with the kind of seed that evaluations have.
+        """
         V, count = 30, 60_000
         rng = np.random.default_rng(0)
         logits = rng.normal(0, 2, V).astype(np.float32)
         rows = np.broadcast_to(logits, (10, count // 10, V))
-        drawn = replaced_tokens.sample(tf.constant(rows), tf.constant([3, 4]))
+        seed = tf.random.fold_in(tf.constant([3, 4]), 5)
+        sample = replaced_tokens.sample
+        if is_compiled:
+            sample = compiled.whole(sample)
+        drawn = sample(tf.constant(rows), seed)
         assert drawn.shape == (10, count // 10)
         assert drawn.dtype == tf.int32
         p = np.exp(np.float64(logits))
@@ -128,6 +136,8 @@ class TestPretrainer:
         first, again = model(batch), model(batch)
         for one, other in zip(first, again, strict=True):
             np.testing.assert_array_equal(one, other)
+        # TPUs compile evaluations, too.
+        assert compiled.whole(model)(batch).sampled.shape == first.sampled.shape
         other = dict(batch)
         other["masked_lm_ids"] = (batch["masked_lm_ids"] + 1) % 40
         # Another batch has other samples.

@@ -108,33 +108,57 @@ def _kept_of_bytes(x, rate, seed):
     """The same with 8 bits each: XLA fuses the comparison with the product."""
     share = min(max(round(rate * 2**8), 1), 2**8 - 1)
     shape = tf.shape(x)
-    if compiled.is_for_tpus():
-        # The four bytes of a word are for four rows. If they were for one row,
-        # TPUs would copy arrays to change their last axis.
-        rows = tf.reduce_prod(shape[:-1])
-        words = _words([(rows + 3) // 4, shape[-1]], seed)
-        parts = [tf.bitwise.right_shift(words, 8 * i) for i in range(4)]
-        octets = tf.concat([tf.cast(y, tf.uint8) for y in parts], 0)[:rows]
-    else:
-        size = tf.reduce_prod(shape)
-        words = _words([(size + 3) // 4], seed)
-        octets = tf.reshape(tf.bitcast(words, tf.uint8), [-1])[:size]
+    octets = (_bytes_on_tpus if compiled.is_for_tpus() else _bytes)(shape, seed)
     return tf.reshape(octets, shape) >= share, share / 2**8
 
 
-def _words(shape, seed):
-    """Returns random uint32 numbers, with the seed as the generator's key.
+def _bytes_on_tpus(shape, seed):
+    """Returns random uint8 numbers [X, D], by the hardware's generator.
 
-    Scrambling it, as tf.random.stateless_uniform does, costs 245 XLA operations
-    each time.
+    The four bytes of a word are for four rows. If they were for one row, TPUs
+    would copy arrays to change their last axis.
     """
-    return tf.raw_ops.StatelessRandomUniformFullIntV2(
-        shape=shape,
+    rows = tf.reduce_prod(shape[:-1])
+    # With the seed as the key: tf.random.stateless_uniform would scramble it,
+    # which costs 245 XLA operations each time.
+    words = tf.raw_ops.StatelessRandomUniformFullIntV2(
+        shape=[(rows + 3) // 4, shape[-1]],
         key=tf.bitcast(seed, tf.uint64)[tf.newaxis],
         counter=tf.zeros([2], tf.uint64),
         alg=tf.random.Algorithm.AUTO_SELECT.value,
         dtype=tf.uint32,
     )
+    parts = [tf.bitwise.right_shift(words, 8 * i) for i in range(4)]
+    return tf.concat([tf.cast(y, tf.uint8) for y in parts], 0)[:rows]
+
+
+def _bytes(shape, seed):
+    """Returns random uint8 numbers [X] of SplitMix64 (Steele et al., 2014).
+
+    A number depends only on its index, so XLA writes the numbers once, and in
+    order. Philox returns four at once, and putting them in order takes a copy.
+    """
+    size = tf.reduce_prod(shape)
+    start = _mix(tf.bitcast(seed, tf.uint64))
+    # By chunks, because TensorFlow would make a constant of all indices.
+    chunk, step = 128, 0x9E3779B97F4A7C15
+    chunks = tf.range((size + 8 * chunk - 1) // (8 * chunk))
+    starts = start + tf.cast(chunks, tf.uint64) * (chunk * step % 2**64)
+    offsets = tf.cast(tf.range(chunk), tf.uint64) * step
+    numbers = _mix(starts[:, tf.newaxis] + offsets)
+    return tf.reshape(tf.bitcast(numbers, tf.uint8), [-1])[:size]
+
+
+def _mix(x):
+    """The function of SplitMix64 that makes uint64 numbers look random."""
+    for bits, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        x = _xor_shift(x, bits) * factor
+    return _xor_shift(x, 31)
+
+
+def _xor_shift(x, bits):
+    shifted = tf.bitwise.right_shift(x, tf.constant(bits, x.dtype))
+    return tf.bitwise.bitwise_xor(x, shifted)
 
 
 # A seed of a compiled step is [random number, path]: the path has a digit for

@@ -91,6 +91,8 @@ class Check:
                 self.problems.append(f"{name}: refused: {about['refused']}")
             else:
                 lowered.append(name)
+        if not lowered:
+            raise _Error("; ".join(self.problems))
         paths = [str(self._path(platform, x)) for x in lowered]
         _run(self._python, "deviceless", *paths)
         for name in lowered:
