@@ -27,12 +27,15 @@ class DynamicMasks:
 
     The masks of a row depend on `seed`, the step (counted from `first_step`)
     and the row's index in the global batch. So they are the same for any number
-    of replicas and hosts, and in a resumed run.
+    of replicas and hosts, and in a resumed run. In an evaluation, which has a
+    `batch_size`, they depend on `seed` and the index of the record, so they are
+    the same for any batch size, too.
     """
 
     settings: masking.Masking
     seed: int
     first_step: int = 0
+    batch_size: int | None = None
 
     def apply(
         self, batch: Mapping[str, tf.Tensor], numbers: tf.Tensor, row: int
@@ -49,12 +52,15 @@ class DynamicMasks:
             B, S = arrays[0].shape
             rows = B // len(numbers)
             # Philox counts in blocks of four numbers.
-            counter = row * masking.numbers_of_row(S, self.settings) // 4
+            blocks = masking.numbers_of_row(S, self.settings) // 4
             draws = []
-            for step in self.first_step + numbers:
+            for number in numbers.tolist():
+                step, index = self.first_step + number, row
+                if self.batch_size:
+                    step, index = 0, number * self.batch_size + row
                 key = np.array([self.seed, step], np.uint64)
                 rng = np.random.Generator(
-                    np.random.Philox(key=key, counter=counter)
+                    np.random.Philox(key=key, counter=index * blocks)
                 )
                 draws.append(masking.draw(rng, rows, S, self.settings))
             masked = masking.mask(

@@ -191,7 +191,7 @@ def make_evaluation(
         make = functools.partial(
             pipeline.evaluate, data.files, batch_size, max_steps, data.counts
         )
-        return data.batches(strategy, make, seed)
+        return data.batches(strategy, make, seed, eval_batch_size=batch_size)
 
     def evaluate() -> loop.Scalars:
         with data.explained():
@@ -247,6 +247,7 @@ class Data:
         make: Callable[[], tf.data.Dataset],
         seed: int,
         first_step: int = 0,
+        eval_batch_size: int | None = None,
     ) -> tf.distribute.DistributedDataset:
         """Gives each replica its share of batches of records, masked.
 
@@ -254,7 +255,9 @@ class Data:
         """
         masks = None
         if self.masking is not None:
-            masks = dynamic_masks.DynamicMasks(self.masking, seed, first_step)
+            masks = dynamic_masks.DynamicMasks(
+                self.masking, seed, first_step, eval_batch_size
+            )
         return pipeline.distribute(
             strategy, make, self.record_type, self.lengths, masks=masks
         )

@@ -1,5 +1,6 @@
 """Tests of DynamicMasks: masks that are drawn as records are read."""
 
+import functools
 import itertools
 from typing import Any
 
@@ -98,6 +99,25 @@ def test_repeat_for_the_same_seed_and_step(data, first):
     assert_same(first, batches(data, 4))
     # As after a resume.
     assert_same(first[2:], batches(data, 2, first_step=2))
+
+
+def test_evaluations_mask_alike_for_any_batch_size(data):
+    files, _, record_type, masks = data
+    found = []
+    for rows in (4, 6):
+        make = functools.partial(pipeline.evaluate, files, rows)
+        drawn = dynamic_masks.DynamicMasks(masks, 1, batch_size=rows)
+        device = tf.distribute.get_strategy()
+        evaluated = pipeline.distribute(
+            device, make, record_type, LENGTHS, masks=drawn
+        )
+        read = list(itertools.islice(evaluated, 12 // rows))
+        whole = {n: np.concatenate([x[n] for x in read]) for n in NAMES}
+        found.append(whole)
+    assert_same(*([x] for x in found))
+    # No two records have the same masks.
+    places = found[0]["masked_lm_positions"]
+    assert len(np.unique(places, axis=0)) == 12
 
 
 def test_are_no_side_effect(data):
