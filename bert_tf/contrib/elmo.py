@@ -232,7 +232,7 @@ class Lstm(_Part):
             lambda t, *_: t < steps,
             step,
             (0, h, c, states),
-            maximum_iterations=gates.shape[0],
+            maximum_iterations=steps,  # XLA needs it for the gradient
         )
         return states.stack()  # [X, B, P]
 
