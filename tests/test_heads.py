@@ -4,6 +4,7 @@ import dataclasses
 
 from bert_tf import (
     both_directions,
+    compiled,
     heads,
     joint_answers,
     modeling,
@@ -336,6 +337,7 @@ _MODULES = (heads, replaced_tokens, both_directions, joint_answers)
 @pytest.mark.slow
 @pytest.mark.parametrize("head", _HEADS)
 def test_trains_what_has_a_gradient(head):
+    """The same gradients in compiled steps."""
     model = _HEADS[head](modeling.Bert(_TINY))
     inputs = _INPUTS
     if head == "multiple_choice":
@@ -351,6 +353,17 @@ def test_trains_what_has_a_gradient(head):
     assert len(without) == 2
     assert gradients.keys() - found == set() if model.reads_pooled else without
     assert model.reads_pooled == names.HEADS[head].reads_pooled
+    for dialect in ("XLA", "TPU"):
+        own = compiled.marked(lambda: _gradients(model, loss), dialect)()
+        for path in found:
+            expected = tf.convert_to_tensor(gradients[path]).numpy()
+            np.testing.assert_allclose(
+                tf.convert_to_tensor(own[path]),
+                expected,
+                rtol=0,
+                atol=1e-5 * max(np.abs(expected).max(), 0.1),
+                err_msg=path,
+            )
 
 
 @pytest.mark.slow

@@ -227,13 +227,17 @@ def _affine(rows, kernel, bias):
 
 
 @tf.custom_gradient
-def _add_bias(rows, bias):
-    return tf.nn.bias_add(rows, bias), lambda dy: (dy, _sum_of_rows(dy))
+def _add_bias(x, bias):
+    def gradient(dy):
+        rows = dy if len(dy.shape) == 2 else tf.reshape(dy, [-1, dy.shape[-1]])
+        return dy, _sum_of_rows(rows)
+
+    return tf.nn.bias_add(x, bias), gradient
 
 
-def add_bias(rows: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
-    """Returns rows [X, D] + bias [D]."""
-    return _add_bias(rows, tf.convert_to_tensor(bias))
+def add_bias(x: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+    """Returns x [..., D] + bias [D]."""
+    return _add_bias(x, tf.convert_to_tensor(bias))
 
 
 def _apart(rows: tf.Tensor) -> tf.Tensor:

@@ -9,7 +9,9 @@ import signal
 import textwrap
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
+from bert_tf import compiled
 from bert_tf.errors import InputError
 from bert_tf.training import cluster
 
@@ -319,6 +321,17 @@ def compiles(strategy: tf.distribute.Strategy, use_xla: bool | None) -> bool:
             )
         return True
     return not is_cpu(strategy) if use_xla is None else use_xla
+
+
+def run(
+    strategy: tf.distribute.Strategy,
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+) -> Any:
+    """Runs a function of tensors on all replicas; TPUs compile it."""
+    if is_tpu(strategy):
+        function = compiled.marked(function, dialect="TPU")
+    return strategy.run(function, tuple(arguments))
 
 
 def _take_own_gpus() -> None:

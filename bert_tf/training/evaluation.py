@@ -34,7 +34,8 @@ def make_evaluate(
             context = tf.distribute.get_replica_context()
             return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
 
-        return loop.first_replica(strategy, strategy.run(replica, (batch,)))
+        values = distribution.run(strategy, replica, [batch])
+        return loop.first_replica(strategy, values)
 
     def means(dataset, batches=None):
         total = before = None
@@ -102,7 +103,7 @@ def _predict_step(
         def replica(batch):
             return function(batch) | {"row_weights": batch["row_weights"]}
 
-        values = strategy.run(replica, (batch,))
+        values = distribution.run(strategy, replica, [batch])
         return {
             name: strategy.gather(value, axis=0)
             for name, value in values.items()

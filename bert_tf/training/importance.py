@@ -72,7 +72,8 @@ def measure(
             found = _sums(model, loss, batch)
             return context.all_reduce(tf.distribute.ReduceOp.SUM, found)
 
-        return loop.first_replica(strategy, strategy.run(replica, (batch,)))
+        values = distribution.run(strategy, replica, [batch])
+        return loop.first_replica(strategy, values)
 
     # Trace with the dataset's shapes: the shapes of single batches may differ.
     step = step.get_concrete_function(dataset.element_spec)

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from typing import Any
 
 from bert_tf import compiled, errors, vocabularies
 from bert_tf.checkpoints import formats, names, restoring
@@ -261,7 +262,8 @@ def test_compiled_steps_with_batches_of_several_lengths(model):
         return [found, *tape.gradient(total, [x.value for x in variables])]
 
     specs = {n: tf.TensorSpec([2, None], x.dtype) for n, x in tensors.items()}
-    compiled_step = compiled.whole(step).get_concrete_function(specs)
+    whole: Any = compiled.whole(step)
+    compiled_step = whole.get_concrete_function(specs)
     found, expected = compiled_step(tensors), step(tensors)
     for one, other in zip(found, expected, strict=True):
         scale = max(np.abs(other).max(), 0.1)

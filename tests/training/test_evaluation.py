@@ -1,9 +1,11 @@
 """Evaluation and prediction on one and two replicas."""
 
+import dataclasses
 import itertools
 
+from bert_tf import compiled
 from bert_tf.records import pipeline, record_types
-from bert_tf.training import evaluation
+from bert_tf.training import distribution, evaluation
 from tests import pretraining_records, reference, tiny_model
 
 import numpy as np
@@ -61,6 +63,27 @@ class TestEvaluate:
         evaluate = evaluation.make_evaluate(one, model, tiny_model.OBJECTIVE)
         with pytest.raises(ValueError, match="no records to evaluate on"):
             evaluate(none)
+
+
+@pytest.mark.parametrize("is_tpu", [False, True])
+def test_what_tpus_compile_is_traced_as_compiled(files, is_tpu, monkeypatch):
+    monkeypatch.setattr(distribution, "is_tpu", lambda strategy: is_tpu)
+    one, seen = tiny_model.ONE, []
+
+    def sums(model, batch, seed):
+        seen.append(compiled.is_for_tpus())
+        return tiny_model.sums(model, batch, seed)
+
+    objective = dataclasses.replace(tiny_model.OBJECTIVE, sums=sums)
+    model = tiny_model.Tiny(0.0)
+    evaluation.make_evaluate(one, model, objective)(distributed(files, one, 8))
+
+    def function(batch):
+        seen.append(compiled.is_for_tpus())
+        return {"ids": batch["input_ids"]}
+
+    assert list(evaluation.predict(one, function, distributed(files, one, 8)))
+    assert seen == [is_tpu] * 2
 
 
 class TestPredict:

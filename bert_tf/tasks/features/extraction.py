@@ -72,9 +72,10 @@ class Extractor:
         @tf.function(input_signature=[spec] * 3, autograph=False)
         def run(*inputs):
             if strategy.num_replicas_in_sync == 1:
-                return strategy.run(vectors, inputs)
+                return distribution.run(strategy, vectors, inputs)
             shares = [_shares(strategy, x) for x in inputs]
-            return strategy.gather(strategy.run(vectors, shares), axis=0)
+            found = distribution.run(strategy, vectors, shares)
+            return strategy.gather(found, axis=0)
 
         self._run = run
 

@@ -6,7 +6,7 @@ These are those of create_v2_model in google-research/albert, squad_utils.py.
 import dataclasses
 
 import bert_tf
-from bert_tf import joint_answers, modeling
+from bert_tf import compiled, joint_answers, modeling
 from bert_tf.checkpoints import names
 from bert_tf.encoders import families, roberta
 from bert_tf.tasks.squad import (
@@ -251,6 +251,29 @@ def test_the_loss(model):
     assert set(sums) == {
         *("loss", "start_accuracy", "end_accuracy", "no_answer_accuracy")
     }
+
+
+@pytest.mark.slow
+def test_compiled_steps_have_the_same_gradients(model):
+    batch = _batch() | {
+        "start_positions": np.array([5, 0]),
+        "end_positions": np.array([7, 0]),
+        "row_weights": np.array([1.0, 1.0], np.float32),
+    }
+
+    def gradients():
+        tensors = {name: tf.constant(value) for name, value in batch.items()}
+        with tf.GradientTape() as tape:
+            loss = squad_joint.OBJECTIVE.sums(model, tensors, None)["span"]
+        variables = [v.value for v in model.trained_variables]
+        found = tape.gradient(loss["loss"], variables)
+        return [tf.convert_to_tensor(x) for x in found]
+
+    expected = gradients()
+    for own in (compiled.whole(gradients), compiled.marked(gradients, "TPU")):
+        for one, other in zip(own(), expected, strict=True):
+            scale = max(np.abs(other).max(), 0.1)
+            np.testing.assert_allclose(one, other, rtol=0, atol=1e-5 * scale)
 
 
 # ---- Answers ----------------------------------------------------------------
