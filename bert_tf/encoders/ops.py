@@ -11,6 +11,7 @@ from bert_tf import compiled
 from bert_tf.errors import InputError
 
 import tensorflow as tf
+from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
 
 @tf.custom_gradient
@@ -371,14 +372,20 @@ def attend(q, k, v, mask, rate, seed):
         scores = tf.matmul(q, k, transpose_b=True)  # [B, N, R, S]
         scores = tf.cast(scores, tf.float32) + tf.cast(mask, tf.float32)
         probs = tf.nn.softmax(scores)  # [B, N, R, S]
-        kept = dropout(tf.cast(probs, v.dtype), rate, seed)  # [B, N, R, S]
+        narrow = tf.cast(probs, v.dtype)
+        kept = dropout(narrow, rate, seed)  # [B, N, R, S]
         y = tf.matmul(kept, v)  # [B, N, R, H]
+        if compiled.is_for_tpus():
+            # Half of the bytes to keep for the gradient. Without the barrier,
+            # XLA keeps float32.
+            (probs,) = gen_xla_ops.xla_optimization_barrier([narrow])
 
         def gradient(dy):  # [B, N, R, H]
             d_kept = tf.matmul(dy, v, transpose_b=True)  # [B, N, R, S]
             products = tf.cast(dy, tf.float32) * tf.cast(y, tf.float32)
             mean = tf.reduce_sum(products, axis=-1, keepdims=True)  # [.., R, 1]
-            d_scores = tf.cast(kept * d_kept, tf.float32) - probs * mean
+            d_scores = tf.cast(kept * d_kept, tf.float32)
+            d_scores -= tf.cast(probs, tf.float32) * mean
             d_scores = tf.cast(d_scores, q.dtype)  # [B, N, R, S]
             return (
                 tf.matmul(d_scores, k),  # [B, N, R, H]
