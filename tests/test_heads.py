@@ -337,7 +337,7 @@ _MODULES = (heads, replaced_tokens, both_directions, joint_answers)
 @pytest.mark.slow
 @pytest.mark.parametrize("head", _HEADS)
 def test_trains_what_has_a_gradient(head):
-    """The same gradients in compiled steps."""
+    """Compiled steps have the same gradients."""
     model = _HEADS[head](modeling.Bert(_TINY))
     inputs = _INPUTS
     if head == "multiple_choice":

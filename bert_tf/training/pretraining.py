@@ -251,7 +251,8 @@ class Data:
     ) -> tf.distribute.DistributedDataset:
         """Gives each replica its share of batches of records, masked.
 
-        `make` makes the batches, as for `pipeline.distribute`.
+        `make` makes the batches, as for `pipeline.distribute`. An evaluation
+        passes their size, so that its masks do not depend on it.
         """
         masks = None
         if self.masking is not None:
